@@ -1,0 +1,22 @@
+# Language, warnings, sanitizers: one interface target that every target of the tree links.
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(gyre_compile INTERFACE)
+# Contraction off: a fused multiply-add would make the bits depend on the compiler.
+target_compile_options(gyre_compile INTERFACE -Wall -Wextra -Wshadow -Wconversion -ffp-contract=off -fno-math-errno)
+target_compile_definitions(gyre_compile INTERFACE _GNU_SOURCE)
+if(GYRE_WERROR)
+  target_compile_options(gyre_compile INTERFACE -Werror)
+endif()
+if(GYRE_SANITIZE)
+  target_compile_options(gyre_compile INTERFACE -fsanitize=${GYRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(gyre_compile INTERFACE -fsanitize=${GYRE_SANITIZE})
+endif()

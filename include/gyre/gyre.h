@@ -1,0 +1,203 @@
+/* gyre: decentralised collective communication.
+ *
+ * The public interface of libgyre. Everything that a program needs is in this header; everything else is internal.
+ *
+ * A *communicator* is an ordered set of ranks. `gyre_comm_create` makes the world communicator; all state of the
+ * library (links, segments, descriptors) hangs off it and ends with it. Collective calls are made by every rank of a
+ * communicator, in the same order, with the same shape (kind, count, dtype, op, root).
+ *
+ * Blocking. A call without `_start` returns when the caller's part is done: its output is complete and its input may be
+ * overwritten. A call with `_start` never blocks; it gives a request that `gyre_test`, `gyre_wait` or `gyre_wait_all`
+ * completes. The caller's thread makes the progress, inside these calls; the library starts no thread.
+ *
+ * Threads. One thread at a time per communicator (and its duplicates); `gyre_comm_abort` may come from any thread.
+ *
+ * Errors. Every function returns a status. When it is not GYRE_SUCCESS, `gyre_last_error` gives the sentence: which rank,
+ * which operation, what the system said and what to try. Output arguments are written only on success.
+ */
+#ifndef GYRE_GYRE_H
+#define GYRE_GYRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GYRE_VERSION_MAJOR 0
+#define GYRE_VERSION_MINOR 1
+#define GYRE_VERSION_PATCH 0
+
+#if defined(GYRE_BUILDING)
+#define GYRE_API __attribute__((visibility("default")))
+#else
+#define GYRE_API
+#endif
+
+/* Every status: code, name, text. Grouped by the largest thing that is broken; the values are frozen.
+ *   0        nothing
+ *   1..      the call: the communicator is as before
+ *   20..     the environment of this process: memory, descriptors, configuration
+ *   40..     a peer, and with it the communicator, which stays failed */
+#define GYRE_STATUS_MAP(X)                                                                   \
+    X(0, SUCCESS, "success")                                                                 \
+    X(1, IN_PROGRESS, "the request is not complete yet")                                     \
+    X(2, INVALID_ARGUMENT, "an argument is invalid")                                         \
+    X(3, UNSUPPORTED, "not supported here")                                                  \
+    X(4, FORKED, "this communicator belongs to the parent of this process")                  \
+    X(20, NO_MEMORY, "out of memory")                                                        \
+    X(21, NO_DESCRIPTORS, "out of file descriptors")                                         \
+    X(22, BAD_CONFIGURATION, "the configuration is invalid")                                 \
+    X(23, SYSTEM, "a system call failed")                                                    \
+    X(40, PEER_DEAD, "a rank died")                                                          \
+    X(41, PEER_UNREACHABLE, "a rank cannot be reached")                                      \
+    X(42, PEER_STALLED, "a rank entered the operation and moves nothing")                    \
+    X(43, PEER_LATE, "a rank did not arrive in time")                                        \
+    X(44, PEER_LEFT, "a rank destroyed its communicator")                                    \
+    X(45, MISMATCH, "ranks called with different shapes")                                    \
+    X(46, ABORTED, "the communicator was aborted")                                           \
+    X(47, MEETING_FAILED, "the ranks could not meet")                                        \
+    X(48, REFUSED, "a peer was refused: wrong secret, job, version or rank")                 \
+    X(49, PROTOCOL, "a peer sent something that this version does not understand")           \
+    X(50, INTERNAL, "internal error, please report")
+
+typedef enum gyre_status {
+#define GYRE_STATUS_ENUM(code, name, text) GYRE_##name = code,
+    GYRE_STATUS_MAP(GYRE_STATUS_ENUM)
+#undef GYRE_STATUS_ENUM
+} gyre_status;
+
+/* Element types. The values are frozen and travel on the wire. */
+typedef enum gyre_dtype {
+    GYRE_INT32 = 2,
+    GYRE_FLOAT32 = 8,
+    GYRE_FLOAT64 = 9,
+} gyre_dtype;
+
+/* Reductions. Sums of floats are IEEE 754 with round to nearest even, no contraction, no flush to zero; operand order is
+ * a function of the call's shape alone. Integers wrap. min and max: if either operand is a NaN the result is a quiet NaN
+ * with payload zero; −0 is less than +0. */
+typedef enum gyre_op {
+    GYRE_SUM = 0,
+    GYRE_MIN = 2,
+    GYRE_MAX = 3,
+} gyre_op;
+
+typedef struct gyre_comm gyre_comm;
+typedef struct gyre_request gyre_request;
+
+/* An all-gather of opaque bytes, supplied by a framework that already has some way to talk: every rank calls with
+ * `bytes` bytes at `mine`; on return `all` holds world_size * bytes, in rank order. Returns 0 on success. May block. */
+typedef int (*gyre_exchange_func)(void *user, const void *mine, void *all, size_t bytes);
+
+/* How to meet. Zero the struct, set `size = sizeof(gyre_config)` and what you know; gyre finds the rest in this order:
+ * this struct, the exchange callback, the environment (torchrun's RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT). Strings
+ * are copied. With size 0 in `world_size` the environment decides rank and world size. */
+typedef struct gyre_config {
+    size_t size;                 /* sizeof(gyre_config), for compatibility */
+    int rank;                    /* this process's rank, used when world_size > 0 */
+    int world_size;              /* number of ranks, 0: from the environment */
+    const char *address;         /* meeting place: "tcp://HOST:PORT", "file:///PATH"; NULL: from the environment */
+    const char *secret;          /* the job's secret, at least 16 bytes of text; NULL: GYRE_SECRET or GYRE_SECRET_FILE */
+    gyre_exchange_func exchange; /* or NULL */
+    void *exchange_user;         /* first argument of `exchange` */
+} gyre_config;
+
+/* "0.1.0", static. */
+GYRE_API const char *gyre_version(void);
+
+/* The name ("PEER_DEAD") and the text of a status; static, never NULL. */
+GYRE_API const char *gyre_status_name(gyre_status status);
+GYRE_API const char *gyre_status_text(gyre_status status);
+
+/* The sentence of the last error on `comm`, or of the last failed gyre_comm_create of this thread when comm is NULL.
+ * Owned by gyre; valid until the next error on that communicator. Never NULL; empty when there was none. */
+GYRE_API const char *gyre_last_error(const gyre_comm *comm);
+
+/* Size in bytes of one element, 0 for an unknown type. Names as in PyTorch: "float32", "int32"; NULL if unknown. */
+GYRE_API size_t gyre_dtype_size(gyre_dtype dtype);
+GYRE_API const char *gyre_dtype_name(gyre_dtype dtype);
+GYRE_API const char *gyre_op_name(gyre_op op);
+
+/* Makes the world communicator. Blocks until every rank has arrived, at most GYRE_MEET_TIMEOUT (default 5 min), and then
+ * says which ranks are missing. `config` may be NULL: everything from the environment. */
+GYRE_API gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p);
+
+/* A communicator of the same ranks with its own order of operations. Collective; blocking. Opens no connection. */
+GYRE_API gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p);
+
+/* Frees the communicator; says goodbye to the peers when it is the last one of its world. Local: waits for nobody, takes
+ * under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed. */
+GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
+
+/* Ends all outstanding requests of the communicator, on this rank and (as they are inside or at their next call) on all others,
+ * with GYRE_ABORTED. From any thread, does not block. The communicator stays failed; only destroy is useful after it.
+ * When abort returns from the thread that drives the communicator, gyre no longer touches any buffer. */
+GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
+
+GYRE_API int gyre_comm_rank(const gyre_comm *comm);
+GYRE_API int gyre_comm_size(const gyre_comm *comm);
+
+/* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. */
+GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
+
+/* Collectives. Buffers belong to the caller; counts are in elements. In place: input == output for all_reduce and
+ * broadcast; for all_gather input == output + rank*count elements; for reduce_scatter output == input + rank*count.
+ * Any other overlap is an error. Alignment of the element type is not required. A count of 0 is legal.
+ *
+ *   all_reduce      input[count]        -> output[count] on every rank
+ *   reduce_scatter  input[size*count]   -> output[count]: block `rank` of the reduction
+ *   all_gather      input[count]        -> output[size*count]: blocks in rank order
+ *   broadcast       input[count] on root (ignored elsewhere) -> output[count] on every rank
+ *   barrier         returns when every rank has called it */
+GYRE_API gyre_status gyre_all_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                     gyre_op op);
+GYRE_API gyre_status gyre_reduce_scatter(gyre_comm *comm, const void *input, void *output, size_t count,
+                                         gyre_dtype dtype, gyre_op op);
+GYRE_API gyre_status gyre_all_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
+GYRE_API gyre_status gyre_broadcast(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                    int root);
+GYRE_API gyre_status gyre_barrier(gyre_comm *comm);
+
+/* The same as requests. Never block; the buffers belong to gyre until the request completes. */
+GYRE_API gyre_status gyre_all_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count,
+                                           gyre_dtype dtype, gyre_op op, gyre_request **request_p);
+GYRE_API gyre_status gyre_reduce_scatter_start(gyre_comm *comm, const void *input, void *output, size_t count,
+                                               gyre_dtype dtype, gyre_op op, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_gather_start(gyre_comm *comm, const void *input, void *output, size_t count,
+                                           gyre_dtype dtype, gyre_request **request_p);
+GYRE_API gyre_status gyre_broadcast_start(gyre_comm *comm, const void *input, void *output, size_t count,
+                                          gyre_dtype dtype, int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_barrier_start(gyre_comm *comm, gyre_request **request_p);
+
+/* test: GYRE_IN_PROGRESS, or the request's status; wait: blocks until complete. A request that completed (in success or
+ * failure) is freed and *request becomes NULL; NULL requests complete at once with success. wait_all waits for all and
+ * returns the first failure. Every one of them advances all requests of the world. */
+GYRE_API gyre_status gyre_test(gyre_request **request);
+GYRE_API gyre_status gyre_wait(gyre_request **request);
+GYRE_API gyre_status gyre_wait_all(gyre_request **requests, size_t count);
+
+/* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of computation. */
+GYRE_API gyre_status gyre_progress(gyre_comm *comm);
+
+/* Memory that every rank of this host has mapped: collectives on it copy nothing twice. Page-aligned, zeroed; in bytes.
+ * Freed by gyre_mem_free or with the world. Local, not collective. Where there is no shared memory it is plain memory. */
+GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
+GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
+
+/* The algorithm that would be chosen ("ring", "direct_two_shot", ...) for this call on this communicator; static.
+ * collective: "all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier". NULL if the name is unknown. */
+GYRE_API const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, size_t count, gyre_dtype dtype);
+
+/* Information for tools. `print` is called once per line of text (no newline). */
+typedef void (*gyre_print_func)(void *user, const char *line);
+GYRE_API void gyre_info(gyre_print_func print, void *user);          /* build, topology, transports and why not */
+GYRE_API void gyre_config_describe(gyre_print_func print, void *user); /* every setting: name, default, unit, meaning */
+/* Checks the GYRE_* environment; an unknown name or a bad value is an error with the nearest name in text. */
+GYRE_API gyre_status gyre_config_check(char *text, size_t text_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

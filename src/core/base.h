@@ -1,0 +1,28 @@
+/* What every internal file may use: the public types and a few words of C. */
+#ifndef GY_CORE_BASE_H
+#define GY_CORE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gyre/gyre.h>
+
+#define GY_CACHE_LINE 128 /* bytes two writers stay apart: adjacent-line prefetch pairs 64-byte lines */
+#define GY_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+#define GY_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+static inline size_t gy_min_size(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t gy_max_size(size_t a, size_t b) { return a > b ? a : b; }
+
+/* One instruction that tells the core that this is a spin loop. */
+static inline void gy_cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

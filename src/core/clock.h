@@ -1,0 +1,12 @@
+/* CLOCK_MONOTONIC in nanoseconds, and deadlines made of it. */
+#ifndef GY_CORE_CLOCK_H
+#define GY_CORE_CLOCK_H
+
+#include "base.h"
+
+#define GY_MILLISECOND INT64_C(1000000)
+#define GY_SECOND INT64_C(1000000000)
+
+int64_t gy_now(void); /* vDSO, no system call */
+
+#endif

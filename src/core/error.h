@@ -1,0 +1,23 @@
+/* The sentence that goes with a status. An error is decided in one place, which writes the sentence and logs it, and then
+ * travels silently. The first error wins: later ones are consequences. */
+#ifndef GY_CORE_ERROR_H
+#define GY_CORE_ERROR_H
+
+#include "base.h"
+
+#define GY_ERROR_TEXT 1024
+
+struct gy_error {
+    gyre_status status; /* GYRE_SUCCESS: none */
+    int rank;           /* the rank that is to blame, −1: none */
+    char text[GY_ERROR_TEXT];
+};
+
+void gy_error_clear(struct gy_error *error);
+/* Writes the sentence unless there is one already, logs it at ERROR level; returns `status`. */
+gyre_status gy_error_set(struct gy_error *error, gyre_status status, int rank, const char *format, ...) GY_PRINTF(4, 5);
+/* The same, for a failed system call: appends ": strerror(errnum)"; maps EMFILE/ENFILE to NO_DESCRIPTORS and ENOMEM to
+ * NO_MEMORY, else GYRE_SYSTEM. */
+gyre_status gy_error_system(struct gy_error *error, int errnum, const char *format, ...) GY_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,29 @@
+/* One epoll set per context: listener, overlay, pidfds, links and the doorbell all wait here, so that a rank which sleeps is woken
+ * by any of them. Callbacks run inside gy_poller_poll, in the caller's thread. */
+#ifndef GY_CORE_POLLER_H
+#define GY_CORE_POLLER_H
+
+#include "base.h"
+#include "error.h"
+
+typedef void (*gy_poller_func)(void *owner, uint32_t epoll_events);
+
+/* Embedded by its owner; the poller keeps a pointer until removal. A callback may remove any watch, its own included. */
+struct gy_watch {
+    int fd;
+    uint32_t events;
+    gy_poller_func callback;
+    void *owner;
+    bool active;
+};
+
+struct gy_poller;
+gyre_status gy_poller_create(struct gy_poller **poller_p, struct gy_error *error);
+void gy_poller_free(struct gy_poller *poller);
+gyre_status gy_poller_add(struct gy_poller *poller, struct gy_watch *watch, struct gy_error *error);
+void gy_poller_change(struct gy_poller *poller, struct gy_watch *watch, uint32_t events);
+void gy_poller_remove(struct gy_poller *poller, struct gy_watch *watch); /* idempotent; before the fd is closed */
+/* Waits up to timeout_ns (0: not at all) and runs callbacks; returns their number. */
+int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns);
+
+#endif

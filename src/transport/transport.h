@@ -1,0 +1,118 @@
+/* What a transport is: a table of operations that gives *links* (ordered messages between two ranks).
+ *
+ * Adding a transport: one file with one global symbol `const struct gy_transport_ops gy_transport_<name>`, one row in transports.c, and the conformance
+ * suite (tests/transport/conformance_test.c) runs against it.
+ *
+ * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction. The layer above holds credit for every
+ * frame it posts, so a receiver can always take what arrives: a link never needs to refuse.
+ *
+ *   sender:   gy_frame_out (embedded in its owner) --post--> link queue --> wire; done = true when the payload memory is free again
+ *   receiver: header decoded -> sink.place() says where the payload goes -> sink.arrived() when it is all there
+ *             (a transport that has the payload in memory already skips place and calls arrived with its own pointer) */
+#ifndef GY_TRANSPORT_TRANSPORT_H
+#define GY_TRANSPORT_TRANSPORT_H
+
+#include "boot/overlay.h"
+#include "boot/world.h"
+#include "core/error.h"
+
+#define GY_FRAME_MAX (1u << 20)
+
+/* On the wire: little-endian, 64 bytes, see docs/wire.md. Filled by the layer above; `magic` by the encoder. */
+struct gy_frame {
+    uint16_t magic;      /* GY_FRAME_MAGIC */
+    uint8_t version;     /* GY_WIRE_VERSION */
+    uint8_t kind;        /* enum gy_frame_kind */
+    uint32_t epoch;
+    uint32_t comm;       /* communicator id */
+    uint32_t bytes;      /* payload, <= GY_FRAME_MAX */
+    uint64_t sequence;   /* number of the collective on its communicator, from 1 */
+    uint64_t value;      /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: frames given back; PONG: see executor */
+    uint64_t count;      /* shape: element count */
+    uint32_t root;       /* shape */
+    uint16_t lane;       /* lane of the sender's plan (DATA) or of the receiver's (GRANT) */
+    uint8_t collective;  /* shape */
+    uint8_t dtype;       /* shape */
+    uint8_t op;          /* shape */
+    uint8_t flags;       /* GY_FRAME_EAGER */
+    uint8_t algorithm;   /* shape: forced algorithms must agree too */
+    uint8_t reserved[9]; /* zero */
+};
+#define GY_FRAME_MAGIC 0x7967u /* "gy" */
+#define GY_WIRE_VERSION 1
+#define GY_FRAME_BYTES 64u
+#define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
+
+enum gy_frame_kind { GY_FRAME_DATA = 1, GY_FRAME_GRANT, GY_FRAME_CREDIT, GY_FRAME_PING, GY_FRAME_PONG, GY_FRAME_KINDS };
+
+/* frame.c: pure, fuzzed. decode returns false for bad magic, version, kind, length or non-zero reserved bytes. */
+void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES]);
+bool gy_frame_decode(const uint8_t wire[GY_FRAME_BYTES], struct gy_frame *frame_p);
+
+struct gy_link;
+
+/* An outgoing frame; memory and payload belong to the owner and stay untouched until done. */
+struct gy_frame_out {
+    struct gy_frame header;
+    const void *payload;
+    bool done;                 /* set by the link when header and payload are no longer needed */
+    bool queued;               /* between post and done */
+    size_t sent;               /* private to the link */
+    struct gy_frame_out *next; /* private to the link */
+};
+
+/* Where frames go; given to the transport at open. Calls happen inside link_progress or poller callbacks, in the driving thread. A non-success return breaks
+ * the link (error is already set by the sink). */
+struct gy_sink {
+    void *user;
+    /* Where `frame->bytes` of payload shall be read to; valid until arrived. Never called for 0 bytes. NULL: protocol violation. */
+    void *(*place)(void *user, int peer, const struct gy_frame *frame);
+    /* The payload is complete at `payload` (what place returned, or the transport's memory, valid during the call only). */
+    gyre_status (*arrived)(void *user, int peer, const struct gy_frame *frame, const void *payload);
+    /* The link failed: status and sentence; the peer's death may be the cause. Called once per link. */
+    void (*broken)(void *user, int peer, const struct gy_error *error);
+};
+
+/* What a transport instance gets from the context. All outlive it. */
+struct gy_transport_env {
+    struct gy_world *world;
+    struct gy_segment *segment; /* shared memory of this host, NULL if there is none: segment.h */
+    struct gy_config *config;
+    struct gy_poller *poller;
+    struct gy_sink sink;
+};
+
+struct gy_transport_ops {
+    const char *name;
+    /* May this process use it at all? false: the reason in `why`. Does not block, allocates nothing. */
+    bool (*available)(char *why, size_t why_bytes);
+    /* Makes the instance (malloc'ed by the transport). Opens no connection. */
+    gyre_status (*open)(const struct gy_transport_env *env, void **instance_p, struct gy_error *error);
+    /* Can it reach `peer`? Pure function of the world: the same answer on both sides. */
+    bool (*reaches)(void *instance, int peer);
+    /* Gives the link to `peer`, connecting lazily: returns at once, frames may be posted immediately and leave when connected. Owned by the instance.
+     * The higher rank dials, the lower accepts. NO_MEMORY, NO_DESCRIPTORS, SYSTEM. */
+    gyre_status (*link)(void *instance, int peer, struct gy_link **link_p, struct gy_error *error);
+    /* Queues a frame; never blocks, allocates nothing. Tries to send at once. */
+    void (*post)(struct gy_link *link, struct gy_frame_out *frame);
+    /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never blocks. */
+    bool (*progress)(struct gy_link *link);
+    /* Prepares to sleep: from now on until the next progress, anything arriving for any link makes the context's poller return. False: something has
+     * already arrived, do not sleep. */
+    bool (*arm)(void *instance);
+    void (*disarm)(void *instance);
+    /* close: never blocks; no sink call and no access to posted payloads after it; unsent frames are dropped (only after failure or when nothing is pending). */
+    void (*close)(void *instance);
+    /* stop: waits, at most 200 ms, until what was handed over has left. Before close, on an orderly end. */
+    void (*stop)(void *instance);
+    /* fini: frees. After close. In a forked child: close descriptors and free without talking to anyone (`forked`). */
+    void (*fini)(void *instance, bool forked);
+};
+
+extern const struct gy_transport_ops gy_transport_self;
+extern const struct gy_transport_ops gy_transport_shm;
+extern const struct gy_transport_ops gy_transport_tcp;
+/* NULL-terminated, in order of preference. */
+extern const struct gy_transport_ops *const gy_transports[];
+
+#endif
