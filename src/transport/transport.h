@@ -36,7 +36,7 @@ struct gy_frame {
     uint8_t op;          /* shape */
     uint8_t flags;       /* GY_FRAME_EAGER */
     uint8_t algorithm;   /* shape: forced algorithms must agree too */
-    uint8_t reserved[9]; /* zero */
+    uint8_t reserved[13]; /* zero */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
 #define GY_WIRE_VERSION 1
