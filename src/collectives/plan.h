@@ -14,7 +14,10 @@
  * Count, pointers, tile size and sequence number are run-time arguments, so a plan has O(log N) steps whatever the count.
  *
  * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q − lag, t), or, with `whole`, all tiles
- * of round q − lag. A negative round is no need. Across ranks (`everyone`), the same on each rank's counters of that lane: that is how windows synchronise.
+ * of round q − lag. A negative round is no need. Across ranks (`everyone`), the need is on each other rank's shared counter of that window lane, and `lag` counts
+ * iterations of the counter (window plans have one round of tiles): iteration i needs everybody's counter >= base + i + 1 − lag, where base is the counter's value
+ * when the collective began, so that a lag reaches back into earlier collectives: that is how windows synchronise and how slots are reused. At the
+ * end of a window plan every window lane's counter has advanced by the same number of iterations, lanes that the plan does not use included.
  * A need on the own lane is never necessary. Without needs, lanes race: the checker proves that every race is harmless.
  *
  * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round sent by a's lane to b matches the k-th

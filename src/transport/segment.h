@@ -17,6 +17,7 @@ struct gy_segment;
 #define GY_WINDOW_COMMS 64            /* communicators that can have a window; further ones use links */
 #define GY_WINDOW_LANES 4             /* progress counters per window */
 #define GY_WINDOW_SLOTS 4             /* slots in the ring of each window half */
+#define GY_ARRIVALS 8                 /* nobody is further ahead in windows than GY_WINDOW_SLOTS operations */
 #define GY_WINDOW_INLINE 48           /* payload bytes that travel in the flag's line */
 
 /* One cache line written by one rank: flag, arrival hash and tiny payload together. */
@@ -38,7 +39,7 @@ struct gy_arrival {
 struct gy_window_control {
     struct gy_window_line line[2];                                           /* one-shot, double-buffered by parity */
     struct { _Alignas(GY_CACHE_LINE) _Atomic uint64_t progress; } lane[GY_WINDOW_LANES]; /* iterations completed since the communicator was made */
-    _Alignas(GY_CACHE_LINE) struct gy_arrival arrival[2];                    /* by parity of the sequence number, written before the first signal */
+    _Alignas(GY_CACHE_LINE) struct gy_arrival arrival[GY_ARRIVALS];          /* by sequence number mod GY_ARRIVALS, written before the first signal */
     _Atomic uint64_t entered;                                                /* sequence of the operation this rank is in, release after arrival */
 };
 

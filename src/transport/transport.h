@@ -27,7 +27,8 @@ struct gy_frame {
     uint32_t comm;       /* communicator id */
     uint32_t bytes;      /* payload, <= GY_FRAME_MAX */
     uint64_t sequence;   /* number of the collective on its communicator, from 1 */
-    uint64_t value;      /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: frames given back; PONG: see executor */
+    uint64_t value;      /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: frames given back; WANT: a sender that has entered asks for
+                          * the grant that it may have missed; PONG: see executor */
     uint64_t count;      /* shape: element count */
     uint32_t root;       /* shape */
     uint16_t lane;       /* lane of the sender's plan (DATA) or of the receiver's (GRANT) */
@@ -43,7 +44,7 @@ struct gy_frame {
 #define GY_FRAME_BYTES 64u
 #define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
 
-enum gy_frame_kind { GY_FRAME_DATA = 1, GY_FRAME_GRANT, GY_FRAME_CREDIT, GY_FRAME_PING, GY_FRAME_PONG, GY_FRAME_KINDS };
+enum gy_frame_kind { GY_FRAME_DATA = 1, GY_FRAME_GRANT, GY_FRAME_CREDIT, GY_FRAME_WANT, GY_FRAME_PING, GY_FRAME_PONG, GY_FRAME_KINDS };
 
 /* frame.c: pure, fuzzed. decode returns false for bad magic, version, kind, length or non-zero reserved bytes. */
 void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES]);
