@@ -13,7 +13,7 @@ struct gy_plan *gy_builder_plan(struct gy_builder *builder);
 /* Opens a lane; returns its index. Following steps belong to it. Lanes without steps are dropped by the builder's caller, so indices stay as given only
  * if each opened lane gets a step. */
 int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int window_lane);
-/* Adds a zeroed step with needs unused, rounds 1; valid until the next call. Out of memory is remembered and makes gy_plan_build return NULL. */
+/* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. Out of memory is remembered and makes gy_plan_build return NULL. */
 struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind);
 void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole);
 

@@ -20,6 +20,16 @@
  * end of a window plan every window lane's counter has advanced by the same number of iterations, lanes that the plan does not use included.
  * A need on the own lane is never necessary. Without needs, lanes race: the checker proves that every race is harmless.
  *
+ * Windows. A lane with window_lane >= 0 has one step of one round; its iterations are counted through the whole life of the communicator, in the
+ * shared counter of that window lane. `everyone` needs count in these iterations: iteration i needs the counter of `lane`'s window lane to be above
+ * i − lag on every rank (on rank step.peer only, when that is >= 0), also where i − lag lies in an earlier collective. At the end of a window plan every
+ * window lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use is advanced when all lanes of
+ * the plan have finished on that rank, never before. The slot of an iteration is its number mod GY_WINDOW_SLOTS, so a reuse need has lag GY_WINDOW_SLOTS.
+ *
+ * Tiles. A round whose range is w blocks wide has gy_plan_tiles(w) tiles, the same for every lo, so that both sides of a link and all lanes agree; a tile at the
+ * end may be empty, and is still an iteration (an empty message). Steps on windows have gy_plan_tiles(1) iterations, whatever their width. Needs between
+ * rounds of different width are `whole`.
+ *
  * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round sent by a's lane to b matches the k-th
  * round received by b's lane whose `channel` is the same. Links are FIFO per channel; both sides' rounds have the same element range.
  *
@@ -54,10 +64,13 @@ enum gy_step_kind {
     GY_RECV_REDUCE, /* dst = src op received   (src: own operand, on the left; `flip`: received op src) */
     GY_COPY,        /* dst = src; skipped at run time when they are the same memory */
     GY_REDUCE,      /* dst = src op src2 */
-    /* Fused leaves on windows. Per iteration, for the tile of every slice (slices = blocks, one per rank) or of the whole vector: */
-    GY_PUBLISH,     /* window[slot] = tile t of src, of the range (two-shot: of every rank's slice but mine, side by side) */
-    GY_GATHER,      /* dst = reduction in rank order over everyone's published tile t of range (own part from src); also into result[slot] when `keep` */
-    GY_COLLECT,     /* dst = tile t of every other rank's slice, out of its result (or window, all_gather, broadcast) slot */
+    /* Fused leaves on windows. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0: nothing but the count. */
+    GY_PUBLISH,     /* window[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1: of every slice b but mine, side by
+                     * side: at element (b < rank ? b : b − 1) * tile of the slot */
+    GY_GATHER,      /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src); also to the start of result[slot]
+                     * when `keep` */
+    GY_COLLECT,     /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer −1: of every slice b but mine,
+                     * from rank b; peer >= 0: of slice lo, from that rank */
 };
 
 #define GY_NEEDS 3
@@ -76,7 +89,7 @@ struct gy_range {
 
 struct gy_step {
     enum gy_step_kind kind;
-    int32_t peer;              /* SEND, RECV*: fixed for the whole loop */
+    int32_t peer;              /* SEND, RECV*: fixed for the whole loop; COLLECT: see there; else −1 */
     int32_t rounds;            /* >= 1 */
     struct gy_range range;     /* the same elements in every operand */
     enum gy_space src, src2, dst;
@@ -106,6 +119,7 @@ struct gy_plan {
     int32_t output_lo, output_blocks;
     int32_t scratch_slots;
     int32_t scratch_width;            /* widest scratch range, in blocks */
+    int32_t scratch_lo;               /* −1: a range lies at the start of its slot; else a slot is a view on blocks [scratch_lo, + scratch_width) */
     bool window;                      /* uses windows: all ranks on one host */
     bool one_shot;                    /* fits the tiny fast path: the vector must fit one window slot */
     int32_t lanes;
@@ -129,6 +143,36 @@ bool gy_algorithm_find(const char *name, enum gy_algorithm *algorithm_p);
 static inline size_t gy_block_start(size_t total, int32_t blocks, int32_t b)
 {
     return (size_t)((unsigned __int128)total * (unsigned)b / (unsigned)blocks);
+}
+
+/* First block of a range in a round of its step. */
+static inline int32_t gy_range_block(struct gy_range range, int32_t blocks, int32_t round)
+{
+    int64_t lo = ((int64_t)range.lo + (int64_t)range.stride * round) % blocks;
+    return (int32_t)(lo < 0 ? lo + blocks : lo);
+}
+
+/* Elements of the longest range of `width` blocks; a scratch slot has that many for scratch_width. */
+static inline size_t gy_plan_longest(size_t total, int32_t blocks, int32_t width)
+{
+    return (size_t)(((unsigned __int128)total * (unsigned)width + (unsigned)blocks - 1) / (unsigned)blocks);
+}
+
+/* Tiles of `tile` elements (> 0) in a round of `width` blocks; at least 1. */
+static inline size_t gy_plan_tiles(size_t total, int32_t blocks, int32_t width, size_t tile)
+{
+    size_t longest = gy_plan_longest(total, blocks, width);
+    return longest == 0 ? 1 : (longest - 1) / tile + 1;
+}
+
+/* Elements [*start_p, *start_p + *count_p) of the vector are tile t of blocks [lo, lo + width); empty tiles have count 0. */
+static inline void gy_plan_piece(size_t total, int32_t blocks, int32_t lo, int32_t width, size_t tile, size_t t, size_t *start_p,
+                                 size_t *count_p)
+{
+    size_t begin = gy_block_start(total, blocks, lo), end = gy_block_start(total, blocks, lo + width);
+    size_t length = end - begin, skip = t * tile < length ? t * tile : length;
+    *start_p = begin + skip;
+    *count_p = length - skip < tile ? length - skip : tile;
 }
 
 #endif
