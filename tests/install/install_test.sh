@@ -1,0 +1,34 @@
+#!/bin/bash
+# install_test.sh SOURCE BUILD: installs BUILD aside, moves the tree, and builds a consumer with pkg-config and one with find_package(gyre).
+set -euo pipefail
+source=$1 build=$2
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+fail() { echo "install_test: $*" >&2; exit 1; }
+
+cmake --install "$build" --prefix "$place/first" >"$place/log" || { cat "$place/log"; fail "cmake --install failed"; }
+mv "$place/first" "$place/tree" # nothing installed may remember where it was
+tree=$place/tree
+library=$(dirname "$(find "$tree" -name 'libgyre.so' | head -n 1)")
+[ -n "$library" ] || fail "libgyre.so was not installed"
+
+export PKG_CONFIG_PATH=$library/pkgconfig
+read -ra flags <<<"$(pkg-config --cflags --libs gyre)"
+cc -std=c11 -Wall -Wextra -Werror "$source/tests/install/consumer/consumer.c" "${flags[@]}" -o "$place/by_pkg_config" ||
+    fail "the consumer does not build with pkg-config: ${flags[*]}"
+version=$(pkg-config --modversion gyre)
+[ "$(LD_LIBRARY_PATH=$library "$place/by_pkg_config")" = "gyre $version" ] || fail "the consumer built with pkg-config failed"
+read -ra flags <<<"$(pkg-config --cflags --libs gyre-nn)"
+echo '#include <gyre/nn.h>
+int main(void) { return gyre_version()[0] == 0; }' >"$place/nn.c"
+cc -std=c11 -Wall -Wextra -Werror "$place/nn.c" "${flags[@]}" -o "$place/nn" || fail "no program builds with gyre-nn: ${flags[*]}"
+LD_LIBRARY_PATH=$library "$place/nn" || fail "a program linked with gyre-nn does not start"
+
+cmake -S "$source/tests/install/consumer" -B "$place/by_cmake" -DCMAKE_PREFIX_PATH="$tree" >"$place/log" 2>&1 &&
+    cmake --build "$place/by_cmake" >>"$place/log" 2>&1 || { cat "$place/log"; fail "the consumer does not build with find_package(gyre)"; }
+[ "$("$place/by_cmake/consumer")" = "gyre $version" ] || fail "the consumer built with find_package failed"
+
+for program in gyre-run gyre-info gyre-train gyre-perf; do
+    [ "$("$tree/bin/$program" --version | grep -cF "$version")" -ge 1 ] || fail "the installed $program does not say version $version"
+done
+echo "installed, moved, and used by pkg-config and find_package: gyre $version"
