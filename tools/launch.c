@@ -1,0 +1,371 @@
+/* One loop over one signalfd and the ranks' output pipes.
+ *
+ *   running --a rank fails--> grace (2 s: the others report) --> SIGTERM (2 s) --> SIGKILL
+ *   running --SIGINT, SIGTERM, SIGHUP--> forwarded at once, then as after SIGTERM; a second one: SIGKILL
+ *
+ * Invariants. Each rank leads a process group of its own, so that what it forked ends with it. A rank that ended stays a zombie
+ * (WNOWAIT) until the very end: its process id, and so its group's, cannot be given to a stranger whom we would kill.
+ * If the launcher itself is killed, PR_SET_PDEATHSIG ends the ranks. Only rank 0 has stdin. */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "label.h"
+
+#define GRACE_MS 2000
+
+enum phase { RUNNING, GRACE, TERMINATING, KILLING };
+
+struct rank {
+    pid_t pid;
+    bool ended;
+    struct gy_label out, err;
+};
+
+struct job {
+    const struct gy_launch *launch;
+    struct rank *ranks;
+    int started, alive;
+    enum phase phase;
+    int64_t deadline_ms;
+    int status;            /* what the tool will exit with */
+    char verdict[256];     /* last line, "" when all is well */
+    sigset_t old_mask;
+    int signals;           /* signalfd */
+    char port[8], secret[65];
+    int keyboard;          /* pipe to rank 0 when stdin is a terminal, −1: none */
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A port that is free now. Rank 0 binds it a moment later; torchrun lives with the same gap. */
+static int find_port(char *port, size_t bytes)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    int failed = bind(fd, (struct sockaddr *)&address, length) || getsockname(fd, (struct sockaddr *)&address, &length);
+    close(fd);
+    snprintf(port, bytes, "%u", (unsigned)ntohs(address.sin_port));
+    return failed ? -1 : 0;
+}
+
+static int make_secret(char text[65])
+{
+    unsigned char bytes[32];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return -1;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static void set_environment(const struct job *job, int rank)
+{
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", job->launch->ranks);
+    set_number("LOCAL_RANK", rank);
+    set_number("LOCAL_WORLD_SIZE", job->launch->ranks);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", job->port, 1);
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
+    if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
+        setenv("GYRE_SECRET", job->secret, 1);
+}
+
+static void bind_to_core(int rank)
+{
+    cpu_set_t usable, mine;
+    if (sched_getaffinity(0, sizeof usable, &usable) || CPU_COUNT(&usable) == 0)
+        return;
+    int skip = rank % CPU_COUNT(&usable);
+    size_t core = 0;
+    while (!CPU_ISSET(core, &usable) || skip-- > 0)
+        core++;
+    CPU_ZERO(&mine);
+    CPU_SET(core, &mine);
+    sched_setaffinity(0, sizeof mine, &mine);
+}
+
+/* The child's life up to exec; what goes wrong is written to `report` as an errno. */
+static _Noreturn void become_rank(const struct job *job, int rank, pid_t parent, int in, int out, int err, int report)
+{
+    int problem = 0;
+    setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+        _exit(1);
+    sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
+    if ((in >= 0 && dup2(in, 0) < 0) || (out >= 0 && dup2(out, 1) < 0) || (err >= 0 && dup2(err, 2) < 0)) {
+        problem = errno;
+    } else {
+        set_environment(job, rank);
+        if (job->launch->bind)
+            bind_to_core(rank);
+        execvp(job->launch->path, job->launch->argv);
+        problem = errno;
+    }
+    if (write(report, &problem, sizeof problem) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+/* What rank `rank` reads: nothing, the keyboard through a pipe (its group is not the terminal's), or our own stdin (−1). */
+static int open_input(struct job *job, int rank)
+{
+    int ends[2];
+    if (rank > 0)
+        return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (!isatty(0) || pipe2(ends, O_CLOEXEC))
+        return -1;
+    job->keyboard = ends[1];
+    return ends[0];
+}
+
+/* 0, or the errno of what failed. */
+static int start_rank(struct job *job, int rank)
+{
+    struct rank *it = &job->ranks[rank];
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, report[2], problem = 0;
+    int in = open_input(job, rank);
+    pid_t parent = getpid();
+    if (pipe2(report, O_CLOEXEC))
+        return errno;
+    if (job->launch->label && (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)))
+        return errno;
+    it->pid = fork();
+    if (it->pid == 0)
+        become_rank(job, rank, parent, in, out[1], err[1], report[1]);
+    problem = it->pid < 0 ? errno : 0;
+    close(report[1]);
+    if (in >= 0)
+        close(in);
+    if (out[1] >= 0) {
+        close(out[1]);
+        close(err[1]);
+        gy_label_open(&it->out, rank, out[0], STDOUT_FILENO);
+        gy_label_open(&it->err, rank, err[0], STDERR_FILENO);
+    }
+    if (!problem) {
+        job->started++;
+        job->alive++;
+        setpgid(it->pid, it->pid); /* also here: whoever is first, a kill of the group always finds it */
+        if (read(report[0], &problem, sizeof problem) != (ssize_t)sizeof problem)
+            problem = 0; /* end of file: exec closed it */
+    }
+    close(report[0]);
+    return problem;
+}
+
+static void signal_all(struct job *job, int number)
+{
+    for (int i = 0; i < job->started; i++)
+        kill(-job->ranks[i].pid, number);
+}
+
+static void enter(struct job *job, enum phase phase)
+{
+    job->phase = phase;
+    job->deadline_ms = now_ms() + GRACE_MS;
+    if (phase == TERMINATING)
+        signal_all(job, SIGTERM);
+    else if (phase == KILLING)
+        signal_all(job, SIGKILL);
+}
+
+/* Remembers the first failure. Of two seen in one look, a signal is the cause and an exit status the consequence. */
+static void judge(struct job *job, int rank, const siginfo_t *info, bool *signal_seen)
+{
+    bool by_signal = info->si_code != CLD_EXITED;
+    if (!by_signal && info->si_status == 0)
+        return;
+    if (job->phase != RUNNING || (job->verdict[0] && (*signal_seen || !by_signal)))
+        return;
+    *signal_seen = by_signal;
+    job->status = by_signal ? 128 + info->si_status : info->si_status;
+    if (by_signal)
+        snprintf(job->verdict, sizeof job->verdict, "rank %d (pid %d) was killed by signal %d (%s)", rank,
+                 (int)job->ranks[rank].pid, info->si_status, strsignal(info->si_status));
+    else
+        snprintf(job->verdict, sizeof job->verdict, "rank %d (pid %d) ended with exit status %d", rank,
+                 (int)job->ranks[rank].pid, info->si_status);
+}
+
+static void look_for_ends(struct job *job)
+{
+    bool signal_seen = false;
+    for (int i = 0; i < job->started; i++) {
+        siginfo_t info = {0};
+        struct rank *it = &job->ranks[i];
+        if (it->ended || waitid(P_PID, (id_t)it->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
+            continue;
+        it->ended = true;
+        job->alive--;
+        judge(job, i, &info, &signal_seen);
+    }
+    if (job->phase == RUNNING && job->verdict[0])
+        enter(job, GRACE);
+}
+
+static void on_signal(struct job *job)
+{
+    struct signalfd_siginfo info;
+    while (read(job->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        int number = (int)info.ssi_signo;
+        if (number == SIGCHLD)
+            continue;
+        if (job->phase >= TERMINATING) {
+            enter(job, KILLING);
+            continue;
+        }
+        if (!job->verdict[0]) {
+            job->status = 128 + number;
+            snprintf(job->verdict, sizeof job->verdict, "ended by signal %d (%s), and all ranks with it", number,
+                     strsignal(number));
+        }
+        enter(job, TERMINATING);
+        if (number != SIGTERM)
+            signal_all(job, number);
+    }
+}
+
+/* Reads the terminal for rank 0, but only while we are in its foreground: else the kernel would stop us. */
+static void pass_keyboard(struct job *job)
+{
+    char bytes[4096];
+    ssize_t got = read(0, bytes, sizeof bytes);
+    if (got <= 0 || write(job->keyboard, bytes, (size_t)got) < 0) {
+        close(job->keyboard);
+        job->keyboard = -1;
+    }
+}
+
+static void wait_for_event(struct job *job, struct pollfd *fds)
+{
+    nfds_t count = 0;
+    int64_t left = job->phase == RUNNING ? 1000 : job->deadline_ms - now_ms();
+    fds[count++] = (struct pollfd){.fd = job->signals, .events = POLLIN};
+    bool keyboard = job->keyboard >= 0 && tcgetpgrp(0) == getpgrp();
+    fds[count++] = (struct pollfd){.fd = keyboard ? 0 : -1, .events = POLLIN};
+    for (int i = 0; i < job->started; i++) {
+        fds[count++] = (struct pollfd){.fd = job->ranks[i].out.in, .events = POLLIN};
+        fds[count++] = (struct pollfd){.fd = job->ranks[i].err.in, .events = POLLIN};
+    }
+    if (poll(fds, count, left > 0 ? (int)left : 0) <= 0)
+        return;
+    if (fds[1].revents)
+        pass_keyboard(job);
+    for (int i = 0; i < job->started; i++) {
+        if (fds[2 + 2 * i].revents)
+            gy_label_pass(&job->ranks[i].out);
+        if (fds[3 + 2 * i].revents)
+            gy_label_pass(&job->ranks[i].err);
+    }
+}
+
+static void run_until_ended(struct job *job, struct pollfd *fds)
+{
+    look_for_ends(job);
+    while (job->alive > 0) {
+        wait_for_event(job, fds);
+        look_for_ends(job); /* before the signals: what failed before a Ctrl-C is the cause */
+        on_signal(job);
+        if (job->phase == RUNNING || job->phase == KILLING || now_ms() < job->deadline_ms)
+            continue;
+        enter(job, job->phase == GRACE ? TERMINATING : KILLING);
+    }
+}
+
+/* What ranks forked and left behind ends here; then the zombies go. */
+static void clean_up(struct job *job)
+{
+    signal_all(job, SIGKILL);
+    for (int i = 0; i < job->started; i++) {
+        gy_label_close(&job->ranks[i].out);
+        gy_label_close(&job->ranks[i].err);
+        waitpid(job->ranks[i].pid, NULL, 0);
+    }
+    if (job->keyboard >= 0)
+        close(job->keyboard);
+}
+
+static void catch_signals(struct job *job)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCHLD);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGHUP);
+    sigprocmask(SIG_BLOCK, &mask, &job->old_mask);
+    job->signals = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void start_all(struct job *job)
+{
+    const struct gy_launch *launch = job->launch;
+    for (int i = 0; i < launch->ranks; i++) {
+        int problem = start_rank(job, i);
+        if (!problem)
+            continue;
+        job->status = problem == ENOENT ? 127 : 126;
+        snprintf(job->verdict, sizeof job->verdict, "cannot start '%.150s': %s", launch->path, strerror(problem));
+        enter(job, KILLING);
+        return;
+    }
+}
+
+int gy_launch_run(const struct gy_launch *launch)
+{
+    struct job job = {.launch = launch, .keyboard = -1};
+    job.ranks = calloc((size_t)launch->ranks, sizeof *job.ranks);
+    struct pollfd *fds = calloc(2 + 2 * (size_t)launch->ranks, sizeof *fds);
+    for (int i = 0; job.ranks && i < launch->ranks; i++)
+        job.ranks[i].out.in = job.ranks[i].err.in = -1;
+    catch_signals(&job);
+    if (!job.ranks || !fds || job.signals < 0 || find_port(job.port, sizeof job.port) || make_secret(job.secret)) {
+        job.status = 1;
+        snprintf(job.verdict, sizeof job.verdict, "cannot prepare %d ranks: %s", launch->ranks, strerror(errno));
+    } else {
+        start_all(&job);
+        run_until_ended(&job, fds);
+        clean_up(&job);
+    }
+    if (job.verdict[0])
+        fprintf(stderr, "%s: %s\n", launch->tool, job.verdict);
+    if (job.signals >= 0)
+        close(job.signals);
+    sigprocmask(SIG_SETMASK, &job.old_mask, NULL);
+    free(fds);
+    free(job.ranks);
+    return job.status;
+}
