@@ -1,0 +1,70 @@
+/* Errors are decided once. The first sentence stays; what comes after it is a consequence, told at DEBUG only.
+ * A NULL error is allowed where the caller keeps none: the sentence is then only logged. */
+#include "error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log.h"
+
+void gy_error_clear(struct gy_error *error)
+{
+    error->status = GYRE_SUCCESS;
+    error->rank = -1;
+    error->text[0] = '\0';
+}
+
+static gyre_status decide(struct gy_error *error, gyre_status status, int rank, const char *text)
+{
+    if (error && error->status != GYRE_SUCCESS) {
+        gy_log(GY_LOG_DEBUG, "after the first error: %s", text);
+        return status;
+    }
+    if (error) {
+        error->status = status;
+        error->rank = rank;
+        snprintf(error->text, sizeof(error->text), "%s", text);
+    }
+    gy_log(GY_LOG_ERROR, "%s", text);
+    return status;
+}
+
+gyre_status gy_error_set(struct gy_error *error, gyre_status status, int rank, const char *format, ...)
+{
+    char text[GY_ERROR_TEXT];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return decide(error, status, rank, text);
+}
+
+static gyre_status status_of_errno(int errnum)
+{
+    switch (errnum) {
+    case EMFILE:
+    case ENFILE:
+        return GYRE_NO_DESCRIPTORS;
+    case ENOMEM:
+        return GYRE_NO_MEMORY;
+    default:
+        return GYRE_SYSTEM;
+    }
+}
+
+gyre_status gy_error_system(struct gy_error *error, int errnum, const char *format, ...)
+{
+    char text[GY_ERROR_TEXT], reason[128];
+    size_t used;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    used = strlen(text);
+    snprintf(text + used, sizeof(text) - used, ": %s", strerror_r(errnum, reason, sizeof(reason)));
+    return decide(error, status_of_errno(errnum), -1, text);
+}

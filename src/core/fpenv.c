@@ -1,0 +1,42 @@
+/* The floating-point mode of a reduction: round to nearest, denormals kept, exceptions masked. What the caller had set,
+ * the sticky exception flags included, comes back afterwards. */
+#include "dtype.h"
+
+#if defined(__x86_64__)
+
+#define MXCSR_DEFAULT 0x1f80u /* all exceptions masked, round to nearest, no FTZ, no DAZ */
+
+uint32_t gy_fp_enter(void)
+{
+    uint32_t saved, wanted = MXCSR_DEFAULT;
+
+    __asm__ volatile("stmxcsr %0" : "=m"(saved) : : "memory");
+    if (saved != wanted)
+        __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
+    return saved;
+}
+
+void gy_fp_leave(uint32_t saved)
+{
+    __asm__ volatile("ldmxcsr %0" : : "m"(saved) : "memory");
+}
+
+#elif defined(__aarch64__)
+
+uint32_t gy_fp_enter(void)
+{
+    uint64_t saved, wanted = 0;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved) : : "memory");
+    __asm__ volatile("msr fpcr, %0" : : "r"(wanted) : "memory");
+    return (uint32_t)saved;
+}
+
+void gy_fp_leave(uint32_t saved)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)saved) : "memory");
+}
+
+#else
+#error "gyre does not know how to set the floating-point mode of this processor"
+#endif

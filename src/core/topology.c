@@ -1,0 +1,142 @@
+/* What this process can see of the machine. The core count is on the set-up path of every communicator and costs one
+ * system call; hwloc is loaded only to describe the machine to a person. */
+#include "topology.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <hwloc.h>
+#include <xxhash.h>
+
+#define MOST_CPUS (1 << 20) /* a bound for the search of the kernel's mask size */
+
+static int count_usable_cores(void)
+{
+    for (int cpus = 1024; cpus <= MOST_CPUS; cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)cpus);
+        size_t bytes = CPU_ALLOC_SIZE((size_t)cpus);
+        int count = -1;
+
+        if (!set)
+            break;
+        if (sched_getaffinity(0, bytes, set) == 0)
+            count = CPU_COUNT_S(bytes, set);
+        else if (errno != EINVAL) /* EINVAL: the kernel's mask is longer */
+            count = 1;
+        CPU_FREE(set);
+        if (count > 0)
+            return count;
+    }
+    return 1;
+}
+
+int gy_topology_usable_cores(void)
+{
+    static _Atomic int cached;
+    int count = atomic_load_explicit(&cached, memory_order_relaxed);
+
+    if (count == 0) {
+        count = count_usable_cores();
+        atomic_store_explicit(&cached, count, memory_order_relaxed);
+    }
+    return count;
+}
+
+GY_PRINTF(3, 4)
+static void print_line(gyre_print_func print, void *user, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    print(user, line);
+}
+
+static void describe_cache(gyre_print_func print, void *user, hwloc_topology_t topology, hwloc_obj_type_t type,
+                           const char *name)
+{
+    int count = hwloc_get_nbobjs_by_type(topology, type);
+    hwloc_obj_t first = count > 0 ? hwloc_get_obj_by_type(topology, type, 0) : NULL;
+
+    if (first && first->attr)
+        print_line(print, user, "  %-14s %d x %llu KiB", name, count,
+                   (unsigned long long)first->attr->cache.size / 1024);
+}
+
+static void describe_nodes(gyre_print_func print, void *user, hwloc_topology_t topology)
+{
+    int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+
+    for (int i = 0; i < count; i++) {
+        hwloc_obj_t node = hwloc_get_obj_by_type(topology, HWLOC_OBJ_NUMANODE, (unsigned)i);
+
+        print_line(print, user, "  NUMA node %-4u %llu MiB, %d hardware threads", node->os_index,
+                   (unsigned long long)node->attr->numanode.local_memory >> 20,
+                   node->cpuset ? hwloc_bitmap_weight(node->cpuset) : 0);
+    }
+}
+
+void gy_topology_describe(gyre_print_func print, void *user)
+{
+    hwloc_topology_t topology;
+
+    print_line(print, user, "topology: %d hardware threads usable by this process", gy_topology_usable_cores());
+    if (hwloc_topology_init(&topology) < 0) {
+        print_line(print, user, "  hwloc cannot be initialised");
+        return;
+    }
+    if (hwloc_topology_load(topology) < 0) {
+        print_line(print, user, "  hwloc cannot read this machine");
+        hwloc_topology_destroy(topology);
+        return;
+    }
+    print_line(print, user, "  %-14s %d", "packages", hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE));
+    print_line(print, user, "  %-14s %d", "cores", hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE));
+    describe_nodes(print, user, topology);
+    describe_cache(print, user, topology, HWLOC_OBJ_L1CACHE, "L1 data cache");
+    describe_cache(print, user, topology, HWLOC_OBJ_L2CACHE, "L2 cache");
+    describe_cache(print, user, topology, HWLOC_OBJ_L3CACHE, "L3 cache");
+    hwloc_topology_destroy(topology);
+}
+
+/* The kernel's boot id; where /proc hides it, the host's name, which at least differs between hosts. */
+static void read_boot_id(char *text, size_t text_bytes)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, text_bytes - 1);
+    struct utsname name;
+
+    if (fd >= 0)
+        close(fd);
+    if (got > 0) {
+        text[got] = '\0';
+        return;
+    }
+    uname(&name);
+    snprintf(text, text_bytes, "%s", name.nodename);
+}
+
+uint64_t gy_topology_host_key(const char *host_id)
+{
+    char boot_id[80], text[192];
+    struct stat space = {0};
+
+    if (host_id && host_id[0])
+        return XXH3_64bits(host_id, strlen(host_id));
+    read_boot_id(boot_id, sizeof(boot_id));
+    if (stat("/proc/self/ns/net", &space) < 0)
+        memset(&space, 0, sizeof(space));
+    snprintf(text, sizeof(text), "%s %llx:%llx %lu", boot_id, (unsigned long long)space.st_dev,
+             (unsigned long long)space.st_ino, (unsigned long)geteuid());
+    return XXH3_64bits(text, strlen(text));
+}
