@@ -14,15 +14,13 @@
  * Count, pointers, tile size and sequence number are run-time arguments, so a plan has O(log N) steps whatever the count.
  *
  * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q − lag, t), or, with `whole`, all tiles
- * of round q − lag. A negative round is no need. Across ranks (`everyone`), the need is on each other rank's shared counter of that window lane, and `lag` counts
- * iterations of the counter (window plans have one round of tiles): iteration i needs everybody's counter >= base + i + 1 − lag, where base is the counter's value
- * when the collective began, so that a lag reaches back into earlier collectives: that is how windows synchronise and how slots are reused. At the
- * end of a window plan every window lane's counter has advanced by the same number of iterations, lanes that the plan does not use included.
+ * of round q − lag. A negative round is no need. A need on `everyone` is on the shared counters of the *other* ranks, see Windows.
  * A need on the own lane is never necessary. Without needs, lanes race: the checker proves that every race is harmless.
  *
  * Windows. A lane with window_lane >= 0 has one step of one round; its iterations are counted through the whole life of the communicator, in the
- * shared counter of that window lane. `everyone` needs count in these iterations: iteration i needs the counter of `lane`'s window lane to be above
- * i − lag on every rank (on rank step.peer only, when that is >= 0), also where i − lag lies in an earlier collective. At the end of a window plan every
+ * shared counter of that window lane. `everyone` needs count in these iterations: iteration i of the plan needs the counter of `lane`'s window lane to be
+ * >= base + i + 1 − lag on every other rank (on rank step.peer only, when that is >= 0), where base is the counter when the collective began, so that a lag
+ * reaches back into earlier collectives: that is how windows synchronise and how slots are reused. At the end of a window plan every
  * window lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use is advanced when all lanes of
  * the plan have finished on that rank, never before. The slot of an iteration is its number mod GY_WINDOW_SLOTS, so a reuse need has lag GY_WINDOW_SLOTS.
  *
