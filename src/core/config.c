@@ -1,0 +1,327 @@
+/* The table of settings. A row says everything about a setting; the environment, gyre-info --config and the checks follow
+ * from it. Adding one: a row here and a field in config.h.
+ *
+ * Defaults are text and go through the row's own parser, so they obey the rules that a user's value obeys. An empty variable
+ * is one that is not set. The struct is written only when all of the environment was understood. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+
+extern char **environ;
+
+#define PREFIX "GYRE_"
+#define TEST_PREFIX "GYRE_TEST_"
+#define LONGEST_NAME 48       /* of a variable, when the nearest is looked for */
+#define LONGEST_SHOWN 80      /* of a user's value, in a sentence */
+
+struct row;
+typedef bool (*parse_func)(const struct row *row, const char *text, void *field);
+
+struct row {
+    const char *name;
+    parse_func parse;
+    size_t offset, size; /* of the field */
+    int64_t least, most; /* a number in the field's unit, or the least length of a text that is not empty */
+    const char *initial, *unit, *help;
+    const char *allowed; /* the end of "… must be " */
+    bool secret;
+};
+
+static bool parse_level(const struct row *row, const char *text, void *field)
+{
+    enum gy_log_level level;
+
+    (void)row;
+    if (!gy_log_level_parse(text, &level))
+        return false;
+    *(int *)field = (int)level;
+    return true;
+}
+
+static bool parse_switch(const struct row *row, const char *text, void *field)
+{
+    (void)row;
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return false;
+    *(bool *)field = text[0] == '1';
+    return true;
+}
+
+static bool parse_time(const struct row *row, const char *text, void *field)
+{
+    int64_t nanoseconds;
+
+    if (!gy_parse_seconds(text, &nanoseconds) || nanoseconds < row->least || nanoseconds > row->most)
+        return false;
+    *(int64_t *)field = nanoseconds;
+    return true;
+}
+
+static bool parse_size(const struct row *row, const char *text, void *field)
+{
+    size_t bytes;
+
+    if (!gy_parse_bytes(text, &bytes) || bytes < (size_t)row->least || bytes > (size_t)row->most)
+        return false;
+    *(size_t *)field = bytes;
+    return true;
+}
+
+/* Whole microseconds; -1 leaves the choice to gyre. */
+static bool parse_spin(const struct row *row, const char *text, void *field)
+{
+    size_t microseconds;
+
+    if (strcmp(text, "-1") == 0) {
+        *(int64_t *)field = -1;
+        return true;
+    }
+    if (!gy_parse_bytes(text, &microseconds) || strspn(text, "0123456789") != strlen(text) ||
+        microseconds > (size_t)row->most)
+        return false;
+    *(int64_t *)field = (int64_t)microseconds * 1000;
+    return true;
+}
+
+static bool parse_text(const struct row *row, const char *text, void *field)
+{
+    size_t length = strlen(text);
+
+    if (length >= row->size || (length && length < (size_t)row->least))
+        return false;
+    memcpy(field, text, length + 1);
+    return true;
+}
+
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+/* Names between single commas. Whether a transport of that name exists is the registry's to say. */
+static bool parse_names(const struct row *row, const char *text, void *field)
+{
+    const char *at = text;
+
+    for (;;) {
+        size_t length = strspn(at, NAME_LETTERS);
+
+        if (length == 0)
+            return false;
+        at += length;
+        if (!*at)
+            return parse_text(row, text, field);
+        if (*at++ != ',')
+            return false;
+    }
+}
+
+static bool is_collective(const char *name, size_t length)
+{
+    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"};
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(names); i++) {
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "all_reduce:ring,broadcast:binary_tree". Whether the algorithm exists is the selector's to say. */
+static bool parse_choices(const struct row *row, const char *text, void *field)
+{
+    const char *at = text;
+
+    if (!*at)
+        return parse_text(row, text, field);
+    for (;;) {
+        size_t length = strspn(at, NAME_LETTERS);
+
+        if (!is_collective(at, length) || at[length] != ':')
+            return false;
+        at += length + 1;
+        length = strspn(at, NAME_LETTERS);
+        if (length == 0)
+            return false;
+        at += length;
+        if (!*at)
+            return parse_text(row, text, field);
+        if (*at++ != ',')
+            return false;
+    }
+}
+
+#define FIELD(name) offsetof(struct gy_config, name), sizeof(((struct gy_config *)0)->name)
+#define TIMEOUT_RANGE GY_MILLISECOND, INT64_C(1000000000) * GY_SECOND
+#define TIMEOUT_ALLOWED "a time above zero such as 30, 0.5, 200ms, 10m or 2h"
+
+static const struct row rows[] = {
+    {"GYRE_LOG", parse_level, FIELD(log_level), 0, 0, "warn", "level", "what is written to standard error",
+     "error, warn, info or debug", false},
+    {"GYRE_TIMEOUT", parse_time, FIELD(timeout_ns), TIMEOUT_RANGE, "1800", "s",
+     "how long a live rank may take to enter an operation that others wait in", TIMEOUT_ALLOWED, false},
+    {"GYRE_STALL_TIMEOUT", parse_time, FIELD(stall_timeout_ns), TIMEOUT_RANGE, "30", "s",
+     "how long a rank inside an operation may move nothing", TIMEOUT_ALLOWED, false},
+    {"GYRE_PEER_TIMEOUT", parse_time, FIELD(peer_timeout_ns), TIMEOUT_RANGE, "10", "s",
+     "how long a host may be silent before it counts as lost", TIMEOUT_ALLOWED, false},
+    {"GYRE_MEET_TIMEOUT", parse_time, FIELD(meet_timeout_ns), TIMEOUT_RANGE, "300", "s",
+     "how long the ranks wait for each other when a communicator is made", TIMEOUT_ALLOWED, false},
+    {"GYRE_TRANSPORT", parse_names, FIELD(transports), 0, 0, "shm,tcp", "names",
+     "transports that may be used, the preferred one first", "names between commas, such as shm,tcp", false},
+    {"GYRE_ALGORITHM", parse_choices, FIELD(algorithm), 0, 0, "", "choices",
+     "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas",
+     "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree", false},
+    {"GYRE_HOST_ID", parse_text, FIELD(host_id), 0, 0, "", "text",
+     "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", false},
+    {"GYRE_INTERFACE", parse_text, FIELD(interface), 0, 0, "", "name",
+     "network interface; empty: the one that routes to the meeting address", "shorter than 64 characters", false},
+    {"GYRE_ADDRESS", parse_text, FIELD(address), 0, 0, "", "address",
+     "where the ranks meet, tcp://HOST:PORT or file:///PATH; empty: MASTER_ADDR and MASTER_PORT",
+     "shorter than 256 characters", false},
+    {"GYRE_SECRET", parse_text, FIELD(secret), 16, 0, "", "text",
+     "the job's secret, the same on every rank, at least 16 characters",
+     "16 to 255 characters long", true},
+    {"GYRE_SECRET_FILE", parse_text, FIELD(secret_file), 0, 0, "", "path", "a file that holds the job's secret",
+     "shorter than 256 characters", false},
+    {"GYRE_INSECURE", parse_switch, FIELD(insecure), 0, 0, "0", "0|1",
+     "1: meet across hosts without a secret, so that anyone who reaches the port may join", "0 or 1", false},
+    {"GYRE_SHM_RESERVE", parse_size, FIELD(shm_reserve), 1 << 20, INT64_C(1) << 44, "16G", "bytes",
+     "address space per rank of this host for gyre_mem_alloc; memory is taken when it is used",
+     "a size from 1m to 16t, such as 512m or 16G", false},
+    {"GYRE_SHM_SLOT", parse_size, FIELD(shm_slot), 4096, 1 << 30, "128k", "bytes",
+     "one slot of the window through which ranks of a host exchange data", "a size from 4k to 1g, such as 128k", false},
+    {"GYRE_TCP_TILE", parse_size, FIELD(tcp_tile), 1024, 64 << 20, "256k", "bytes",
+     "the most bytes in one frame on a TCP link", "a size from 1k to 64m, such as 256k", false},
+    {"GYRE_SPIN", parse_spin, FIELD(spin_ns), 0, 10000000, "-1", "us",
+     "how long a wait spins or yields before it sleeps; -1: by the load of this host",
+     "-1 or whole microseconds up to 10000000", false},
+    {"GYRE_SHOW_CHOICE", parse_switch, FIELD(show_choice), 0, 0, "0", "0|1",
+     "1: print the algorithm chosen, once per shape", "0 or 1", false},
+};
+
+static size_t least3(size_t a, size_t b, size_t c)
+{
+    return gy_min_size(gy_min_size(a, b), c);
+}
+
+/* Levenshtein's distance, one row of the matrix at a time. `b` is at most LONGEST_NAME long. */
+static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t line[LONGEST_NAME + 1];
+
+    for (size_t j = 0; j <= b_length; j++)
+        line[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = line[0];
+
+        line[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t above = line[j];
+
+            line[j] = least3(above + 1, line[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return line[b_length];
+}
+
+static const char *nearest_name(const char *name, size_t length)
+{
+    const char *nearest = rows[0].name;
+    size_t least = SIZE_MAX;
+
+    length = gy_min_size(length, LONGEST_NAME);
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(rows); i++) {
+        size_t distance = edit_distance(rows[i].name, strlen(rows[i].name), name, length);
+
+        if (distance < least) {
+            least = distance;
+            nearest = rows[i].name;
+        }
+    }
+    return nearest;
+}
+
+static bool name_is_known(const char *name, size_t length)
+{
+    if (strncmp(name, TEST_PREFIX, strlen(TEST_PREFIX)) == 0)
+        return true;
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(rows); i++) {
+        if (strlen(rows[i].name) == length && memcmp(rows[i].name, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static gyre_status check_names(bool strict, struct gy_error *error)
+{
+    for (char **entry = environ; entry && *entry; entry++) {
+        size_t length = strcspn(*entry, "=");
+        int shown = (int)gy_min_size(length, LONGEST_SHOWN);
+
+        if (strncmp(*entry, PREFIX, strlen(PREFIX)) != 0 || name_is_known(*entry, length))
+            continue;
+        if (strict)
+            return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
+                                "%.*s is no setting of gyre; did you mean %s? gyre-info --config lists them", shown,
+                                *entry, nearest_name(*entry, length));
+        gy_log(GY_LOG_WARN, "%.*s is no setting of gyre and is ignored; did you mean %s?", shown, *entry,
+               nearest_name(*entry, length));
+    }
+    return GYRE_SUCCESS;
+}
+
+static gyre_status read_row(const struct row *row, struct gy_config *config, struct gy_error *error)
+{
+    const char *text = getenv(row->name);
+    void *field = (char *)config + row->offset;
+
+    if (!text || !*text)
+        text = row->initial;
+    if (row->parse(row, text, field))
+        return GYRE_SUCCESS;
+    return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s=%.*s is invalid: it must be %s", row->name, LONGEST_SHOWN,
+                        row->secret ? "(not shown)" : text, row->allowed);
+}
+
+static gyre_status config_read(bool strict, struct gy_config *config_p, struct gy_error *error)
+{
+    struct gy_config config;
+    gyre_status status;
+
+    memset(&config, 0, sizeof(config));
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(rows); i++) {
+        status = read_row(&rows[i], &config, error);
+        if (status)
+            return status;
+    }
+    status = check_names(strict, error);
+    if (status)
+        return status;
+    *config_p = config;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_config_read(struct gy_config *config_p, struct gy_error *error)
+{
+    return config_read(false, config_p, error);
+}
+
+gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *error)
+{
+    return config_read(true, config_p, error);
+}
+
+void gy_config_describe(gyre_print_func print, void *user)
+{
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(rows); i++) {
+        const struct row *row = &rows[i];
+        char line[256];
+
+        snprintf(line, sizeof(line), "%-18s  %-8s  %-7s  %s", row->name, row->initial[0] ? row->initial : "(empty)",
+                 row->unit, row->help);
+        print(user, line);
+    }
+}

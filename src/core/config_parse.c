@@ -1,0 +1,94 @@
+/* The pure parsers of settings: text in, number out, no state. They read what users type, so every digit is
+ * checked for overflow before it counts. */
+#include "config.h"
+
+#include <string.h>
+
+#include "clock.h"
+
+#define LONGEST_SECONDS INT64_C(1000000000) /* a deadline, now + timeout, can then never overflow */
+
+/* Reads digits from *text_p and moves it past them; false when there is none or the number is too large. */
+static bool read_digits(const char **text_p, uint64_t *number_p)
+{
+    const char *text = *text_p;
+    uint64_t number = 0;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        if (__builtin_mul_overflow(number, 10u, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
+            return false;
+    }
+    *text_p = text;
+    *number_p = number;
+    return true;
+}
+
+bool gy_parse_bytes(const char *text, size_t *bytes_p)
+{
+    static const char suffixes[] = "kmgt";
+    uint64_t number;
+    size_t bytes;
+    unsigned shift = 0;
+
+    if (!read_digits(&text, &number))
+        return false;
+    if (*text) {
+        char letter[2] = {(char)(*text | 0x20), '\0'};
+        size_t place = strcspn(suffixes, letter);
+
+        if (!suffixes[place] || text[1])
+            return false;
+        shift = 10 * ((unsigned)place + 1);
+    }
+    if (__builtin_mul_overflow(number, UINT64_C(1) << shift, &number) || __builtin_add_overflow(number, 0u, &bytes))
+        return false;
+    *bytes_p = bytes;
+    return true;
+}
+
+static bool unit_find(const char *text, int64_t *nanoseconds_p)
+{
+    static const struct {
+        const char *name;
+        int64_t nanoseconds;
+    } units[] = {{"", GY_SECOND},   {"s", GY_SECOND},       {"ms", GY_MILLISECOND},
+                 {"us", 1000},      {"m", 60 * GY_SECOND},  {"h", 3600 * GY_SECOND}};
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(units); i++) {
+        if (strcmp(text, units[i].name) == 0) {
+            *nanoseconds_p = units[i].nanoseconds;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gy_parse_seconds(const char *text, int64_t *nanoseconds_p)
+{
+    uint64_t whole, fraction = 0;
+    int64_t unit, total, total_fraction, scale = 1;
+
+    if (!read_digits(&text, &whole))
+        return false;
+    if (*text == '.') {
+        const char *digits = ++text;
+
+        if (!read_digits(&text, &fraction) || text - digits > 9)
+            return false;
+        for (; digits < text; digits++)
+            scale *= 10;
+    }
+    if (!unit_find(text, &unit) || __builtin_mul_overflow(whole, unit, &total))
+        return false;
+    /* A fraction is below 1: at most an hour is added, and the product is at most 10^9 hours. */
+    total_fraction = (int64_t)((unsigned __int128)fraction * (uint64_t)unit / (uint64_t)scale);
+    if (__builtin_add_overflow(total, total_fraction, &total))
+        return false;
+    if (total > LONGEST_SECONDS * GY_SECOND)
+        return false;
+    *nanoseconds_p = total;
+    return true;
+}
