@@ -1,0 +1,38 @@
+/* The five collectives as gyre-perf sees them: sizes as nccl-tests counts them, buffers, one call, the check of its result. */
+#ifndef GYRE_PERF_COLLECTIVE_H
+#define GYRE_PERF_COLLECTIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gyre/gyre.h>
+
+enum gy_kind { GY_KIND_ALL_REDUCE, GY_KIND_REDUCE_SCATTER, GY_KIND_ALL_GATHER, GY_KIND_BROADCAST, GY_KIND_BARRIER, GY_KINDS };
+
+/* One row of the table, of one placement. `count` is the collective's argument; `bytes` the size column: the larger of a rank's input and
+ * output. */
+struct gy_case {
+    enum gy_kind kind;
+    gyre_comm *comm;
+    int rank, size, root;
+    gyre_dtype dtype;
+    gyre_op op;
+    size_t count, bytes;
+    bool in_place;
+    unsigned char *input, *output; /* `bytes` each; in place only `output` is used */
+};
+
+const char *gy_kind_name(enum gy_kind kind);
+bool gy_kind_find(const char *name, enum gy_kind *kind_p);
+bool gy_kind_reduces(enum gy_kind kind);
+/* Bandwidth on the wire per rank over algbw: 2(n−1)/n, (n−1)/n, 1; 0 for a barrier. */
+double gy_kind_bus_factor(enum gy_kind kind, int size);
+/* Sets count and bytes for a wish of `bytes`, rounded down to what the ranks can share, at least one element each. */
+void gy_case_size(struct gy_case *it, size_t bytes);
+
+void gy_case_fill(const struct gy_case *it, uint64_t iteration);
+gyre_status gy_case_call(const struct gy_case *it);
+size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration);
+
+#endif

@@ -1,0 +1,273 @@
+/* gyre-perf: how long a collective takes, beside nccl-tests and the OSU benchmarks.
+ *
+ *   isolated   for each iteration: new data; meet (gyre-perf's own barrier); call; meet; check. Time: latest start to latest end.
+ *   streaming  calls back to back; time: the mean. The check is an iteration before and one after.
+ *
+ * It uses gyre's public interface only. With --ranks N it starts itself N times, as gyre-run would. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "arguments.h"
+#include "launch.h"
+#include "meet.h"
+#include "report.h"
+
+struct perf {
+    const struct gy_arguments *arguments;
+    struct gy_case it;
+    struct gy_meet *meet;
+    int64_t *times;
+    size_t total_wrong;
+    FILE *json;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static bool succeeded(const struct perf *perf, gyre_status status)
+{
+    if (status != GYRE_SUCCESS)
+        fprintf(stderr, "gyre-perf: rank %d: %s: %s\n", perf->it.rank, gyre_status_name(status), gyre_last_error(perf->it.comm));
+    return status == GYRE_SUCCESS;
+}
+
+/* One checked call with data of its own. */
+static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, size_t *wrong)
+{
+    bool check = perf->arguments->check;
+    if (check)
+        gy_case_fill(&perf->it, iteration);
+    if (!gy_meet_one_host(perf->meet) && !succeeded(perf, gyre_barrier(perf->it.comm)))
+        return false;
+    gy_meet_barrier(perf->meet);
+    int64_t start = now_ns();
+    gyre_status status = gy_case_call(&perf->it);
+    int64_t end = now_ns();
+    if (!succeeded(perf, status))
+        return false;
+    *time_p = gy_meet_time(perf->meet, start, end);
+    if (check)
+        *wrong += gy_case_wrong(&perf->it, iteration);
+    return true;
+}
+
+static bool measure_isolated(struct perf *perf, size_t *wrong)
+{
+    int warm_up = perf->arguments->warm_up, iterations = perf->arguments->iterations;
+    int64_t ignored;
+    for (int i = -warm_up; i < iterations; i++) {
+        if (!call_once(perf, (uint64_t)(i + warm_up), i < 0 ? &ignored : &perf->times[i], wrong))
+            return false;
+    }
+    return true;
+}
+
+static bool measure_streaming(struct perf *perf, size_t *wrong)
+{
+    int64_t ignored;
+    if (!call_once(perf, 0, &ignored, wrong))
+        return false;
+    for (int i = 0; i < perf->arguments->warm_up; i++) {
+        if (!succeeded(perf, gy_case_call(&perf->it)))
+            return false;
+    }
+    gy_meet_barrier(perf->meet);
+    int64_t start = now_ns();
+    for (int i = 0; i < perf->arguments->iterations; i++) {
+        if (!succeeded(perf, gy_case_call(&perf->it)))
+            return false;
+    }
+    perf->times[0] = gy_meet_time(perf->meet, start, now_ns());
+    return call_once(perf, 1, &ignored, wrong);
+}
+
+/* Across hosts the longest time of any host counts; wrong elements are summed over all ranks. */
+static bool combine(struct perf *perf, size_t count, size_t wrong, size_t *wrong_p)
+{
+    double sum = (double)wrong;
+    if (!succeeded(perf, gyre_all_reduce(perf->it.comm, &sum, &sum, 1, GYRE_FLOAT64, GYRE_SUM)))
+        return false;
+    *wrong_p = (size_t)sum;
+    if (gy_meet_one_host(perf->meet))
+        return true;
+    double *longest = calloc(count, sizeof *longest);
+    bool good = longest != NULL;
+    for (size_t i = 0; good && i < count; i++)
+        longest[i] = (double)perf->times[i];
+    good = good && succeeded(perf, gyre_all_reduce(perf->it.comm, longest, longest, count, GYRE_FLOAT64, GYRE_MAX));
+    for (size_t i = 0; good && i < count; i++)
+        perf->times[i] = (int64_t)longest[i];
+    free(longest);
+    return good;
+}
+
+static bool measure(struct perf *perf, bool in_place, struct gy_result *result_p)
+{
+    size_t wrong = 0, total = 0;
+    bool streaming = perf->arguments->streaming;
+    size_t count = streaming ? 1 : (size_t)perf->arguments->iterations;
+    perf->it.in_place = in_place;
+    if (!(streaming ? measure_streaming(perf, &wrong) : measure_isolated(perf, &wrong)) || !combine(perf, count, wrong, &total))
+        return false;
+    gy_times_compute(perf->times, count, &result_p->time_us);
+    if (streaming) {
+        double mean = result_p->time_us.mean / perf->arguments->iterations;
+        result_p->time_us = (struct gy_times){NAN, NAN, mean, NAN, NAN};
+    }
+    result_p->shown_us = streaming ? result_p->time_us.mean : result_p->time_us.median;
+    result_p->algbw = result_p->shown_us > 0 ? (double)perf->it.bytes / result_p->shown_us / 1e3 : 0;
+    result_p->busbw = result_p->algbw * gy_kind_bus_factor(perf->it.kind, perf->it.size);
+    result_p->wrong = perf->arguments->check ? (long)total : -1;
+    perf->total_wrong += total;
+    return true;
+}
+
+static bool measure_size(struct perf *perf, size_t bytes)
+{
+    struct gy_result out, in;
+    gy_case_size(&perf->it, bytes);
+    if (!measure(perf, false, &out) || !measure(perf, true, &in))
+        return false;
+    if (perf->it.rank != 0)
+        return true;
+    gy_report_row(stdout, &perf->it, &out, &in);
+    if (!perf->json)
+        return true;
+    const char *algorithm = gyre_comm_algorithm(perf->it.comm, gy_kind_name(perf->it.kind), perf->it.count, perf->it.dtype);
+    const char *transport = perf->arguments->transport ? perf->arguments->transport : getenv("GYRE_TRANSPORT");
+    for (int in_place = 0; in_place < 2; in_place++) {
+        perf->it.in_place = in_place;
+        gy_report_json(perf->json, &perf->it, algorithm ? algorithm : "", transport ? transport : "auto", in_place ? &in : &out);
+    }
+    return true;
+}
+
+static bool measure_all(struct perf *perf)
+{
+    const struct gy_arguments *arguments = perf->arguments;
+    if (perf->it.kind == GY_KIND_BARRIER)
+        return measure_size(perf, 0);
+    for (size_t bytes = arguments->least;; bytes *= (size_t)arguments->factor) {
+        if (!measure_size(perf, bytes))
+            return false;
+        if (bytes > arguments->most / (size_t)arguments->factor)
+            return true;
+    }
+}
+
+/* The largest row's needs; small worlds of large elements may exceed --max by rounding up to one element a rank. */
+static bool allocate(struct perf *perf)
+{
+    const struct gy_arguments *arguments = perf->arguments;
+    size_t bytes = arguments->most + 8 * (size_t)perf->it.size;
+    void *input = NULL, *output = NULL;
+    perf->times = calloc((size_t)arguments->iterations, sizeof *perf->times);
+    if (arguments->gyre_memory) {
+        if (!succeeded(perf, gyre_mem_alloc(perf->it.comm, bytes, &input)) ||
+            !succeeded(perf, gyre_mem_alloc(perf->it.comm, bytes, &output)))
+            return false;
+    } else if (posix_memalign(&input, 4096, bytes) || posix_memalign(&output, 4096, bytes)) {
+        input = NULL;
+    }
+    perf->it.input = input;
+    perf->it.output = output;
+    if (!input || !output || !perf->times) {
+        fprintf(stderr, "gyre-perf: no memory for two buffers of %zu bytes\n", bytes);
+        return false;
+    }
+    memset(input, 0, bytes); /* touched now: page faults are no part of a call */
+    memset(output, 0, bytes);
+    return true;
+}
+
+static void release(struct perf *perf)
+{
+    if (perf->arguments->gyre_memory) {
+        gyre_mem_free(perf->it.comm, perf->it.input);
+        gyre_mem_free(perf->it.comm, perf->it.output);
+    } else {
+        free(perf->it.input);
+        free(perf->it.output);
+    }
+    free(perf->times);
+}
+
+static bool open_json(struct perf *perf)
+{
+    const char *path = perf->arguments->json;
+    if (!path || perf->it.rank != 0)
+        return true;
+    perf->json = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    if (!perf->json)
+        fprintf(stderr, "gyre-perf: cannot write %s: %m\n", path);
+    return perf->json != NULL;
+}
+
+static void print_head(const struct perf *perf)
+{
+    const struct gy_arguments *arguments = perf->arguments;
+    if (perf->it.rank != 0)
+        return;
+    printf("# gyre-perf %s  %s  ranks %d  %s  iterations %d  warm-up %d  memory %s  check %s\n", gyre_version(),
+           gy_kind_name(perf->it.kind), perf->it.size, arguments->streaming ? "streaming" : "isolated", arguments->iterations,
+           arguments->warm_up, arguments->gyre_memory ? "gyre" : "private", arguments->check ? "exact" : "none");
+    gy_report_head(stdout);
+}
+
+static int run_rank(const struct gy_arguments *arguments)
+{
+    int status = 1;
+    struct perf perf = {.arguments = arguments};
+    struct gy_case *it = &perf.it;
+    if (!succeeded(&perf, gyre_comm_create(NULL, &it->comm)))
+        return 1;
+    it->kind = arguments->kind;
+    it->dtype = arguments->dtype;
+    it->op = arguments->op;
+    it->root = arguments->root;
+    it->rank = gyre_comm_rank(it->comm);
+    it->size = gyre_comm_size(it->comm);
+    if (it->root >= it->size) {
+        fprintf(stderr, "gyre-perf: --root %d is not one of %d ranks\n", it->root, it->size);
+        gyre_comm_destroy(it->comm);
+        return 2;
+    }
+    perf.meet = gy_meet_open(it->comm, arguments->pin);
+    if (!perf.meet)
+        goto no_meet;
+    if (!open_json(&perf) || !allocate(&perf))
+        goto no_memory;
+    print_head(&perf);
+    if (measure_all(&perf))
+        status = perf.total_wrong ? 1 : 0;
+    if (perf.total_wrong && it->rank == 0)
+        fprintf(stderr, "gyre-perf: %zu elements are wrong\n", perf.total_wrong);
+no_memory:
+    if (perf.json && perf.json != stdout && fclose(perf.json)) {
+        fprintf(stderr, "gyre-perf: cannot write %s: %m\n", arguments->json);
+        status = 1;
+    }
+    release(&perf);
+    gy_meet_close(perf.meet);
+no_meet:
+    gyre_comm_destroy(it->comm);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct gy_arguments arguments;
+    gy_arguments_parse(argc, argv, &arguments);
+    if (arguments.ranks == 0)
+        return run_rank(&arguments);
+    setenv(GY_ARGUMENTS_STARTED, "1", 1);
+    const struct gy_launch launch = {.tool = "gyre-perf", .path = "/proc/self/exe", .argv = argv, .ranks = arguments.ranks};
+    return gy_launch_run(&launch);
+}
