@@ -1,0 +1,95 @@
+/* The parts that all links share: see link.h. */
+#include "transport/link.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/log.h"
+
+void gy_link_push(struct gy_link *link, struct gy_frame_out *frame)
+{
+    assert(frame->header.bytes <= GY_FRAME_MAX && !frame->queued);
+    frame->done = false;
+    frame->queued = true;
+    frame->sent = 0;
+    frame->next = NULL;
+    if (link->last)
+        link->last->next = frame;
+    else
+        link->first = frame;
+    link->last = frame;
+}
+
+void gy_link_complete_first(struct gy_link *link)
+{
+    struct gy_frame_out *frame = link->first;
+    link->first = frame->next;
+    if (!link->first)
+        link->last = NULL;
+    frame->next = NULL;
+    frame->queued = false;
+    frame->done = true;
+}
+
+bool gy_link_inbound_begin(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame)
+{
+    unsigned char *place = sink->place(sink->user, link->peer, frame);
+    if (!place) {
+        gy_link_fail(
+            link, GYRE_PROTOCOL,
+            "rank %d sent a frame of %u bytes (kind %u, communicator %u, operation %llu) that nobody asked for",
+            link->peer, frame->bytes, frame->kind, frame->comm, (unsigned long long)frame->sequence);
+        return false;
+    }
+    link->inbound.active = true;
+    link->inbound.frame = *frame;
+    link->inbound.place = place;
+    link->inbound.got = 0;
+    return true;
+}
+
+bool gy_link_inbound_end(struct gy_link *link, const struct gy_sink *sink)
+{
+    link->inbound.active = false;
+    return gy_link_arrived(link, sink, &link->inbound.frame, link->inbound.place);
+}
+
+bool gy_link_arrived(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame,
+                     const void *payload)
+{
+    if (sink->arrived(sink->user, link->peer, frame, payload) == GYRE_SUCCESS)
+        return true;
+    link->state = GY_LINK_DEAD;
+    return false;
+}
+
+void gy_link_fail(struct gy_link *link, gyre_status status, const char *format, ...)
+{
+    if (link->state != GY_LINK_OPEN)
+        return;
+    link->state = GY_LINK_FAILED;
+    link->error.status = status;
+    link->error.rank = link->peer;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(link->error.text, sizeof(link->error.text), format, args);
+    va_end(args);
+    gy_log(GY_LOG_DEBUG, "%s", link->error.text);
+}
+
+bool gy_link_report(struct gy_link *link, const struct gy_sink *sink)
+{
+    if (link->state != GY_LINK_FAILED)
+        return false;
+    link->state = GY_LINK_DEAD;
+    sink->broken(sink->user, link->peer, &link->error);
+    return true;
+}
+
+bool gy_transport_always_available(char *why, size_t why_bytes)
+{
+    if (why_bytes)
+        why[0] = '\0';
+    return true;
+}

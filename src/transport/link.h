@@ -1,0 +1,53 @@
+/* What every link has, whatever carries it: a peer, a queue of outgoing frames, the frame that is arriving, and one failure.
+ *
+ *   post --> [first ... last] --> wire        the queue is threaded through the frames themselves: posting allocates nothing
+ *   wire --> inbound.frame, inbound.place --> sink.arrived
+ *
+ * A failure found while posting is kept and told to the sink at the next progress, because the sink must not be entered from
+ * its own post. */
+#ifndef GY_TRANSPORT_LINK_H
+#define GY_TRANSPORT_LINK_H
+
+#include "transport/transport.h"
+
+enum gy_link_state {
+    GY_LINK_OPEN,
+    GY_LINK_FAILED, /* error is filled, the sink does not know yet */
+    GY_LINK_DEAD,   /* the sink knows; nothing moves any more */
+};
+
+/* First member of every transport's own link. Touched only by the driving thread. */
+struct gy_link {
+    int peer;
+    enum gy_link_state state;
+    struct gy_frame_out *first, *last;
+    struct {
+        bool active; /* header seen, payload not complete */
+        struct gy_frame frame;
+        unsigned char *place;
+        size_t got;
+    } inbound;
+    struct gy_error error;
+};
+
+void gy_link_push(struct gy_link *link, struct gy_frame_out *frame);
+/* Takes the first frame off the queue and gives it back to its owner: not touched afterwards. */
+void gy_link_complete_first(struct gy_link *link);
+
+/* Asks the sink where the payload goes and opens `inbound`. false: the link failed. */
+bool gy_link_inbound_begin(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame);
+/* The payload is complete: tells the sink. false: the sink refused and the link is dead. */
+bool gy_link_inbound_end(struct gy_link *link, const struct gy_sink *sink);
+/* The same without place(), from memory that the transport owns. */
+bool gy_link_arrived(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame,
+                     const void *payload);
+
+/* Notes the failure, the first one wins. Not logged as an error: whether a closed link is one is decided above. */
+void gy_link_fail(struct gy_link *link, gyre_status status, const char *format, ...) GY_PRINTF(3, 4);
+/* Tells the sink about a failure that it does not know; true if it did. */
+bool gy_link_report(struct gy_link *link, const struct gy_sink *sink);
+
+/* Slots for transports that have nothing special to say. */
+bool gy_transport_always_available(char *why, size_t why_bytes);
+
+#endif

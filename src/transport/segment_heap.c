@@ -1,0 +1,109 @@
+/* The heap behind gyre_mem_alloc: first fit over pages of this rank's own part of the segment.
+ *
+ *   blocks sorted by offset:   [0, 8k) . . [16k, 20k) . . . . . .        a gap that is large enough is taken from its left
+ *
+ * Pages exist from alloc (fallocate) to free (hole punched), so memory is zero at every alloc and a freed block costs the host nothing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "transport/segment_private.h"
+
+static uint64_t heap_start(const struct gy_segment *segment, int local)
+{
+    return segment->layout.heaps + (uint64_t)local * segment->layout.heap_bytes;
+}
+
+/* Where `bytes` fit: the index before which the block goes, and its offset. */
+static bool find_gap(const struct gy_segment *segment, uint64_t bytes, size_t *index_p, uint64_t *offset_p)
+{
+    const struct gy_segment_heap *heap = &segment->heap;
+    uint64_t end = 0;
+    for (size_t i = 0; i <= heap->count; i++) {
+        uint64_t next = i < heap->count ? heap->blocks[i].offset : segment->layout.heap_bytes;
+        if (next - end >= bytes) {
+            *index_p = i;
+            *offset_p = end;
+            return true;
+        }
+        if (i < heap->count)
+            end = next + heap->blocks[i].bytes;
+    }
+    return false;
+}
+
+static bool grow(struct gy_segment_heap *heap)
+{
+    if (heap->count < heap->room)
+        return true;
+    size_t room = heap->room ? 2 * heap->room : 16;
+    struct gy_heap_block *blocks = gy_realloc(heap->blocks, room * sizeof(*blocks));
+    if (!blocks)
+        return false;
+    heap->blocks = blocks;
+    heap->room = room;
+    return true;
+}
+
+gyre_status gy_segment_heap_alloc(struct gy_segment *segment, size_t bytes, void **memory_p, struct gy_error *error)
+{
+    struct gy_segment_heap *heap = &segment->heap;
+    uint64_t page = segment->layout.page, offset = 0;
+    size_t index = 0;
+    uint64_t want = bytes > segment->layout.heap_bytes ? UINT64_MAX : (gy_max_size(bytes, 1) + page - 1) / page * page;
+    if (want == UINT64_MAX || !find_gap(segment, want, &index, &offset))
+        return gy_error_set(
+            error, GYRE_NO_MEMORY, -1,
+            "rank %d: no gap of %zu bytes is left in the %llu MiB of address space for shared buffers; raise "
+            "GYRE_SHM_RESERVE on all ranks",
+            segment->world->rank, bytes, (unsigned long long)(segment->layout.heap_bytes >> 20));
+    if (!grow(heap))
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the record of a shared buffer");
+    uint64_t start = heap_start(segment, segment->world->local) + offset;
+    gyre_status status = gy_segment_reserve(segment, start, want, "a buffer of gyre_mem_alloc", error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    memmove(heap->blocks + index + 1, heap->blocks + index, (heap->count - index) * sizeof(*heap->blocks));
+    heap->blocks[index] = (struct gy_heap_block){offset, want};
+    heap->count++;
+    *memory_p = segment->base + start;
+    return GYRE_SUCCESS;
+}
+
+bool gy_segment_heap_free(struct gy_segment *segment, void *memory)
+{
+    struct gy_segment_heap *heap = &segment->heap;
+    uint64_t start = heap_start(segment, segment->world->local);
+    for (size_t i = 0; i < heap->count; i++) {
+        struct gy_heap_block block = heap->blocks[i];
+        if (memory != segment->base + start + block.offset)
+            continue;
+        int result;
+        do {
+            result = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start + block.offset),
+                               (off_t)block.bytes);
+        } while (result && errno == EINTR);
+        if (result) /* the pages stay; the next owner must still find zeros */
+            memset(memory, 0, block.bytes);
+        memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i - 1) * sizeof(*heap->blocks));
+        heap->count--;
+        return true;
+    }
+    return false;
+}
+
+bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p)
+{
+    uintptr_t start = (uintptr_t)segment->base + heap_start(segment, segment->world->local);
+    uintptr_t address = (uintptr_t)memory;
+    if (address < start || bytes > segment->layout.heap_bytes || address - start > segment->layout.heap_bytes - bytes)
+        return false;
+    *offset_p = address - start;
+    return true;
+}
+
+void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset)
+{
+    return segment->base + heap_start(segment, local) + offset;
+}

@@ -1,0 +1,239 @@
+/* Handing the segment's descriptor down a binomial tree of Unix sockets: each local rank asks once and answers log2 n times at most.
+ *
+ *        0                     parent(i) = i without its lowest set bit
+ *      / | \
+ *     1  2  4                  child --- connect, 8 bytes: its local index ---> parent
+ *        |  | \                parent --- struct gy_segment_offer + descriptor ---> child
+ *        3  5  6 ...
+ *
+ * Abstract names need no file system. Both ends check SO_PEERCRED: another user's process can neither obtain the memory nor offer one. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "transport/segment_private.h"
+
+#define RETRY_NS (1 * GY_MILLISECOND)
+
+struct request {
+    uint64_t job;
+    int32_t local;
+    int32_t zero;
+};
+
+static int parent_of(int local)
+{
+    return local & (local - 1);
+}
+
+/* Children of `local`: local + 2^k below its lowest set bit (any for 0). */
+static int children_of(int local, int locals)
+{
+    int count = 0;
+    for (int step = 1; local + step < locals && (local == 0 || step < (local & -local)); step *= 2)
+        count++;
+    return count;
+}
+
+static bool same_user(int fd)
+{
+    struct ucred credentials;
+    socklen_t bytes = sizeof(credentials);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) == 0 && credentials.uid == geteuid();
+}
+
+/* Waits for `events`; false at the deadline. */
+static bool await(int fd, short events, int64_t deadline)
+{
+    for (;;) {
+        struct pollfd wait = {.fd = fd, .events = events};
+        int64_t left = deadline - gy_now();
+        if (left < 0)
+            left = 0;
+        int64_t milliseconds = left / GY_MILLISECOND + 1;
+        int ready = poll(&wait, 1, milliseconds > 1000 ? 1000 : (int)milliseconds);
+        if (ready > 0)
+            return true;
+        if (ready == 0 && gy_now() >= deadline)
+            return false;
+        if (ready < 0 && errno != EINTR)
+            return false;
+    }
+}
+
+/* ---- child ---- */
+
+static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd_p, struct gy_error *error)
+{
+    int parent = parent_of(world->local);
+    struct sockaddr_un name;
+    socklen_t bytes = gy_segment_name(world, parent, "seg", &name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return gy_error_system(error, errno, "rank %d: socket for the shared memory of this host", world->rank);
+    while (connect(fd, (struct sockaddr *)&name, bytes)) {
+        int reason = errno;
+        bool early = reason == ECONNREFUSED || reason == EAGAIN || reason == ENOENT || reason == EINTR;
+        if (early && gy_now() < deadline) { /* the parent does not listen yet */
+            nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
+            continue;
+        }
+        close(fd);
+        if (!early)
+            return gy_error_system(error, reason, "rank %d: connect to rank %d for shared memory", world->rank,
+                                   world->locals[parent]);
+        return gy_error_set(
+            error, GYRE_PEER_UNREACHABLE, world->locals[parent],
+            "rank %d did not offer its shared memory to rank %d in time; if these ranks are in different network "
+            "namespaces, give each its own GYRE_HOST_ID",
+            world->locals[parent], world->rank);
+    }
+    if (!same_user(fd)) {
+        close(fd);
+        return gy_error_set(
+            error, GYRE_REFUSED, world->locals[parent],
+            "the shared memory of rank %d is offered by a process of another user; run all ranks as one user, or give "
+            "each its own GYRE_HOST_ID",
+            world->locals[parent]);
+    }
+    *fd_p = fd;
+    return GYRE_SUCCESS;
+}
+
+/* Reads the offer; the descriptor that came with it, or −1. Returns false when the parent hung up, or said nothing sensible. */
+static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec piece = {offer_p, sizeof(*offer_p)};
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+    ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    *fd_p = -1;
+    if (got < 0)
+        return false;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(fd_p, CMSG_DATA(header), sizeof(int));
+    return got == (ssize_t)sizeof(*offer_p);
+}
+
+gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
+                           struct gy_error *error)
+{
+    int parent = world->locals[parent_of(world->local)];
+    int socket = -1, fd = -1;
+    gyre_status status = ask_connect(world, deadline, &socket, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    struct request request = {.job = world->job, .local = world->local};
+    if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request) ||
+        !await(socket, POLLIN, deadline) || !ask_receive(socket, offer_p, &fd) || offer_p->magic != GY_OFFER_MAGIC ||
+        offer_p->job != world->job || offer_p->local != parent_of(world->local)) {
+        status = gy_error_set(error, GYRE_PEER_UNREACHABLE, parent,
+                              "rank %d did not hand the shared memory of this host to rank %d: it died, or is stuck",
+                              parent, world->rank);
+    } else if (offer_p->status != GYRE_SUCCESS || fd < 0) {
+        status = offer_p->status > 0 && offer_p->status <= GYRE_INTERNAL ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
+        gy_error_set(error, status, parent,
+                     "rank %d has no shared memory for this host (%s); its own message says more", parent,
+                     gyre_status_text(status));
+    }
+    close(socket);
+    if (status == GYRE_SUCCESS)
+        *fd_p = fd;
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+/* ---- parent ---- */
+
+gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy_error *error)
+{
+    if (children_of(world->local, world->nlocals) == 0) {
+        *listener_p = -1;
+        return GYRE_SUCCESS;
+    }
+    struct sockaddr_un name;
+    socklen_t bytes = gy_segment_name(world, world->local, "seg", &name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return gy_error_system(error, errno, "rank %d: socket for the shared memory of this host", world->rank);
+    if (bind(fd, (struct sockaddr *)&name, bytes) || listen(fd, 64)) {
+        int reason = errno;
+        close(fd);
+        return gy_error_system(error, reason, "rank %d: bind of the socket that hands on shared memory", world->rank);
+    }
+    *listener_p = fd;
+    return GYRE_SUCCESS;
+}
+
+static void offer_send(int socket, int fd, const struct gy_segment_offer *offer)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct gy_segment_offer copy = *offer;
+    struct iovec piece = {&copy, sizeof(copy)};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
+    }
+    (void)sendmsg(socket, &message, MSG_NOSIGNAL); /* a child that died meanwhile is the overlay's business */
+}
+
+/* One caller: is it the child that it says it is? Then it gets the offer. Returns its local index, −1: a stranger. */
+static int serve_one(struct gy_world *world, int socket, int fd, const struct gy_segment_offer *offer, int64_t deadline)
+{
+    struct request request;
+    int64_t patience = gy_now() + GY_SECOND; /* children speak at once */
+    if (!same_user(socket) || !await(socket, POLLIN, patience < deadline ? patience : deadline) ||
+        recv(socket, &request, sizeof(request), MSG_DONTWAIT) != (ssize_t)sizeof(request) ||
+        request.job != world->job || request.local <= 0 || request.local >= world->nlocals ||
+        parent_of(request.local) != world->local)
+        return -1;
+    offer_send(socket, fd, offer);
+    return request.local;
+}
+
+gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const struct gy_segment_offer *offer,
+                             int64_t deadline, struct gy_error *error)
+{
+    int children = children_of(world->local, world->nlocals);
+    uint64_t served = 0; /* bit k: child local + 2^k */
+    while (__builtin_popcountll(served) < children) {
+        if (!await(listener, POLLIN, deadline)) {
+            int missing = world->locals[world->local + (1 << __builtin_ctzll(~served))];
+            return gy_error_set(
+                error, GYRE_PEER_UNREACHABLE, missing,
+                "rank %d did not ask rank %d for the shared memory of this host in time: it died, or is stuck", missing,
+                world->rank);
+        }
+        int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (socket < 0) {
+            if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+                continue;
+            return gy_error_system(error, errno, "rank %d: accept of a local rank that wants shared memory",
+                                   world->rank);
+        }
+        int child = serve_one(world, socket, fd, offer, deadline);
+        if (child > 0)
+            served |= UINT64_C(1) << __builtin_ctz((unsigned)(child - world->local));
+        close(socket);
+    }
+    return GYRE_SUCCESS;
+}

@@ -1,0 +1,69 @@
+/* Inside the segment: shared by segment.c (layout, mapping), segment_pass.c (handing the descriptor down), segment_heap.c and
+ * segment_bell.c. Nobody else includes this. */
+#ifndef GY_TRANSPORT_SEGMENT_PRIVATE_H
+#define GY_TRANSPORT_SEGMENT_PRIVATE_H
+
+#include <sys/un.h>
+
+#include "core/poller.h"
+#include "transport/segment.h"
+
+/* Everybody computes the same layout from these; whoever computes another one is told at the meeting. */
+struct gy_segment_layout {
+    uint64_t page, locals, slot, heap_bytes;           /* inputs */
+    uint64_t ring_bytes, window_control, window_bytes; /* sizes of one */
+    uint64_t rings, windows, heaps, total;             /* offsets */
+};
+
+struct gy_heap_block {
+    uint64_t offset, bytes;
+};
+
+/* Bookkeeping of my own heap, in private memory: a peer cannot corrupt it. Blocks are sorted by offset. */
+struct gy_segment_heap {
+    struct gy_heap_block *blocks;
+    size_t count, room;
+};
+
+struct gy_segment {
+    struct gy_world *world;
+    int fd;
+    int owner_pid; /* a forked child must leave the epoll set of its parent alone */
+    unsigned char *base;
+    struct gy_segment_layout layout;
+    struct gy_segment_heap heap;
+    bool window_reserved[GY_WINDOW_COMMS];
+    struct gy_watch bell;      /* my datagram socket */
+    struct sockaddr_un *doors; /* [nlocals] where each local rank's bell hangs */
+    socklen_t *door_bytes;
+};
+
+/* "\0gyre-<job>-<nonce>-<what>": an abstract name, which vanishes with its socket. Returns the length of the address. */
+socklen_t gy_segment_name(const struct gy_world *world, int local, const char *what, struct sockaddr_un *name_p);
+
+/* Backs [offset, offset+bytes) with pages, zeroed where there were none. `what` ends the sentence "no room for ...". */
+gyre_status gy_segment_reserve(struct gy_segment *segment, uint64_t offset, uint64_t bytes, const char *what,
+                               struct gy_error *error);
+
+#define GY_OFFER_MAGIC UINT64_C(0x3147455359475947) /* "GYGYSEG1" */
+
+/* What travels with the descriptor. */
+struct gy_segment_offer {
+    uint64_t magic, job;
+    int32_t status; /* not 0: there is no segment, and this is why */
+    int32_t local;  /* of the sender */
+    struct gy_segment_layout layout;
+};
+/* The child's half: asks its parent in the tree; *fd_p is valid on success. */
+gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
+                           struct gy_error *error);
+/* The parent's half: first listens (before anything that may fail, so that children learn of the failure), then serves all
+ * children. `fd` −1 with a status in the offer: tells them why. *listener_p −1: this rank has no children. */
+gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy_error *error);
+gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const struct gy_segment_offer *offer,
+                             int64_t deadline, struct gy_error *error);
+
+gyre_status gy_segment_bell_open(struct gy_segment *segment, struct gy_error *error);
+void gy_segment_bell_close(struct gy_segment *segment, bool forked);
+
+#endif
