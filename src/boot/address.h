@@ -1,0 +1,41 @@
+/* Addresses: the text of a meeting place, socket addresses, and which of our own addresses a peer can reach. */
+#ifndef GY_BOOT_ADDRESS_H
+#define GY_BOOT_ADDRESS_H
+
+#include <sys/socket.h>
+
+#include "core/base.h"
+#include "core/error.h"
+
+#define GY_ADDRESS_TEXT 96
+#define GY_ADDRESS_WIRE 23 /* family 1, port 2, scope 4, address 16 */
+
+enum gy_address_kind { GY_ADDRESS_NONE, GY_ADDRESS_TCP, GY_ADDRESS_FILE };
+
+/* "tcp://HOST:PORT", "tcp://[V6]:PORT" or "file:///PATH", taken apart. */
+struct gy_address {
+    enum gy_address_kind kind;
+    uint16_t port;
+    char host[256]; /* without brackets */
+    char path[256]; /* absolute */
+};
+
+/* Pure. false: not understood; *address_p untouched. */
+bool gy_address_parse(const char *text, struct gy_address *address_p);
+/* Name or number to a socket address; may ask the resolver, which has its own time limits. */
+gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_storage *address_p, struct gy_error *error);
+socklen_t gy_address_bytes(const struct sockaddr_storage *address);
+uint16_t gy_address_port(const struct sockaddr_storage *address);
+void gy_address_set_port(struct sockaddr_storage *address, uint16_t port);
+/* "10.0.0.1:29500", "[::1]:29500" */
+const char *gy_address_format(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT]);
+/* Is it one of this host's own addresses? */
+bool gy_address_is_local(const struct sockaddr_storage *address);
+/* Our own address (port 0) on `interface` if that is not empty, else on the interface that routes to `towards`; with NULL the one that
+ * leads out, or loopback where nothing does. */
+gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interface,
+                           struct sockaddr_storage *address_p, struct gy_error *error);
+void gy_address_encode(const struct sockaddr_storage *address, uint8_t wire_p[GY_ADDRESS_WIRE]);
+bool gy_address_decode(const uint8_t wire[GY_ADDRESS_WIRE], struct sockaddr_storage *address_p);
+
+#endif

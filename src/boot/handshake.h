@@ -1,0 +1,84 @@
+/* The authenticated greeting on every socket, as a pure state machine: bytes in, bytes out, no input or output of its own.
+ *
+ *   dialer                                                          acceptor
+ *     1 --- magic, version, purpose, job, from, to, nonce_d ----------->         60 bytes
+ *     2 <-- magic, version, code, job, rank, nonce_a, MAC("2") ---------         88 bytes
+ *     3 --- code, MAC("3") -------------------------------------------->         36 bytes
+ *     4 <-- code, MAC("4") ---------------------------------------------         36 bytes
+ *
+ * MAC(n) is BLAKE2b-256 keyed with the job's key over the step's name and everything said so far, so that both nonces, both
+ * roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code other than 0 is a
+ * refusal, after which the connection ends; both sides can name its reason. What follows the greeting on the socket is neither
+ * encrypted nor authenticated: see docs/wire.md. */
+#ifndef GY_BOOT_HANDSHAKE_H
+#define GY_BOOT_HANDSHAKE_H
+
+#include "core/base.h"
+
+#define GY_HANDSHAKE_VERSION 1
+#define GY_HANDSHAKE_KEY_BYTES 32
+#define GY_HANDSHAKE_NONCE_BYTES 32
+#define GY_HANDSHAKE_BYTES_1 60u
+#define GY_HANDSHAKE_BYTES_2 88u
+#define GY_HANDSHAKE_BYTES_3 36u
+#define GY_HANDSHAKE_BYTES_MAX GY_HANDSHAKE_BYTES_2
+
+enum gy_purpose { GY_PURPOSE_MEET = 1, GY_PURPOSE_OVERLAY, GY_PURPOSE_LINK, GY_PURPOSES };
+
+/* Values travel on the wire. */
+enum gy_refusal {
+    GY_REFUSAL_NONE,
+    GY_REFUSAL_GARBAGE, /* not gyre, or a broken message */
+    GY_REFUSAL_VERSION,
+    GY_REFUSAL_JOB,
+    GY_REFUSAL_RANK, /* addressed to another rank, or from an impossible one */
+    GY_REFUSAL_PURPOSE,
+    GY_REFUSAL_SECRET,
+    GY_REFUSALS
+};
+
+enum gy_handshake_state { GY_HANDSHAKE_RUNNING, GY_HANDSHAKE_DONE, GY_HANDSHAKE_REFUSED };
+
+struct gy_handshake {
+    enum gy_handshake_state state; /* when not RUNNING, `out` may still hold bytes to send */
+    enum gy_refusal refusal;
+    bool dialer;
+    uint8_t purpose;
+    uint16_t version;      /* ours; tests change it before the first byte */
+    uint16_t peer_version; /* 0: not heard */
+    uint32_t from, to;     /* dialer's and acceptor's rank */
+    uint64_t job;          /* 0 on the dialer's side: not known yet, learnt from message 2 */
+    uint32_t size;         /* acceptor: ranks below this are possible */
+    uint32_t purposes;     /* acceptor: bit mask of what is allowed */
+    int step;              /* number of the message that is read next */
+    uint8_t key[GY_HANDSHAKE_KEY_BYTES];
+    uint8_t transcript[GY_HANDSHAKE_BYTES_1 + GY_HANDSHAKE_BYTES_2 + GY_HANDSHAKE_BYTES_3];
+    size_t transcript_bytes;
+    uint8_t in[GY_HANDSHAKE_BYTES_MAX], out[GY_HANDSHAKE_BYTES_MAX];
+    size_t in_bytes, in_want, out_bytes, out_taken;
+};
+
+void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                       enum gy_purpose purpose, uint32_t from, uint32_t to);
+void gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                         uint32_t rank, uint32_t size, uint32_t purposes);
+/* How many bytes are wanted now; read no more than these from the socket: what follows belongs to somebody else. */
+size_t gy_handshake_wants(const struct gy_handshake *handshake);
+/* Feeds at most gy_handshake_wants bytes; more are ignored. */
+void gy_handshake_feed(struct gy_handshake *handshake, const uint8_t *bytes, size_t count);
+/* What is to be sent; `gy_handshake_taken` says how much of it was. */
+size_t gy_handshake_take(const struct gy_handshake *handshake, const uint8_t **bytes_p);
+void gy_handshake_taken(struct gy_handshake *handshake, size_t count);
+
+/* "wrong secret", ...: static. */
+const char *gy_refusal_text(enum gy_refusal refusal);
+
+/* key_p = BLAKE2b keyed with `key` over `label`, `job` and 32 bytes of `salt` (NULL: zeros). */
+void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job, const uint8_t *salt,
+                         uint8_t key_p[GY_HANDSHAKE_KEY_BYTES]);
+/* The key that stands for a secret text. */
+void gy_handshake_key_of_secret(const char *secret, size_t bytes, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES]);
+/* Random bytes, nonces and the like. */
+void gy_random(void *bytes_p, size_t count);
+
+#endif
