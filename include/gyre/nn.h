@@ -1,0 +1,269 @@
+/* gyre-nn: small neural networks, trained in parallel over gyre.
+ *
+ * The front door is five calls: input, dense, cost, new, train.
+ *
+ *     gyre_nn_layer *net = gyre_nn_input(64);
+ *     net = gyre_nn_dense(net, 128, GYRE_NN_RELU);
+ *     net = gyre_nn_cost(net, 10, GYRE_NN_CROSS_ENTROPY);
+ *     gyre_nn_new(net, GYRE_FLOAT32, 1, &model);
+ *     gyre_nn_train(model, data, comm, &options, &result);
+ *
+ * Below it stand the parts that gyre_nn_train is made of, all public: a training loop of your own is a copy of nn/train.c. Wherever
+ * a communicator is asked for, NULL means one rank.
+ *
+ * Memory. A model owns one arena of parameters and one of gradients, both in layer order; tensors are views into them. Matrices are
+ * row-major; a sample is a row. Errors: every function returns a status, and gyre_nn_last_error gives the sentence. Output
+ * arguments are written only on success. One thread at a time per model. */
+#ifndef GYRE_NN_H
+#define GYRE_NN_H
+
+#include <gyre/gyre.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(GYRE_NN_BUILDING)
+#define GYRE_NN_API __attribute__((visibility("default")))
+#else
+#define GYRE_NN_API
+#endif
+
+/* The sentence of this thread's last failed gyre_nn call; never NULL, valid until the next failure in this thread. */
+GYRE_NN_API const char *gyre_nn_last_error(void);
+
+/* ---- Layers and models ---------------------------------------------------------------------------------------------- */
+
+typedef struct gyre_nn_layer gyre_nn_layer;
+typedef struct gyre_nn_model gyre_nn_model;
+
+typedef enum gyre_nn_activation {
+    GYRE_NN_IDENTITY = 0,
+    GYRE_NN_RELU = 1,
+    GYRE_NN_TANH = 2,
+    GYRE_NN_SIGMOID = 3,
+} gyre_nn_activation;
+
+/* Cost of one sample. cross entropy: −log softmax(output)[label]; mean squared error: mean over outputs of (output − target)². */
+typedef enum gyre_nn_cost_kind {
+    GYRE_NN_CROSS_ENTROPY = 0,
+    GYRE_NN_MEAN_SQUARED_ERROR = 1,
+} gyre_nn_cost_kind;
+
+/* A chain of layers. Each call takes over `below` and returns the new top; a failure returns NULL, frees the chain and travels to
+ * gyre_nn_new, so that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with the cost above it. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
+GYRE_NN_API gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation);
+GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
+
+/* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform: He (2015)
+ * below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0. */
+GYRE_NN_API gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+/* features – hidden[0] – … – outputs, with cross entropy: a multi-layer perceptron. */
+GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden, gyre_nn_activation activation,
+                                    size_t outputs, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
+GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
+
+/* A view: rows × cols elements of the parameter arena and of the gradient arena, at `offset` elements from their start. */
+struct gyre_nn_tensor {
+    char name[48]; /* "0.weight" [outputs × inputs], "0.bias" [1 × outputs] */
+    size_t rows, cols, offset;
+};
+
+GYRE_NN_API gyre_dtype gyre_nn_dtype(const gyre_nn_model *model);
+GYRE_NN_API size_t gyre_nn_inputs(const gyre_nn_model *model);
+GYRE_NN_API size_t gyre_nn_outputs(const gyre_nn_model *model);
+GYRE_NN_API size_t gyre_nn_param_count(const gyre_nn_model *model);
+GYRE_NN_API void *gyre_nn_params(const gyre_nn_model *model);
+GYRE_NN_API void *gyre_nn_grads(const gyre_nn_model *model);
+GYRE_NN_API size_t gyre_nn_tensor_count(const gyre_nn_model *model);
+GYRE_NN_API const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *model, size_t index);
+/* XXH3 (64 bit) of the parameter arena: equal on every rank after every step. */
+GYRE_NN_API uint64_t gyre_nn_params_hash(const gyre_nn_model *model);
+/* Moves the gradients into `memory` of the caller (param_count elements), or back into the model's own with NULL. */
+GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
+
+/* One step by hand. forward keeps the pointer `x` (rows × inputs, of the model's dtype) until backward. cost gives the *sum* over the
+ * rows of the cost, and prepares backward; `labels` for cross entropy; for the mean squared error `targets` (rows × outputs) or, if
+ * that is NULL, labels as one-hot targets. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the
+ * gradient of that sum to the gradients, from the last layer to the first; after each layer with parameters it calls passed(user,
+ * lower): all gradients at offsets >= lower are final for this backward. */
+typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
+GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t rows, const void **outputs_p);
+GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p,
+                                         size_t *correct_p);
+GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user);
+GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
+
+/* Threads of the BLAS library, where it is OpenBLAS; without effect elsewhere. */
+GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
+
+/* ---- Data ----------------------------------------------------------------------------------------------------------- */
+
+/* samples × features, labels 0 … classes−1, and which samples are for training and for testing. */
+typedef struct gyre_nn_dataset {
+    size_t samples, features, classes;
+    float *x;
+    int32_t *labels;
+    uint32_t *train, *test; /* sample numbers */
+    size_t ntrain, ntest;
+} gyre_nn_dataset;
+
+/* "digits"    the 1,797 8×8 digits of the UCI optical recognition set, pixels / 16
+ * "idx:DIR"   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-… of DIR, also with .gz, pixels / 255
+ * "csv:FILE"  numbers, label (an integer >= 0) in the last column, header optional, also .gz; columns are standardised by the mean
+ *             and deviation of the training samples
+ * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by splitmix64 seeded with
+ * 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
+GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p);
+GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
+/* Copies rows of x (converted to dtype) and labels. */
+GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_dtype dtype, void *x,
+                                        int32_t *labels);
+
+/* order[0 … count−1] becomes a permutation: Fisher–Yates by splitmix64 of (seed, epoch). The same on every rank and machine. */
+GYRE_NN_API void gyre_nn_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t count);
+/* Rank's part of `rows` rows: [first, first + count). Parts differ by at most one row and cover all. */
+GYRE_NN_API void gyre_nn_shard(size_t rows, int rank, int ranks, size_t *first_p, size_t *count_p);
+
+/* ---- Optimisers and schedules --------------------------------------------------------------------------------------- */
+
+typedef enum gyre_nn_optimizer_kind {
+    GYRE_NN_SGD = 0,
+    GYRE_NN_MOMENTUM = 1,
+    GYRE_NN_NESTEROV = 2,
+    GYRE_NN_ADAM = 3,
+    GYRE_NN_ADAMW = 4,
+} gyre_nn_optimizer_kind;
+
+/* With g the gradient (plus weight_decay·p, except AdamW):
+ *   sgd       p −= rate·g
+ *   momentum  m = momentum·m + g;  p −= rate·m
+ *   nesterov  m = momentum·m + g;  p −= rate·(g + momentum·m)
+ *   adam      Kingma and Ba (2015), bias-corrected;  adamw: Loshchilov and Hutter (2019), p −= rate·weight_decay·p before */
+struct gyre_nn_optimizer_config {
+    gyre_nn_optimizer_kind kind;
+    double momentum, beta1, beta2, epsilon, weight_decay;
+};
+
+typedef struct gyre_nn_optimizer gyre_nn_optimizer;
+GYRE_NN_API struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kind kind);
+GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
+                                                 gyre_nn_optimizer **optimizer_p);
+GYRE_NN_API void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer);
+/* begin counts one step; update then moves parameters [first, first+count) by their gradient times `scale`. */
+GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
+GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate, double scale);
+/* State arrays (param_count elements each): slot 0 and 1, NULL where the optimiser has none. And the steps begun. */
+GYRE_NN_API void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot);
+GYRE_NN_API uint64_t gyre_nn_optimizer_steps(const gyre_nn_optimizer *optimizer);
+GYRE_NN_API void gyre_nn_optimizer_set_steps(gyre_nn_optimizer *optimizer, uint64_t steps);
+GYRE_NN_API gyre_nn_optimizer_kind gyre_nn_optimizer_get_kind(const gyre_nn_optimizer *optimizer);
+
+typedef enum gyre_nn_schedule_kind {
+    GYRE_NN_CONSTANT = 0,
+    GYRE_NN_STEP = 1,
+    GYRE_NN_COSINE = 2,
+} gyre_nn_schedule_kind;
+
+/* Step s counts from 0. Warm-up: rate·(s+1)/warmup while s < warmup. Then, with t = s − warmup:
+ * constant: rate; step: rate·factor^(t / every, whole); cosine: from rate to floor over total − warmup steps. */
+struct gyre_nn_schedule {
+    gyre_nn_schedule_kind kind;
+    double rate, factor, floor;
+    uint64_t warmup, every, total;
+};
+GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule, uint64_t step);
+
+/* ---- Data parallelism ----------------------------------------------------------------------------------------------- */
+
+/* Attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state go to all. From then on, per step:
+ * begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just before its slice is updated.
+ * Gradients are sums over samples; finish divides by the global number of samples, so that unequal shards weigh right. */
+typedef struct gyre_nn_sync gyre_nn_sync;
+typedef struct gyre_nn_trace gyre_nn_trace;
+GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm, size_t bucket_bytes,
+                                            gyre_nn_sync **sync_p);
+GYRE_NN_API void gyre_nn_sync_detach(gyre_nn_sync *sync); /* before the communicator is destroyed; NULL is allowed */
+GYRE_NN_API void gyre_nn_sync_begin(gyre_nn_sync *sync);
+GYRE_NN_API void gyre_nn_sync_passed(void *sync, size_t lower);
+GYRE_NN_API gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_rows, double clip_norm);
+GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communication only: all buckets, blocking */
+GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
+GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
+
+/* A timeline in the Chrome trace format. Collects the last `capacity` spans; write is collective, rank 0 writes the file. */
+GYRE_NN_API gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p);
+GYRE_NN_API void gyre_nn_trace_attach(gyre_nn_model *model, gyre_nn_trace *trace); /* NULL: off */
+GYRE_NN_API gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path);
+GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
+
+/* ---- Training ------------------------------------------------------------------------------------------------------- */
+
+/* Where a run stands: the generator's state is (seed, epoch), for the shuffle is a pure function of both. */
+struct gyre_nn_position {
+    uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used */
+};
+
+/* Safetensors files: parameters by their names, "optimizer.0" and "optimizer.1", the position as metadata. write goes to a new file
+ * beside `path`, which is flushed and renamed. read checks names, types and shapes before it changes anything. */
+GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
+                                                 const struct gyre_nn_position *position);
+GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
+                                                struct gyre_nn_position *position_p);
+
+struct gyre_nn_report { /* one per epoch */
+    uint64_t epoch, epochs, step;
+    double loss, accuracy, rate, seconds; /* mean training loss; accuracy on the test samples */
+};
+typedef void (*gyre_nn_report_func)(void *user, const struct gyre_nn_report *report);
+
+struct gyre_nn_train_options {
+    size_t size; /* sizeof(struct gyre_nn_train_options) */
+    size_t batch;      /* global batch */
+    size_t epochs, accumulate; /* accumulate: a batch is computed in so many pieces, and communicated once */
+    uint64_t seed;
+    struct gyre_nn_optimizer_config optimizer;
+    struct gyre_nn_schedule schedule; /* total 0: the steps of this run */
+    double clip_norm;                 /* 0: no clipping */
+    size_t bucket_bytes;
+    const char *checkpoint, *resume; /* files or NULL; rank 0 writes and reads */
+    uint64_t checkpoint_every;       /* steps; 0: at the end of each epoch */
+    uint64_t stop_after;             /* steps of the whole run, 0: all epochs */
+    gyre_nn_trace *trace;            /* or NULL */
+    gyre_nn_report_func report;      /* or NULL; called on every rank */
+    void *report_user;
+};
+
+struct gyre_nn_train_result {
+    double accuracy, loss, seconds, samples_per_second; /* accuracy and loss on the test samples; seconds of training alone */
+    uint64_t steps, params_xxh3;
+    int ranks;
+};
+
+/* Good for small classifiers: 30 epochs of batch 64, Adam, cosine. */
+GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
+GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
+                                      const struct gyre_nn_train_options *options, struct gyre_nn_train_result *result_p);
+/* Mean cost and share of right answers on the samples `rows`, which the ranks divide. */
+GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
+                                     gyre_comm *comm, double *loss_p, double *accuracy_p);
+
+/* The hidden fraction: (serial − overlapped) / min(backward, communication), from `rounds` interleaved steps of each kind on a
+ * copy of the model. Median and quartiles over the rounds, not clamped. Times in seconds: per step the slowest rank's, medians over
+ * the rounds. With one rank there is nothing to hide: NaN. Collective. */
+struct gyre_nn_overlap {
+    double hidden, hidden_low, hidden_high;
+    double compute, backward, communication, serial, overlapped;
+    size_t rounds, buckets;
+};
+GYRE_NN_API gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
+                                                const struct gyre_nn_train_options *options, size_t rounds,
+                                                struct gyre_nn_overlap *overlap_p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

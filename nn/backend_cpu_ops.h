@@ -1,0 +1,171 @@
+/* The CPU's operations for one element type; included once for float and once for double by backend_cpu.c, with
+ *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOG the functions of libm. */
+
+static void NAME(gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b, double beta,
+                       void *c)
+{
+    if (m == 0 || n == 0)
+        return;
+    GEMM(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n,
+         (blasint)k, 1, a, (blasint)(transpose_a ? m : k), b, (blasint)(transpose_b ? k : n), (REAL)beta, c, (blasint)n);
+}
+
+static void NAME(add_bias)(size_t rows, size_t cols, const void *bias, void *y)
+{
+    const REAL *b = bias;
+    REAL *out = y;
+    for (size_t r = 0; r < rows; r++, out += cols)
+        for (size_t c = 0; c < cols; c++)
+            out[c] += b[c];
+}
+
+static void NAME(add_column_sums)(size_t rows, size_t cols, const void *dy, void *db)
+{
+    const REAL *in = dy;
+    REAL *sum = db;
+    for (size_t r = 0; r < rows; r++, in += cols)
+        for (size_t c = 0; c < cols; c++)
+            sum[c] += in[c];
+}
+
+#define ELEMENTWISE(name, expression)                                                                                          \
+    static void NAME(name)(size_t count, const void *x, void *y)                                                               \
+    {                                                                                                                          \
+        const REAL *in = x;                                                                                                    \
+        REAL *out = y;                                                                                                         \
+        for (size_t i = 0; i < count; i++)                                                                                     \
+            out[i] = expression;                                                                                               \
+    }
+ELEMENTWISE(relu, in[i] > 0 ? in[i] : 0)
+ELEMENTWISE(tanh, TANH(in[i]))
+ELEMENTWISE(sigmoid, 1 / (1 + EXP(-in[i])))
+#undef ELEMENTWISE
+
+#define DERIVATIVE(name, expression)                                                                                           \
+    static void NAME(name)(size_t count, const void *y, const void *dy, void *dx)                                              \
+    {                                                                                                                          \
+        const REAL *f = y, *in = dy;                                                                                           \
+        REAL *out = dx;                                                                                                        \
+        for (size_t i = 0; i < count; i++)                                                                                     \
+            out[i] = expression;                                                                                               \
+    }
+DERIVATIVE(relu_backward, f[i] > 0 ? in[i] : 0)
+DERIVATIVE(tanh_backward, in[i] * (1 - f[i] * f[i]))
+DERIVATIVE(sigmoid_backward, in[i] * f[i] * (1 - f[i]))
+#undef DERIVATIVE
+
+/* Stable softmax: the largest output is subtracted first. Gradient: softmax − one-hot. */
+static double NAME(cross_entropy)(size_t rows, size_t cols, const void *y, const int32_t *labels, void *dy)
+{
+    double cost = 0;
+    const REAL *in = y;
+    REAL *out = dy;
+    for (size_t r = 0; r < rows; r++, in += cols, out += cols) {
+        REAL top = in[0], sum = 0;
+        for (size_t c = 1; c < cols; c++)
+            top = in[c] > top ? in[c] : top;
+        for (size_t c = 0; c < cols; c++)
+            sum += out[c] = EXP(in[c] - top);
+        for (size_t c = 0; c < cols; c++)
+            out[c] /= sum;
+        out[labels[r]] -= 1;
+        cost += (double)(LOG(sum) + top - in[labels[r]]);
+    }
+    return cost;
+}
+
+static double NAME(squared_error)(size_t rows, size_t cols, const void *y, const int32_t *labels, const void *targets, void *dy)
+{
+    double cost = 0;
+    const REAL *in = y, *target = targets;
+    REAL *out = dy;
+    for (size_t r = 0; r < rows; r++, in += cols, out += cols) {
+        for (size_t c = 0; c < cols; c++) {
+            REAL want = target ? target[r * cols + c] : (REAL)((size_t)labels[r] == c);
+            REAL difference = in[c] - want;
+            cost += (double)(difference * difference) / (double)cols;
+            out[c] = 2 * difference / (REAL)cols;
+        }
+    }
+    return cost;
+}
+
+static size_t NAME(count_correct)(size_t rows, size_t cols, const void *y, const int32_t *labels)
+{
+    size_t correct = 0;
+    const REAL *in = y;
+    for (size_t r = 0; r < rows; r++, in += cols) {
+        size_t best = 0;
+        for (size_t c = 1; c < cols; c++)
+            best = in[c] > in[best] ? c : best;
+        correct += best == (size_t)labels[r];
+    }
+    return correct;
+}
+
+static double NAME(sum_squares)(size_t count, const void *x)
+{
+    double sum = 0;
+    const REAL *in = x;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)in[i] * (double)in[i];
+    return sum;
+}
+
+static void NAME(sgd)(const struct gy_nn_update *u, size_t count, void *p, const void *g, void *m)
+{
+    REAL rate = (REAL)u->rate, scale = (REAL)u->scale, decay = (REAL)u->weight_decay, momentum = (REAL)u->momentum;
+    REAL *param = p, *velocity = m;
+    const REAL *grad = g;
+    for (size_t i = 0; i < count; i++) {
+        REAL step = grad[i] * scale + decay * param[i];
+        if (velocity) {
+            velocity[i] = momentum * velocity[i] + step;
+            step = u->nesterov ? step + momentum * velocity[i] : velocity[i];
+        }
+        param[i] -= rate * step;
+    }
+}
+
+static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, const void *g, void *m, void *v)
+{
+    REAL rate = (REAL)(u->rate / u->correction1), root = (REAL)(1 / u->correction2), scale = (REAL)u->scale;
+    REAL b1 = (REAL)u->beta1, b2 = (REAL)u->beta2, c1 = (REAL)(1 - u->beta1), c2 = (REAL)(1 - u->beta2);
+    REAL coupled = u->decoupled ? 0 : (REAL)u->weight_decay;
+    REAL shrink = u->decoupled ? (REAL)(u->rate * u->weight_decay) : 0;
+    REAL epsilon = (REAL)u->epsilon;
+    REAL *param = p, *first = m, *second = v;
+    const REAL *grad = g;
+    for (size_t i = 0; i < count; i++) {
+        REAL gradient = grad[i] * scale + coupled * param[i];
+        first[i] = b1 * first[i] + c1 * gradient;
+        second[i] = b2 * second[i] + c2 * gradient * gradient;
+        param[i] -= shrink * param[i];
+        param[i] -= rate * first[i] / (SQRT(second[i] * root) + epsilon);
+    }
+}
+
+static const struct gyre_nn_backend NAME(backend) = {
+    .name = "cpu",
+    .dtype = DTYPE,
+    .element = sizeof(REAL),
+    .alloc = cpu_alloc,
+    .release = free,
+    .copy = cpu_copy,
+    .zero = cpu_zero,
+    .gemm = NAME(gemm),
+    .add_bias = NAME(add_bias),
+    .add_column_sums = NAME(add_column_sums),
+    .relu = NAME(relu),
+    .tanh = NAME(tanh),
+    .sigmoid = NAME(sigmoid),
+    .relu_backward = NAME(relu_backward),
+    .tanh_backward = NAME(tanh_backward),
+    .sigmoid_backward = NAME(sigmoid_backward),
+    .cross_entropy = NAME(cross_entropy),
+    .squared_error = NAME(squared_error),
+    .count_correct = NAME(count_correct),
+    .sum_squares = NAME(sum_squares),
+    .sgd = NAME(sgd),
+    .adam = NAME(adam),
+};

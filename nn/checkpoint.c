@@ -1,0 +1,160 @@
+/* A run on disk: parameters by name, the optimiser's arrays, and the position (with the generator's state: seed and epoch) as text.
+ * Numbers are stored as their bytes, so a resumed run goes on bit for bit. Reading checks everything first and copies then: a file
+ * that does not fit leaves the model as it was. */
+#include "data/dataset.h"
+#include "error.h"
+#include "safetensors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "gyre-nn 1"
+static const char *const slot_names[2] = {"optimizer.0", "optimizer.1"};
+static const char *const kind_names[] = {"sgd", "momentum", "nesterov", "adam", "adamw"};
+
+static struct gy_st_tensor of_param(const gyre_nn_model *model, size_t index)
+{
+    const struct gyre_nn_tensor *tensor = gyre_nn_tensor(model, index);
+    size_t element = gyre_nn_dtype(model) == GYRE_FLOAT64 ? 8 : 4;
+    struct gy_st_tensor out = {
+        .name = tensor->name,
+        .dtype = gyre_nn_dtype(model),
+        .rank = tensor->rows > 1 || tensor->name[strlen(tensor->name) - 1] == 't' ? 2 : 1,
+        .count = tensor->rows * tensor->cols,
+        .data = (char *)gyre_nn_params(model) + tensor->offset * element,
+    };
+    out.shape[0] = out.rank == 2 ? tensor->rows : tensor->cols;
+    out.shape[1] = out.rank == 2 ? tensor->cols : 0;
+    return out;
+}
+
+/* What a checkpoint of this model holds; returns the number of tensors, at most tensor_count + 2. */
+static size_t list_tensors(const gyre_nn_model *model, const gyre_nn_optimizer *optimizer, struct gy_st_tensor *out)
+{
+    size_t n = gyre_nn_tensor_count(model), count = gyre_nn_param_count(model);
+    for (size_t i = 0; i < n; i++)
+        out[i] = of_param(model, i);
+    for (int slot = 0; slot < 2; slot++) {
+        void *state = optimizer ? gyre_nn_optimizer_state(optimizer, slot) : NULL;
+        if (state)
+            out[n++] = (struct gy_st_tensor){
+                .name = slot_names[slot], .dtype = gyre_nn_dtype(model), .rank = 1, .shape = {count}, .count = count, .data = state};
+    }
+    return n;
+}
+
+static void put(json_t *metadata, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    json_object_set_new(metadata, key, json_string(text));
+}
+
+gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
+                                     const struct gyre_nn_position *position)
+{
+    struct gy_st_tensor *tensors = calloc(gyre_nn_tensor_count(model) + 2, sizeof(*tensors));
+    json_t *metadata = json_object();
+    if (!tensors || !metadata) {
+        free(tensors);
+        json_decref(metadata);
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory to write %s", path);
+    }
+    size_t n = list_tensors(model, optimizer, tensors);
+    json_object_set_new(metadata, "format", json_string(FORMAT));
+    json_object_set_new(metadata, "generator", json_string("splitmix64(seed, epoch)"));
+    put(metadata, "seed", position->seed);
+    put(metadata, "epoch", position->epoch);
+    put(metadata, "sample", position->sample);
+    put(metadata, "step", position->step);
+    if (optimizer) {
+        json_object_set_new(metadata, "optimizer", json_string(kind_names[gyre_nn_optimizer_get_kind(optimizer)]));
+        put(metadata, "optimizer_steps", gyre_nn_optimizer_steps(optimizer));
+    }
+    gyre_status status = gy_st_write(path, tensors, n, metadata);
+    json_decref(metadata);
+    free(tensors);
+    return status;
+}
+
+static gyre_status get(const struct gy_st_file *file, const char *path, const char *key, uint64_t *value_p)
+{
+    const char *text = gy_st_metadata(file, key);
+    char *stop = NULL;
+    unsigned long long value = text ? strtoull(text, &stop, 10) : 0;
+    if (!text || *text < '0' || *text > '9' || *stop)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no checkpoint of gyre: \"%s\" is missing from its metadata", path, key);
+    *value_p = value;
+    return GYRE_SUCCESS;
+}
+
+static bool same_shape(const struct gy_st_tensor *a, const struct gy_st_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(a->shape[0])) == 0;
+}
+
+static gyre_status read_position(const struct gy_st_file *file, const char *path, const gyre_nn_optimizer *optimizer,
+                                 struct gyre_nn_position *position, uint64_t *steps)
+{
+    gyre_status status = get(file, path, "seed", &position->seed);
+    status = status ? status : get(file, path, "epoch", &position->epoch);
+    status = status ? status : get(file, path, "sample", &position->sample);
+    status = status ? status : get(file, path, "step", &position->step);
+    if (status || !optimizer)
+        return status;
+    const char *kind = gy_st_metadata(file, "optimizer"), *mine = kind_names[gyre_nn_optimizer_get_kind(optimizer)];
+    if (!kind || strcmp(kind, mine) != 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s was written with the optimiser %.32s, and this run uses %s", path,
+                          kind ? kind : "(none)", mine);
+    return get(file, path, "optimizer_steps", steps);
+}
+
+static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
+                         struct gyre_nn_position *position_p)
+{
+    struct gyre_nn_position position;
+    uint64_t steps = 0;
+    gyre_status status = read_position(file, path, optimizer, &position, &steps);
+    if (status != GYRE_SUCCESS)
+        return status;
+    struct gy_st_tensor *mine = calloc(gyre_nn_tensor_count(model) + 2, sizeof(*mine));
+    if (!mine)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory to read %s", path);
+    size_t n = list_tensors(model, optimizer, mine);
+    for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
+        const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);
+        if (!theirs || !same_shape(theirs, &mine[i]))
+            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s does not fit this model: the tensor %s %s", path, mine[i].name,
+                                theirs ? "has another type or shape" : "is missing");
+    }
+    for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
+        const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);
+        memcpy((void *)(uintptr_t)mine[i].data, theirs->data, theirs->count * (theirs->dtype == GYRE_FLOAT64 ? 8 : 4));
+    }
+    free(mine);
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (optimizer)
+        gyre_nn_optimizer_set_steps(optimizer, steps);
+    *position_p = position;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
+                                    struct gyre_nn_position *position_p)
+{
+    struct gy_nn_bytes bytes;
+    struct gy_st_file file;
+    gyre_status status = gy_nn_bytes_read(path, &bytes, NULL);
+    if (status != GYRE_SUCCESS)
+        return status;
+    status = gy_st_decode(bytes.data, bytes.size, path, &file);
+    if (status == GYRE_SUCCESS) {
+        status = apply(&file, path, model, optimizer, position_p);
+        gy_st_free(&file);
+    }
+    free(bytes.data);
+    return status;
+}

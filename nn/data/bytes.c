@@ -1,0 +1,90 @@
+/* Whole files into memory. zlib reads plain files as they are, so .gz needs no second path. The size is bounded while reading: a
+ * packed file may unpack to anything. */
+#include "data/dataset.h"
+#include "error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+static gyre_status grow(struct gy_nn_bytes *bytes, size_t *room, const char *name)
+{
+    if (*room >= GY_NN_LARGEST_FILE)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is larger than %zu GiB", name, GY_NN_LARGEST_FILE >> 30);
+    size_t more = *room ? *room * 2 : 1 << 16;
+    uint8_t *data = realloc(bytes->data, more + 1); /* the closing 0 has room of its own */
+    if (!data)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the %zu bytes of %s", more, name);
+    bytes->data = data;
+    *room = more;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool *missing_p)
+{
+    struct gy_nn_bytes bytes = {0};
+    size_t room = 0;
+    gyre_status status = GYRE_SUCCESS;
+    errno = 0;
+    gzFile file = gzopen(path, "rbe");
+    if (missing_p)
+        *missing_p = !file && errno == ENOENT;
+    if (!file)
+        return gy_nn_fail_system(errno ? errno : ENOMEM, "cannot open %s", path);
+    for (;;) {
+        if (bytes.size == room && (status = grow(&bytes, &room, path)) != GYRE_SUCCESS)
+            break;
+        size_t left = room - bytes.size;
+        int got = gzread(file, bytes.data + bytes.size, (unsigned)(left < (1u << 30) ? left : 1u << 30));
+        if (got < 0) {
+            int code;
+            const char *text = gzerror(file, &code);
+            status = code == Z_ERRNO ? gy_nn_fail_system(errno, "cannot read %s", path)
+                                     : gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", path, text);
+            break;
+        }
+        if (got == 0)
+            break;
+        bytes.size += (size_t)got;
+    }
+    if (gzclose(file) == Z_BUF_ERROR && status == GYRE_SUCCESS)
+        status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s ends too early", path);
+    if (status != GYRE_SUCCESS) {
+        free(bytes.data);
+        return status;
+    }
+    bytes.data[bytes.size] = 0;
+    *bytes_p = bytes;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_bytes_unpack(const void *packed, size_t size, const char *name, struct gy_nn_bytes *bytes_p)
+{
+    struct gy_nn_bytes bytes = {0};
+    size_t room = 0;
+    gyre_status status = GYRE_SUCCESS;
+    z_stream stream = {.next_in = (z_const Bytef *)packed, .avail_in = (uInt)size};
+    if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory to unpack %s", name);
+    for (int code = Z_OK; code != Z_STREAM_END;) {
+        if (bytes.size == room && (status = grow(&bytes, &room, name)) != GYRE_SUCCESS)
+            break;
+        stream.next_out = bytes.data + bytes.size;
+        stream.avail_out = (uInt)(room - bytes.size);
+        code = inflate(&stream, Z_NO_FLUSH);
+        bytes.size = room - stream.avail_out;
+        if (code != Z_OK && code != Z_STREAM_END) {
+            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", name, stream.msg ? stream.msg : "it ends too early");
+            break;
+        }
+    }
+    inflateEnd(&stream);
+    if (status != GYRE_SUCCESS) {
+        free(bytes.data);
+        return status;
+    }
+    bytes.data[bytes.size] = 0;
+    *bytes_p = bytes;
+    return GYRE_SUCCESS;
+}

@@ -1,0 +1,143 @@
+/* Comma-separated numbers, one sample per line, the label in the last column. Two passes over the text: count lines and columns, then
+ * fill; so nothing is allocated before its size is known. A first line whose first field is no number is a header. */
+#include "data/dataset.h"
+#include "error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct csv {
+    const char *name;
+    const char *at, *end;
+    size_t line;
+};
+
+static bool next_line(struct csv *csv, const char **first_p, const char **last_p)
+{
+    while (csv->at < csv->end) {
+        const char *first = csv->at;
+        const char *stop = memchr(first, '\n', (size_t)(csv->end - first));
+        const char *last = stop ? stop : csv->end;
+        csv->at = stop ? stop + 1 : csv->end;
+        csv->line++;
+        if (last > first && last[-1] == '\r')
+            last--;
+        if (last == first)
+            continue;
+        *first_p = first;
+        *last_p = last;
+        return true;
+    }
+    return false;
+}
+
+static bool is_header(const char *first)
+{
+    char *stop;
+    strtod(first, &stop);
+    return stop == first;
+}
+
+static size_t columns_of(const char *first, const char *last)
+{
+    size_t columns = 1;
+    for (; first < last; first++)
+        columns += *first == ',';
+    return columns;
+}
+
+/* strtof stops at the comma or the line's end: the text ends with a 0. */
+static gyre_status parse_line(const struct csv *csv, const char *first, const char *last, gyre_nn_dataset *data, size_t row)
+{
+    float *x = data->x + row * data->features;
+    for (size_t c = 0; c <= data->features; c++) {
+        char *stop;
+        double value = strtod(first, &stop);
+        bool end = c == data->features;
+        if (stop == first || stop > last || (end ? stop != last : *stop != ',') || !isfinite(value))
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s, line %zu, column %zu: not a number followed by %s; %zu columns expected",
+                              csv->name, csv->line, c + 1, end ? "the line's end" : "a comma", data->features + 1);
+        if (!end)
+            x[c] = (float)value;
+        else if (value < 0 || value >= GY_NN_LARGEST_CLASS || value != floor(value))
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s, line %zu: the label %g is not an integer from 0 to %d", csv->name, csv->line,
+                              value, GY_NN_LARGEST_CLASS - 1);
+        else
+            data->labels[row] = (int32_t)value;
+        first = stop + 1;
+    }
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gyre_nn_dataset **data_p)
+{
+    const char *start = (const char *)text->data, *first, *last;
+    struct csv csv = {.name = name, .at = start, .end = start + text->size};
+    size_t rows = 0, columns = 0;
+    bool header = false;
+    for (; next_line(&csv, &first, &last); rows++) {
+        if (rows == 0) {
+            header = is_header(first);
+            columns = columns_of(first, last);
+        }
+    }
+    rows -= header;
+    if (rows == 0 || columns < 2)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s holds no samples: numbers separated by commas are expected, the label last", name);
+    gyre_nn_dataset *data;
+    gyre_status status = gy_nn_dataset_alloc(rows, columns - 1, &data);
+    if (status != GYRE_SUCCESS)
+        return status;
+    csv = (struct csv){.name = name, .at = start, .end = start + text->size};
+    if (header)
+        next_line(&csv, &first, &last);
+    for (size_t row = 0; status == GYRE_SUCCESS && next_line(&csv, &first, &last); row++)
+        status = parse_line(&csv, first, last, data, row);
+    if (status != GYRE_SUCCESS)
+        gyre_nn_dataset_free(data);
+    else
+        *data_p = data;
+    return status;
+}
+
+/* Mean 0 and deviation 1 over the training samples; a constant column becomes 0. */
+static void standardize(gyre_nn_dataset *data)
+{
+    for (size_t f = 0; f < data->features; f++) {
+        double sum = 0, squares = 0, n = (double)data->ntrain;
+        for (size_t i = 0; i < data->ntrain; i++)
+            sum += (double)data->x[(size_t)data->train[i] * data->features + f];
+        double mean = sum / n;
+        for (size_t i = 0; i < data->ntrain; i++) {
+            double off = (double)data->x[(size_t)data->train[i] * data->features + f] - mean;
+            squares += off * off;
+        }
+        double deviation = sqrt(squares / n);
+        for (size_t i = 0; i < data->samples; i++) {
+            float *x = &data->x[i * data->features + f];
+            *x = deviation > 0 ? (float)(((double)*x - mean) / deviation) : 0;
+        }
+    }
+}
+
+gyre_status gy_nn_csv_open(const char *path, gyre_nn_dataset **data_p)
+{
+    struct gy_nn_bytes text;
+    gyre_nn_dataset *data;
+    gyre_status status = gy_nn_bytes_read(path, &text, NULL);
+    if (status != GYRE_SUCCESS)
+        return status;
+    status = gy_nn_csv_parse(&text, path, &data);
+    free(text.data);
+    if (status != GYRE_SUCCESS)
+        return status;
+    status = gy_nn_dataset_split(data, path);
+    if (status != GYRE_SUCCESS) {
+        gyre_nn_dataset_free(data);
+        return status;
+    }
+    standardize(data);
+    *data_p = data;
+    return GYRE_SUCCESS;
+}

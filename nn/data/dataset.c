@@ -1,0 +1,128 @@
+/* A data set in memory: rows of floats, labels, and the lists of training and test samples. */
+#include "data/dataset.h"
+
+#include "error.h"
+#include "random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPLIT_SEED UINT64_C(0x67797265) /* "gyre": the split never changes */
+
+gyre_status gy_nn_dataset_alloc(size_t samples, size_t features, gyre_nn_dataset **data_p)
+{
+    size_t values;
+    gyre_nn_dataset *data = calloc(1, sizeof(*data));
+    bool ok = data && samples > 0 && samples <= UINT32_MAX && features > 0;
+    if (ok && !__builtin_mul_overflow(samples, features, &values)) {
+        data->x = calloc(values, sizeof(*data->x));
+        data->labels = calloc(samples, sizeof(*data->labels));
+        data->train = calloc(samples, sizeof(*data->train));
+        data->test = calloc(samples, sizeof(*data->test));
+        data->samples = samples;
+        data->features = features;
+        if (data->x && data->labels && data->train && data->test) {
+            *data_p = data;
+            return GYRE_SUCCESS;
+        }
+    }
+    gyre_nn_dataset_free(data);
+    return gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu samples of %zu features", samples, features);
+}
+
+void gyre_nn_dataset_free(gyre_nn_dataset *data)
+{
+    if (!data)
+        return;
+    free(data->x);
+    free(data->labels);
+    free(data->train);
+    free(data->test);
+    free(data);
+}
+
+static void count_classes(gyre_nn_dataset *data)
+{
+    int32_t last = 0;
+    for (size_t i = 0; i < data->samples; i++)
+        last = data->labels[i] > last ? data->labels[i] : last;
+    data->classes = (size_t)last + 1;
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+gyre_status gy_nn_dataset_split(gyre_nn_dataset *data, const char *name)
+{
+    count_classes(data);
+    uint32_t *members = calloc(data->samples, sizeof(*members));
+    if (!members)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory to split %zu samples", data->samples);
+    for (size_t c = 0; c < data->classes; c++) {
+        size_t count = 0;
+        for (size_t i = 0; i < data->samples; i++)
+            if ((size_t)data->labels[i] == c)
+                members[count++] = (uint32_t)i;
+        uint64_t state = SPLIT_SEED + c;
+        for (size_t i = count; i > 1; i--) {
+            size_t j = (size_t)gy_nn_random_below(&state, i);
+            uint32_t held = members[i - 1];
+            members[i - 1] = members[j];
+            members[j] = held;
+        }
+        size_t ntest = (count * 2 + 5) / 10;
+        for (size_t i = 0; i < count; i++)
+            if (i < ntest)
+                data->test[data->ntest++] = members[i];
+            else
+                data->train[data->ntrain++] = members[i];
+    }
+    free(members);
+    qsort(data->train, data->ntrain, sizeof(*data->train), compare_samples);
+    qsort(data->test, data->ntest, sizeof(*data->test), compare_samples);
+    if (data->ntest == 0 || data->ntrain == 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is too small to split: %zu samples in %zu classes", name, data->samples,
+                          data->classes);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_dataset_split_at(gyre_nn_dataset *data, size_t ntrain)
+{
+    count_classes(data);
+    for (size_t i = 0; i < data->samples; i++)
+        if (i < ntrain)
+            data->train[data->ntrain++] = (uint32_t)i;
+        else
+            data->test[data->ntest++] = (uint32_t)i;
+    return GYRE_SUCCESS;
+}
+
+void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_dtype dtype, void *x,
+                            int32_t *labels)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float *from = data->x + (size_t)rows[i] * data->features;
+        labels[i] = data->labels[rows[i]];
+        if (dtype == GYRE_FLOAT32) {
+            memcpy((float *)x + i * data->features, from, data->features * sizeof(float));
+            continue;
+        }
+        double *to = (double *)x + i * data->features;
+        for (size_t f = 0; f < data->features; f++)
+            to[f] = (double)from[f];
+    }
+}
+
+gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p)
+{
+    if (strcmp(name, "digits") == 0)
+        return gy_nn_digits_open(data_p);
+    if (strncmp(name, "idx:", 4) == 0)
+        return gy_nn_idx_open(name + 4, data_p);
+    if (strncmp(name, "csv:", 4) == 0)
+        return gy_nn_csv_open(name + 4, data_p);
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no data \"%s\"; use digits, idx:DIR or csv:FILE", name);
+}

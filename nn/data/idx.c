@@ -1,0 +1,89 @@
+/* The IDX format of the MNIST family: magic 0 0 type dimensions, one big-endian 32-bit size per dimension, then the elements.
+ * Images are unsigned bytes in three dimensions, labels in one. Every size is checked against the file before it is used. */
+#include "data/dataset.h"
+#include "error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct idx {
+    struct gy_nn_bytes bytes;
+    const uint8_t *items;
+    size_t count, item; /* items and bytes of one */
+};
+
+static gyre_status parse(struct idx *idx, const char *path, unsigned dimensions)
+{
+    const uint8_t *b = idx->bytes.data;
+    size_t header = 4 + 4 * (size_t)dimensions, sizes[3] = {0, 1, 1};
+    if (idx->bytes.size < header || b[0] || b[1] || b[2] != 8 || b[3] != dimensions)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no IDX file of unsigned bytes in %u dimensions", path, dimensions);
+    for (unsigned d = 0; d < dimensions; d++)
+        sizes[d] = (size_t)b[4 + 4 * d] << 24 | (size_t)b[5 + 4 * d] << 16 | (size_t)b[6 + 4 * d] << 8 | b[7 + 4 * d];
+    idx->count = sizes[0];
+    idx->item = sizes[1] * sizes[2];
+    size_t total;
+    if (idx->count == 0 || idx->item == 0 || __builtin_mul_overflow(idx->count, idx->item, &total) ||
+        total != idx->bytes.size - header)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s should hold %zu×%zu×%zu bytes and holds %zu", path, sizes[0], sizes[1], sizes[2],
+                          idx->bytes.size - header);
+    idx->items = b + header;
+    return GYRE_SUCCESS;
+}
+
+/* FOLDER/NAME, or FOLDER/NAME.gz where the former is missing. */
+static gyre_status load(const char *folder, const char *name, unsigned dimensions, struct idx *idx_p)
+{
+    char path[4096];
+    bool missing = false;
+    struct idx idx = {0};
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    gyre_status status = gy_nn_bytes_read(path, &idx.bytes, &missing);
+    if (status != GYRE_SUCCESS && missing) {
+        snprintf(path, sizeof(path), "%s/%s.gz", folder, name);
+        status = gy_nn_bytes_read(path, &idx.bytes, &missing);
+    }
+    if (status != GYRE_SUCCESS)
+        return status;
+    status = parse(&idx, path, dimensions);
+    if (status != GYRE_SUCCESS)
+        free(idx.bytes.data);
+    else
+        *idx_p = idx;
+    return status;
+}
+
+static void copy_part(gyre_nn_dataset *data, size_t at, const struct idx *images, const struct idx *labels)
+{
+    for (size_t i = 0; i < images->count * images->item; i++)
+        data->x[at * images->item + i] = (float)images->items[i] / 255;
+    for (size_t i = 0; i < labels->count; i++)
+        data->labels[at + i] = labels->items[i];
+}
+
+gyre_status gy_nn_idx_open(const char *folder, gyre_nn_dataset **data_p)
+{
+    static const char *const names[4] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                         "t10k-labels-idx1-ubyte"};
+    struct idx part[4] = {0};
+    gyre_nn_dataset *data = NULL;
+    gyre_status status = GYRE_SUCCESS;
+    for (int i = 0; i < 4 && status == GYRE_SUCCESS; i++)
+        status = load(folder, names[i], i % 2 == 0 ? 3 : 1, &part[i]);
+    if (status == GYRE_SUCCESS &&
+        (part[0].count != part[1].count || part[2].count != part[3].count || part[0].item != part[2].item))
+        status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "the IDX files of %s do not fit: %zu images and %zu labels, %zu and %zu", folder,
+                            part[0].count, part[1].count, part[2].count, part[3].count);
+    if (status == GYRE_SUCCESS)
+        status = gy_nn_dataset_alloc(part[0].count + part[2].count, part[0].item, &data);
+    if (status == GYRE_SUCCESS) {
+        copy_part(data, 0, &part[0], &part[1]);
+        copy_part(data, part[0].count, &part[2], &part[3]);
+        status = gy_nn_dataset_split_at(data, part[0].count);
+    }
+    for (int i = 0; i < 4; i++)
+        free(part[i].bytes.data);
+    if (status == GYRE_SUCCESS)
+        *data_p = data;
+    return status;
+}

@@ -1,0 +1,115 @@
+/* Optimisers. A step is `begin` once and then `update` for slices that cover the parameters once, in any order: every formula works
+ * on one element at a time, so a slice can be updated as soon as its gradients are there. */
+#include "optimizer.h"
+
+#include "error.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int slot_count(gyre_nn_optimizer_kind kind)
+{
+    switch (kind) {
+    case GYRE_NN_MOMENTUM:
+    case GYRE_NN_NESTEROV: return 1;
+    case GYRE_NN_ADAM:
+    case GYRE_NN_ADAMW: return 2;
+    default: return 0;
+    }
+}
+
+struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kind kind)
+{
+    return (struct gyre_nn_optimizer_config){
+        .kind = kind,
+        .momentum = 0.9,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .epsilon = 1e-8,
+        .weight_decay = kind == GYRE_NN_ADAMW ? 0.01 : 0,
+    };
+}
+
+gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
+                                     gyre_nn_optimizer **optimizer_p)
+{
+    if ((unsigned)config->kind > GYRE_NN_ADAMW)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no optimiser number %d", (int)config->kind);
+    gyre_nn_optimizer *optimizer = calloc(1, sizeof(*optimizer));
+    if (!optimizer)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for an optimiser");
+    optimizer->model = model;
+    optimizer->config = *config;
+    for (int i = 0; i < slot_count(config->kind); i++) {
+        optimizer->slots[i] = model->backend->alloc(model->count * model->backend->element);
+        if (!optimizer->slots[i]) {
+            gyre_nn_optimizer_free(optimizer);
+            return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the optimiser's state of %zu parameters", model->count);
+        }
+    }
+    *optimizer_p = optimizer;
+    return GYRE_SUCCESS;
+}
+
+void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer)
+{
+    if (!optimizer)
+        return;
+    for (int i = 0; i < 2; i++)
+        optimizer->model->backend->release(optimizer->slots[i]);
+    free(optimizer);
+}
+
+void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer)
+{
+    optimizer->steps++;
+}
+
+void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate, double scale)
+{
+    const gyre_nn_model *model = optimizer->model;
+    const struct gyre_nn_optimizer_config *config = &optimizer->config;
+    double steps = (double)optimizer->steps;
+    struct gy_nn_update update = {
+        .rate = rate,
+        .scale = scale,
+        .weight_decay = config->weight_decay,
+        .momentum = config->momentum,
+        .beta1 = config->beta1,
+        .beta2 = config->beta2,
+        .epsilon = config->epsilon,
+        .correction1 = 1 - pow(config->beta1, steps),
+        .correction2 = 1 - pow(config->beta2, steps),
+        .nesterov = config->kind == GYRE_NN_NESTEROV,
+        .decoupled = config->kind == GYRE_NN_ADAMW,
+    };
+    void *params = gy_nn_at(model, model->params, first);
+    const void *grads = gy_nn_at(model, model->grads, first);
+    void *slots[2];
+    for (int i = 0; i < 2; i++)
+        slots[i] = optimizer->slots[i] ? gy_nn_at(model, optimizer->slots[i], first) : NULL;
+    if (slot_count(config->kind) == 2)
+        model->backend->adam(&update, count, params, grads, slots[0], slots[1]);
+    else
+        model->backend->sgd(&update, count, params, grads, slots[0]);
+}
+
+void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot)
+{
+    return slot == 0 || slot == 1 ? optimizer->slots[slot] : NULL;
+}
+
+uint64_t gyre_nn_optimizer_steps(const gyre_nn_optimizer *optimizer)
+{
+    return optimizer->steps;
+}
+
+void gyre_nn_optimizer_set_steps(gyre_nn_optimizer *optimizer, uint64_t steps)
+{
+    optimizer->steps = steps;
+}
+
+gyre_nn_optimizer_kind gyre_nn_optimizer_get_kind(const gyre_nn_optimizer *optimizer)
+{
+    return optimizer->config.kind;
+}

@@ -1,0 +1,20 @@
+/* Learning rates: a pure function of the schedule and the step, so a resumed run needs no state of it. */
+#include <gyre/nn.h>
+#include <math.h>
+
+double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule, uint64_t step)
+{
+    if (step < schedule->warmup)
+        return schedule->rate * (double)(step + 1) / (double)schedule->warmup;
+    uint64_t after = step - schedule->warmup;
+    switch (schedule->kind) {
+    case GYRE_NN_STEP: return schedule->every ? schedule->rate * pow(schedule->factor, (double)(after / schedule->every)) : schedule->rate;
+    case GYRE_NN_COSINE: {
+        if (schedule->total <= schedule->warmup || step >= schedule->total)
+            return schedule->floor;
+        double part = (double)after / (double)(schedule->total - schedule->warmup);
+        return schedule->floor + (schedule->rate - schedule->floor) * (1 + cos(3.14159265358979323846 * part)) / 2;
+    }
+    default: return schedule->rate;
+    }
+}

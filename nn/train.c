@@ -1,0 +1,287 @@
+/* The training loop, written with public calls only: copy it and change it.
+ *
+ *     for each epoch: shuffle          the same order on every rank
+ *       for each global batch: my shard → forward, evaluate, backward (buckets leave) → finish (wait, update, bucket by bucket)
+ *       report, checkpoint
+ *
+ * State that a resumed run needs is the model, the optimiser and a position; everything else is a pure function of these. */
+#include "error.h"
+#include "trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    gyre_nn_model *model;
+    const gyre_nn_dataset *data;
+    gyre_comm *comm;
+    struct gyre_nn_train_options options;
+    gyre_nn_optimizer *optimizer;
+    gyre_nn_sync *sync;
+    struct gyre_nn_position position;
+    int rank, ranks;
+    uint32_t *order;
+    void *x;
+    int32_t *labels;
+    double cost;            /* of this rank's samples since the last report */
+    uint64_t seen, trained; /* global samples since the last report; in this run */
+    int64_t busy;           /* ns of training */
+};
+
+struct gyre_nn_train_options gyre_nn_train_defaults(void)
+{
+    return (struct gyre_nn_train_options){
+        .size = sizeof(struct gyre_nn_train_options),
+        .batch = 64,
+        .epochs = 30,
+        .accumulate = 1,
+        .seed = 1,
+        .optimizer = gyre_nn_optimizer_defaults(GYRE_NN_ADAM),
+        .schedule = {.kind = GYRE_NN_COSINE, .rate = 3e-3, .factor = 0.1, .every = 1000},
+        .bucket_bytes = 256 << 10,
+    };
+}
+
+static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data, const struct gyre_nn_train_options *options)
+{
+    if (options->size != sizeof(*options))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "options.size is %zu, not %zu: start from gyre_nn_train_defaults()", options->size,
+                          sizeof(*options));
+    if (options->batch == 0 || options->epochs == 0 || options->accumulate == 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "batch, epochs and accumulate are at least 1");
+    if (gyre_nn_inputs(model) != data->features || gyre_nn_outputs(model) < data->classes)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
+                          gyre_nn_inputs(model), gyre_nn_outputs(model), data->features, data->classes);
+    return GYRE_SUCCESS;
+}
+
+/* Rank 0 reads; the others learn whether it could, and from where to go on. Parameters follow when the communicator is attached. */
+static gyre_status resume(struct run *run)
+{
+    gyre_status status = GYRE_SUCCESS;
+    int32_t failed = 0;
+    if (!run->options.resume)
+        return status;
+    if (run->rank == 0)
+        status = gyre_nn_checkpoint_read(run->options.resume, run->model, run->optimizer, &run->position);
+    failed = status != GYRE_SUCCESS;
+    if (run->ranks > 1) {
+        gyre_status sent = gyre_broadcast(run->comm, &failed, &failed, 1, GYRE_INT32, 0);
+        if (sent == GYRE_SUCCESS && !failed)
+            sent = gyre_broadcast(run->comm, &run->position, &run->position, sizeof(run->position) / 4, GYRE_INT32, 0);
+        if (sent != GYRE_SUCCESS)
+            return gy_nn_fail_comm(sent, run->comm, "the broadcast of the position");
+    }
+    if (failed && run->rank != 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "rank 0 could not read %s", run->options.resume);
+    return status;
+}
+
+static gyre_status open_run(struct run *run)
+{
+    size_t rows = (run->options.batch + (size_t)run->ranks - 1) / (size_t)run->ranks;
+    gyre_status status = gyre_nn_optimizer_create(run->model, &run->options.optimizer, &run->optimizer);
+    if (status != GYRE_SUCCESS)
+        return status;
+    rows = (rows + run->options.accumulate - 1) / run->options.accumulate;
+    rows = rows > run->data->ntrain ? run->data->ntrain : rows;
+    run->order = calloc(run->data->ntrain, sizeof(*run->order));
+    run->labels = calloc(rows, sizeof(*run->labels));
+    run->x = calloc(rows * run->data->features, gyre_dtype_size(gyre_nn_dtype(run->model)));
+    if (!run->order || !run->labels || !run->x)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", rows);
+    status = resume(run);
+    if (status == GYRE_SUCCESS)
+        status = gyre_nn_sync_attach(run->model, run->optimizer, run->comm, run->options.bucket_bytes, &run->sync);
+    return status;
+}
+
+static void close_run(struct run *run)
+{
+    gyre_nn_trace_attach(run->model, NULL);
+    gyre_nn_sync_detach(run->sync);
+    gyre_nn_optimizer_free(run->optimizer);
+    free(run->order);
+    free(run->labels);
+    free(run->x);
+}
+
+/* One piece of my shard; only the last piece of a batch lets its gradients leave. */
+static gyre_status compute(struct run *run, const uint32_t *picks, size_t count, bool last)
+{
+    uint32_t *rows = malloc((count ? count : 1) * sizeof(*rows));
+    if (!rows)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu samples", count);
+    for (size_t i = 0; i < count; i++)
+        rows[i] = run->data->train[picks[i]];
+    gyre_nn_dataset_gather(run->data, rows, count, gyre_nn_dtype(run->model), run->x, run->labels);
+    free(rows);
+    double cost = 0;
+    gyre_status status = gyre_nn_forward(run->model, run->x, count, NULL);
+    status = status ? status : gyre_nn_evaluate(run->model, run->labels, NULL, &cost, NULL);
+    status = status ? status : gyre_nn_backward(run->model, last ? gyre_nn_sync_passed : NULL, run->sync);
+    run->cost += cost;
+    return status;
+}
+
+static gyre_status step(struct run *run, double *rate_p)
+{
+    size_t left = run->data->ntrain - (size_t)run->position.sample;
+    size_t rows = left < run->options.batch ? left : run->options.batch, first, count;
+    gyre_nn_shard(rows, run->rank, run->ranks, &first, &count);
+    const uint32_t *shard = run->order + run->position.sample + first;
+    gyre_status status = GYRE_SUCCESS;
+    gyre_nn_zero_grads(run->model);
+    gyre_nn_sync_begin(run->sync);
+    for (size_t piece = 0; piece < run->options.accumulate && status == GYRE_SUCCESS; piece++) {
+        size_t from, many;
+        gyre_nn_shard(count, (int)piece, (int)run->options.accumulate, &from, &many);
+        status = compute(run, shard + from, many, piece + 1 == run->options.accumulate);
+    }
+    *rate_p = gyre_nn_schedule_rate(&run->options.schedule, run->position.step);
+    status = status ? status : gyre_nn_sync_finish(run->sync, *rate_p, rows, run->options.clip_norm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    run->position.sample += rows;
+    run->position.step++;
+    run->seen += rows;
+    run->trained += rows;
+    return GYRE_SUCCESS;
+}
+
+/* Every rank learns whether rank 0 could write: a run whose checkpoints fail should end, on all ranks. */
+static gyre_status checkpoint(struct run *run)
+{
+    gyre_status status = GYRE_SUCCESS;
+    if (!run->options.checkpoint)
+        return status;
+    if (run->rank == 0)
+        status = gyre_nn_checkpoint_write(run->options.checkpoint, run->model, run->optimizer, &run->position);
+    int32_t failed = status != GYRE_SUCCESS;
+    gyre_status sent = run->ranks > 1 ? gyre_broadcast(run->comm, &failed, &failed, 1, GYRE_INT32, 0) : GYRE_SUCCESS;
+    if (sent != GYRE_SUCCESS)
+        return gy_nn_fail_comm(sent, run->comm, "agreement on the checkpoint");
+    if (failed && run->rank != 0)
+        return gy_nn_fail(GYRE_SYSTEM, "rank 0 could not write %s", run->options.checkpoint);
+    return status;
+}
+
+static gyre_status report(struct run *run, double rate)
+{
+    double cost = run->cost, loss, accuracy;
+    if (!run->options.report)
+        goto reset;
+    gyre_status status = run->ranks > 1 ? gyre_all_reduce(run->comm, &run->cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM) : GYRE_SUCCESS;
+    if (status != GYRE_SUCCESS)
+        return gy_nn_fail_comm(status, run->comm, "summing the loss");
+    status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->comm, &loss, &accuracy);
+    if (status != GYRE_SUCCESS)
+        return status;
+    struct gyre_nn_report line = {
+        .epoch = run->position.epoch,
+        .epochs = run->options.epochs,
+        .step = run->position.step,
+        .loss = run->seen ? cost / (double)run->seen : 0,
+        .accuracy = accuracy,
+        .rate = rate,
+        .seconds = (double)run->busy / 1e9,
+    };
+    run->options.report(run->options.report_user, &line);
+reset:
+    run->cost = 0;
+    run->seen = 0;
+    return GYRE_SUCCESS;
+}
+
+static bool stopped(const struct run *run)
+{
+    return run->options.stop_after > 0 && run->position.step >= run->options.stop_after;
+}
+
+static gyre_status epoch(struct run *run)
+{
+    gyre_status status = GYRE_SUCCESS;
+    double rate = 0;
+    uint64_t every = run->options.checkpoint_every;
+    gyre_nn_shuffle(run->position.seed, run->position.epoch, run->order, run->data->ntrain);
+    while (run->position.sample < run->data->ntrain && !stopped(run) && status == GYRE_SUCCESS) {
+        int64_t start = gy_nn_now();
+        status = step(run, &rate);
+        run->busy += gy_nn_now() - start;
+        if (status == GYRE_SUCCESS && every > 0 && run->position.step % every == 0)
+            status = checkpoint(run);
+    }
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (run->position.sample >= run->data->ntrain) {
+        run->position.epoch++;
+        run->position.sample = 0;
+    }
+    status = report(run, rate);
+    return status == GYRE_SUCCESS && (every == 0 || stopped(run)) ? checkpoint(run) : status;
+}
+
+gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
+                          const struct gyre_nn_train_options *options, struct gyre_nn_train_result *result_p)
+{
+    gyre_status status = check(model, data, options);
+    if (status != GYRE_SUCCESS)
+        return status;
+    struct run run = {.model = model, .data = data, .comm = comm, .options = *options, .position = {.seed = options->seed}};
+    run.rank = comm ? gyre_comm_rank(comm) : 0;
+    run.ranks = comm ? gyre_comm_size(comm) : 1;
+    if (run.options.schedule.total == 0)
+        run.options.schedule.total = (uint64_t)options->epochs * ((data->ntrain + options->batch - 1) / options->batch);
+    status = open_run(&run);
+    gyre_nn_trace_attach(model, options->trace);
+    while (status == GYRE_SUCCESS && run.position.epoch < options->epochs && !stopped(&run))
+        status = epoch(&run);
+    gyre_nn_trace_attach(model, NULL);
+    struct gyre_nn_train_result result = {.ranks = run.ranks, .steps = run.position.step, .seconds = (double)run.busy / 1e9};
+    if (status == GYRE_SUCCESS)
+        status = gyre_nn_test(model, data, data->test, data->ntest, comm, &result.loss, &result.accuracy);
+    if (status == GYRE_SUCCESS && result_p) {
+        result.samples_per_second = run.busy ? (double)run.trained / result.seconds : 0;
+        result.params_xxh3 = gyre_nn_params_hash(model);
+        *result_p = result;
+    }
+    close_run(&run);
+    return status;
+}
+
+#define TEST_ROWS ((size_t)512)
+
+gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_comm *comm,
+                         double *loss_p, double *accuracy_p)
+{
+    int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
+    size_t first, mine;
+    double sums[2] = {0, 0}; /* cost, right answers */
+    gyre_status status = GYRE_SUCCESS;
+    gyre_nn_shard(count, rank, ranks, &first, &mine);
+    void *x = calloc(TEST_ROWS * data->features, gyre_dtype_size(gyre_nn_dtype(model)));
+    int32_t *labels = calloc(TEST_ROWS, sizeof(*labels));
+    if (!x || !labels)
+        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory to test %zu samples", TEST_ROWS);
+    for (size_t at = 0; at < mine && status == GYRE_SUCCESS; at += TEST_ROWS) {
+        size_t many = mine - at < TEST_ROWS ? mine - at : TEST_ROWS, correct = 0;
+        double cost = 0;
+        gyre_nn_dataset_gather(data, rows + first + at, many, gyre_nn_dtype(model), x, labels);
+        status = gyre_nn_forward(model, x, many, NULL);
+        status = status ? status : gyre_nn_evaluate(model, labels, NULL, &cost, &correct);
+        sums[0] += cost;
+        sums[1] += (double)correct;
+    }
+    if (status == GYRE_SUCCESS && ranks > 1) {
+        status = gyre_all_reduce(comm, sums, sums, 2, GYRE_FLOAT64, GYRE_SUM);
+        if (status != GYRE_SUCCESS)
+            gy_nn_fail_comm(status, comm, "summing the test results");
+    }
+    free(x);
+    free(labels);
+    if (status != GYRE_SUCCESS)
+        return status;
+    *loss_p = count ? sums[0] / (double)count : 0;
+    *accuracy_p = count ? sums[1] / (double)count : 0;
+    return GYRE_SUCCESS;
+}
