@@ -1,8 +1,9 @@
-/* The parsers of configuration values: bytes, seconds, and the names in GYRE_ALGORITHM. Whatever they let through is in range, and they touch
+/* The parsers of configuration values: bytes, seconds, addresses, and the names in GYRE_ALGORITHM. Whatever they let through is in range, and they touch
  * their output only then. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/address.h"
 #include "collectives/plan.h"
 #include "core/config.h"
 
@@ -34,6 +35,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     enum gy_algorithm algorithm;
     if (gy_algorithm_find(text, &algorithm) && strcmp(gy_algorithm_name(algorithm), text) != 0)
+        abort();
+    struct gy_address address = {.kind = GY_ADDRESS_NONE};
+    const bool understood = gy_address_parse(text, &address);
+    if (understood != (address.kind != GY_ADDRESS_NONE))
         abort();
     free(text);
     return 0;
