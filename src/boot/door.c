@@ -1,0 +1,294 @@
+/*   backlog ──accept──► greeting (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept until there is one
+ *                           └── refused, late, gone: closed
+ *
+ * When 64 are greeting, those that have been silent for half a second make room; otherwise new visitors wait in the kernel's
+ * backlog. A timer runs only while somebody is being greeted. Kept visitors have proved that they know the secret; each (rank, purpose) is kept
+ * once, the newest. */
+#include "boot/door.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+#define TICK_NS 250000000L
+#define SILENCE (GY_SECOND / 2)
+
+struct kept {
+    struct kept *next;
+    int rank, fd;
+    uint8_t purpose;
+};
+
+struct gy_door {
+    struct gy_door_env env;
+    uint8_t key[GY_KEY_BYTES];
+    int fd, timer;
+    bool timer_runs;
+    struct gy_watch watch, timer_watch;
+    struct gy_greeting *greetings; /* newest first */
+    int greeting_count;
+    struct kept *kept;
+    gy_door_func on[GY_PURPOSES];
+    void *user[GY_PURPOSES];
+    gy_door_refused_func refused;
+    void *refused_user;
+};
+
+gyre_status gy_door_create(int fd, struct gy_door **door_p, struct gy_error *error)
+{
+    struct gy_door *door = gy_alloc_zero(1, sizeof(*door));
+
+    if (!door) {
+        close(fd);
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for a listener");
+    }
+    door->fd = fd;
+    door->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (door->timer < 0) {
+        int errnum = errno;
+
+        close(fd);
+        gy_free(door);
+        return gy_error_system(error, errnum, "cannot create a timer for the listener");
+    }
+    *door_p = door;
+    return GYRE_SUCCESS;
+}
+
+static void timer_run(struct gy_door *door, bool run)
+{
+    struct itimerspec every = {0};
+
+    if (door->timer_runs == run)
+        return;
+    door->timer_runs = run;
+    if (run)
+        every.it_value.tv_nsec = every.it_interval.tv_nsec = TICK_NS;
+    timerfd_settime(door->timer, 0, &every, NULL);
+}
+
+static void unlink_greeting(struct gy_door *door, struct gy_greeting *greeting)
+{
+    for (struct gy_greeting **at = &door->greetings; *at; at = &(*at)->next) {
+        if (*at != greeting)
+            continue;
+        *at = greeting->next;
+        door->greeting_count--;
+        break;
+    }
+    gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
+    timer_run(door, door->greeting_count > 0);
+}
+
+static void drop_older_than(struct gy_door *door, int64_t age)
+{
+    int64_t now = gy_now();
+    struct gy_greeting *next;
+
+    for (struct gy_greeting *greeting = door->greetings; greeting; greeting = next) {
+        next = greeting->next;
+        if (now - greeting->started < age)
+            continue;
+        gy_log(GY_LOG_INFO, "a visitor that did not finish its greeting was sent away");
+        gy_greeting_cancel(greeting);
+        unlink_greeting(door, greeting);
+        gy_free(greeting);
+    }
+}
+
+static void keep(struct gy_door *door, int rank, uint8_t purpose, int fd)
+{
+    struct kept *kept;
+
+    for (kept = door->kept; kept; kept = kept->next) {
+        if (kept->rank == rank && kept->purpose == purpose) {
+            close(kept->fd);
+            kept->fd = fd;
+            return;
+        }
+    }
+    kept = gy_alloc(sizeof(*kept));
+    if (!kept) {
+        close(fd);
+        return;
+    }
+    *kept = (struct kept){.next = door->kept, .rank = rank, .fd = fd, .purpose = purpose};
+    door->kept = kept;
+}
+
+static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+{
+    struct gy_door *door = user;
+    struct gy_handshake handshake = greeting->handshake;
+    int fd = greeting->fd;
+
+    unlink_greeting(door, greeting);
+    gy_free(greeting);
+    if (handshake.state == GY_HANDSHAKE_REFUSED) {
+        gy_log(GY_LOG_WARN, "a visitor that says it is rank %u was refused: %s", handshake.from,
+               gy_refusal_text(handshake.refusal));
+        if (door->refused)
+            door->refused(door->refused_user, &handshake);
+        return;
+    }
+    if (errnum || fd < 0)
+        return;
+    if (door->on[handshake.purpose])
+        door->on[handshake.purpose](door->user[handshake.purpose], (int)handshake.from, fd);
+    else
+        keep(door, (int)handshake.from, handshake.purpose, fd);
+}
+
+static void greet(struct gy_door *door, int fd)
+{
+    struct gy_greeting *greeting;
+
+    if (gy_socket_check(fd) != 0) { /* a Unix peer of another user */
+        gy_log(GY_LOG_WARN, "a visitor of another user was refused");
+        close(fd);
+        return;
+    }
+    gy_socket_tune(fd, door->env.peer_timeout_ns);
+    greeting = gy_alloc_zero(1, sizeof(*greeting));
+    if (!greeting) {
+        close(fd);
+        return;
+    }
+    gy_handshake_accept(&greeting->handshake, door->key, door->env.job, (uint32_t)door->env.rank,
+                        (uint32_t)door->env.size, door->env.purposes);
+    if (!gy_greeting_start(greeting, door->env.poller, fd, false, on_greeted, door)) {
+        gy_free(greeting);
+        return;
+    }
+    greeting->next = door->greetings;
+    door->greetings = greeting;
+    door->greeting_count++;
+    timer_run(door, true);
+    if (door->env.sockets_opened)
+        ++*door->env.sockets_opened;
+}
+
+static void on_visitor(void *owner, uint32_t events)
+{
+    struct gy_door *door = owner;
+
+    (void)events;
+    if (door->greeting_count >= GY_DOOR_GREETINGS)
+        drop_older_than(door, SILENCE);
+    while (door->greeting_count < GY_DOOR_GREETINGS) {
+        int fd = accept4(door->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (fd < 0) {
+            if (errno == EAGAIN)
+                return;
+            gy_log(GY_LOG_ERROR, "cannot accept a connection: %s", strerror(errno)); /* EMFILE: the timer tries again */
+            break;
+        }
+        greet(door, fd);
+    }
+    gy_poller_change(door->env.poller, &door->watch, 0);
+    timer_run(door, true);
+}
+
+static void on_tick(void *owner, uint32_t events)
+{
+    struct gy_door *door = owner;
+    uint64_t ticks;
+
+    (void)events;
+    if (read(door->timer, &ticks, sizeof(ticks)) < 0)
+        return;
+    drop_older_than(door, GY_DOOR_PATIENCE);
+    if (door->greeting_count >= GY_DOOR_GREETINGS)
+        drop_older_than(door, SILENCE);
+    if (door->greeting_count < GY_DOOR_GREETINGS)
+        gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
+    timer_run(door, door->greeting_count > 0);
+}
+
+gyre_status gy_door_open(struct gy_door *door, const struct gy_door_env *env, struct gy_error *error)
+{
+    gyre_status status;
+
+    door->env = *env;
+    memcpy(door->key, env->key, sizeof(door->key));
+    door->env.key = door->key;
+    door->watch = (struct gy_watch){.fd = door->fd, .events = EPOLLIN, .callback = on_visitor, .owner = door};
+    door->timer_watch = (struct gy_watch){.fd = door->timer, .events = EPOLLIN, .callback = on_tick, .owner = door};
+    status = gy_poller_add(env->poller, &door->watch, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_poller_add(env->poller, &door->timer_watch, error);
+    return status;
+}
+
+void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func callback, void *user)
+{
+    door->on[purpose] = callback;
+    door->user[purpose] = user;
+    if (!callback)
+        return;
+    for (struct kept **at = &door->kept; *at;) {
+        struct kept *kept = *at;
+
+        if (kept->purpose != purpose) {
+            at = &kept->next;
+            continue;
+        }
+        *at = kept->next;
+        callback(user, kept->rank, kept->fd);
+        gy_free(kept);
+    }
+}
+
+void gy_door_on_refused(struct gy_door *door, gy_door_refused_func callback, void *user)
+{
+    door->refused = callback;
+    door->refused_user = user;
+}
+
+static void door_end(struct gy_door *door, bool forked)
+{
+    struct gy_greeting *greeting;
+    struct kept *kept;
+
+    if (!door)
+        return;
+    while ((greeting = door->greetings)) {
+        door->greetings = greeting->next;
+        if (forked)
+            close(greeting->fd);
+        else
+            gy_greeting_cancel(greeting);
+        gy_free(greeting);
+    }
+    while ((kept = door->kept)) {
+        door->kept = kept->next;
+        close(kept->fd);
+        gy_free(kept);
+    }
+    if (door->env.poller && !forked) {
+        gy_poller_remove(door->env.poller, &door->watch);
+        gy_poller_remove(door->env.poller, &door->timer_watch);
+    }
+    close(door->fd);
+    close(door->timer);
+    gy_free(door);
+}
+
+void gy_door_free(struct gy_door *door)
+{
+    door_end(door, false);
+}
+
+void gy_door_abandon(struct gy_door *door)
+{
+    door_end(door, true);
+}

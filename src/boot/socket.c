@@ -1,0 +1,135 @@
+/* Two kinds of socket under one face.
+ *
+ * A host that vanishes is noticed twice over: keep-alive probes an idle connection, TCP_USER_TIMEOUT bounds unacknowledged data; both take
+ * peer_timeout. An abstract Unix socket has no file and no permissions, so both ends check the other's user (SO_PEERCRED). */
+#include "boot/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "boot/address.h"
+#include "core/clock.h"
+
+#define BACKLOG 1024
+
+const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes)
+{
+    char text[GY_ADDRESS_TEXT];
+
+    if (place->local)
+        snprintf(text_p, bytes, "the local socket %s", place->name);
+    else
+        snprintf(text_p, bytes, "tcp://%s", gy_address_format(&place->address, text));
+    return text_p;
+}
+
+static socklen_t place_encode(const struct gy_place *place, struct sockaddr_storage *address_p)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)address_p;
+    size_t length = strnlen(place->name, sizeof(place->name) - 1);
+
+    if (!place->local) {
+        *address_p = place->address;
+        return gy_address_bytes(address_p);
+    }
+    memset(address_p, 0, sizeof(*address_p));
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path + 1, place->name, length); /* the leading zero makes it abstract */
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+static int socket_of(const struct gy_place *place)
+{
+    return socket(place->local ? AF_UNIX : place->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static int close_with(int fd, int errnum)
+{
+    close(fd);
+    errno = errnum;
+    return -1;
+}
+
+int gy_socket_listen(struct gy_place *place)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = place_encode(place, &address), own = sizeof(address);
+    int fd = socket_of(place), on = 1;
+
+    if (fd < 0)
+        return -1;
+    if (!place->local)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, (struct sockaddr *)&address, bytes) < 0 || listen(fd, BACKLOG) < 0)
+        return close_with(fd, errno);
+    if (!place->local && getsockname(fd, (struct sockaddr *)&address, &own) == 0)
+        gy_address_set_port(&place->address, gy_address_port(&address));
+    return fd;
+}
+
+int gy_socket_connect(const struct gy_place *place)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = place_encode(place, &address);
+    int fd = socket_of(place);
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, (struct sockaddr *)&address, bytes) < 0 && errno != EINPROGRESS)
+        return close_with(fd, errno);
+    return fd;
+}
+
+static bool met_itself(int fd)
+{
+    struct sockaddr_storage own, peer;
+    socklen_t own_bytes = sizeof(own), peer_bytes = sizeof(peer);
+
+    memset(&own, 0, sizeof(own));
+    memset(&peer, 0, sizeof(peer));
+    return getsockname(fd, (struct sockaddr *)&own, &own_bytes) == 0 &&
+           getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 && own.ss_family != AF_UNIX &&
+           own_bytes == peer_bytes && memcmp(&own, &peer, own_bytes) == 0;
+}
+
+int gy_socket_check(int fd)
+{
+    int errnum = 0, domain = 0;
+    socklen_t bytes = sizeof(errnum), domain_bytes = sizeof(domain);
+    struct ucred peer;
+    socklen_t peer_bytes = sizeof(peer);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &bytes) < 0)
+        return errno;
+    if (errnum)
+        return errnum;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_bytes) < 0)
+        return errno;
+    if (domain != AF_UNIX)
+        return met_itself(fd) ? ECONNREFUSED : 0; /* a port of our own range may connect to itself before rank 0 listens */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) < 0)
+        return errno;
+    return peer.uid == geteuid() ? 0 : EPERM;
+}
+
+void gy_socket_tune(int fd, int64_t peer_timeout_ns)
+{
+    int on = 1, probes = 3, seconds = (int)(peer_timeout_ns / GY_SECOND / 4);
+    unsigned milliseconds = (unsigned)(peer_timeout_ns / GY_MILLISECOND);
+
+    if (seconds < 1)
+        seconds = 1;
+    /* Failures are harmless here: on a Unix socket the options do not exist, and death is an end of file. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
+}

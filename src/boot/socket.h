@@ -1,0 +1,28 @@
+/* Sockets as gyre wants them: close-on-exec, non-blocking, no delay, dead hosts noticed by the kernel. */
+#ifndef GY_BOOT_SOCKET_H
+#define GY_BOOT_SOCKET_H
+
+#include <sys/socket.h>
+
+#include "core/base.h"
+#include "core/error.h"
+
+/* Where somebody listens: a TCP address, or an abstract Unix socket that only processes of the same user may use. */
+struct gy_place {
+    bool local;                      /* abstract Unix socket `name` */
+    struct sockaddr_storage address; /* TCP */
+    char name[64];
+};
+
+/* "tcp://10.0.0.1:5" or "the local socket gyre-…". */
+const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes);
+/* Listens; a port 0 is replaced by the one that the kernel chose. −1 and errno. */
+int gy_socket_listen(struct gy_place *place);
+/* Begins to connect: the descriptor, or −1 and errno. */
+int gy_socket_connect(const struct gy_place *place);
+/* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another user EPERM. */
+int gy_socket_check(int fd);
+/* No delay, keep-alive, user timeout. Harmless on Unix sockets. */
+void gy_socket_tune(int fd, int64_t peer_timeout_ns);
+
+#endif

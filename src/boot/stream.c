@@ -1,0 +1,211 @@
+/* in:  header (8) ──length <= limit──► body ──complete──► message()
+ * out: [begin .. end) of one growing buffer; what the socket does not take at once leaves on EPOLLOUT.
+ *
+ * Invariant: after close (fd < 0) nothing is called back. A callback may close the stream, so `fd` is looked at after each. */
+#include "boot/stream.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/wire.h"
+#include "core/mem.h"
+
+#define READS_PER_EVENT 64
+
+static void forget(struct gy_stream *stream)
+{
+    gy_free(stream->body);
+    gy_free(stream->out);
+    stream->body = stream->out = NULL;
+    stream->body_room = stream->out_room = stream->out_begin = stream->out_end = 0;
+    stream->header_got = stream->body_got = stream->body_bytes = 0;
+    stream->fd = -1;
+}
+
+void gy_stream_close(struct gy_stream *stream)
+{
+    if (!stream->poller || stream->fd < 0)
+        return;
+    gy_poller_remove(stream->poller, &stream->watch);
+    close(stream->fd);
+    forget(stream);
+}
+
+void gy_stream_abandon(struct gy_stream *stream)
+{
+    if (!stream->poller || stream->fd < 0)
+        return;
+    close(stream->fd);
+    forget(stream);
+}
+
+static void broken(struct gy_stream *stream, int errnum)
+{
+    gy_stream_close(stream);
+    stream->closed(stream->user, stream, errnum);
+}
+
+/* An errno; 0: all sent; EAGAIN: the rest later. */
+static int flush(struct gy_stream *stream)
+{
+    while (stream->out_begin < stream->out_end) {
+        ssize_t sent = send(stream->fd, stream->out + stream->out_begin, stream->out_end - stream->out_begin, MSG_NOSIGNAL);
+
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno;
+        stream->out_begin += (size_t)sent;
+    }
+    stream->out_begin = stream->out_end = 0;
+    return 0;
+}
+
+/* The header is complete: make room for the body. */
+static int begin_body(struct gy_stream *stream)
+{
+    struct gy_wire wire = gy_wire_over(stream->header, GY_STREAM_HEADER);
+    size_t bytes = (size_t)gy_wire_get(&wire, 4);
+    uint8_t *grown;
+
+    if (bytes > stream->limit || stream->header[5] || stream->header[6] || stream->header[7])
+        return EPROTO;
+    stream->body_bytes = bytes;
+    stream->body_got = 0;
+    if (bytes <= stream->body_room)
+        return 0;
+    grown = gy_realloc(stream->body, bytes);
+    if (!grown)
+        return ENOMEM;
+    stream->body = grown;
+    stream->body_room = bytes;
+    return 0;
+}
+
+/* One read. 0: go on; EAGAIN: nothing there; −1: the peer ended. */
+static int read_some(struct gy_stream *stream)
+{
+    bool in_header = stream->header_got < GY_STREAM_HEADER;
+    uint8_t *at = in_header ? stream->header + stream->header_got : stream->body + stream->body_got;
+    size_t want = in_header ? GY_STREAM_HEADER - stream->header_got : stream->body_bytes - stream->body_got;
+    ssize_t got = recv(stream->fd, at, want, 0);
+    int errnum;
+
+    if (got < 0)
+        return errno == EINTR ? 0 : errno;
+    if (got == 0)
+        return -1;
+    if (in_header) {
+        stream->header_got += (size_t)got;
+        if (stream->header_got < GY_STREAM_HEADER)
+            return 0;
+        errnum = begin_body(stream);
+        if (errnum || stream->body_bytes)
+            return errnum;
+    } else {
+        stream->body_got += (size_t)got;
+    }
+    if (stream->body_got == stream->body_bytes) {
+        stream->header_got = 0;
+        if (stream->received_count)
+            ++*stream->received_count;
+        stream->message(stream->user, stream, stream->header[4], stream->body, stream->body_bytes);
+    }
+    return 0;
+}
+
+void gy_stream_drain(struct gy_stream *stream)
+{
+    for (int i = 0; i < READS_PER_EVENT && stream->fd >= 0; i++) {
+        int errnum = read_some(stream);
+
+        if (errnum == EAGAIN || stream->fd < 0)
+            return;
+        if (errnum) {
+            broken(stream, errnum < 0 ? 0 : errnum);
+            return;
+        }
+    }
+}
+
+static void on_event(void *owner, uint32_t events)
+{
+    struct gy_stream *stream = owner;
+    int errnum;
+
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP))
+        gy_stream_drain(stream); /* first: a last message may wait in front of the error */
+    if (stream->fd < 0 || !(events & EPOLLOUT))
+        return;
+    errnum = flush(stream);
+    if (errnum == 0)
+        gy_poller_change(stream->poller, &stream->watch, EPOLLIN | EPOLLRDHUP);
+    else if (errnum != EAGAIN)
+        broken(stream, errnum);
+}
+
+gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, size_t limit,
+                           gy_stream_message_func message, gy_stream_closed_func closed, void *user,
+                           struct gy_error *error)
+{
+    gyre_status status;
+
+    memset(stream, 0, sizeof(*stream));
+    stream->poller = poller;
+    stream->fd = fd;
+    stream->limit = limit;
+    stream->message = message;
+    stream->closed = closed;
+    stream->user = user;
+    stream->watch =
+        (struct gy_watch){.fd = fd, .events = EPOLLIN | EPOLLRDHUP, .callback = on_event, .owner = stream};
+    status = gy_poller_add(poller, &stream->watch, error);
+    if (status != GYRE_SUCCESS) {
+        close(fd);
+        forget(stream);
+    }
+    return status;
+}
+
+static bool make_room(struct gy_stream *stream, size_t bytes)
+{
+    size_t room = stream->out_end + bytes;
+    uint8_t *grown;
+
+    if (room <= stream->out_room)
+        return true;
+    grown = gy_realloc(stream->out, room);
+    if (!grown)
+        return false;
+    stream->out = grown;
+    stream->out_room = room;
+    return true;
+}
+
+bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
+{
+    struct gy_wire wire;
+
+    if (!stream->poller || stream->fd < 0 || !make_room(stream, GY_STREAM_HEADER + bytes))
+        return false;
+    wire = gy_wire_over(stream->out + stream->out_end, GY_STREAM_HEADER + bytes);
+    gy_wire_put(&wire, bytes, 4);
+    gy_wire_put(&wire, kind, 1);
+    gy_wire_put(&wire, 0, 3);
+    if (bytes)
+        gy_wire_put_bytes(&wire, body, bytes);
+    stream->out_end += GY_STREAM_HEADER + bytes;
+    if (stream->sent_count)
+        ++*stream->sent_count;
+    if (flush(stream) != 0) /* a real error comes back as an event and is told from there */
+        gy_poller_change(stream->poller, &stream->watch, EPOLLIN | EPOLLRDHUP | EPOLLOUT);
+    return true;
+}
+
+bool gy_stream_flushed(const struct gy_stream *stream)
+{
+    return stream->fd < 0 || stream->out_begin == stream->out_end;
+}

@@ -1,0 +1,46 @@
+/* Bounded messages on an authenticated socket: 4 bytes of length, 1 of kind, 3 of zero, then the body. */
+#ifndef GY_BOOT_STREAM_H
+#define GY_BOOT_STREAM_H
+
+#include "core/poller.h"
+
+#define GY_STREAM_HEADER 8u
+
+struct gy_stream;
+/* One whole message. May close this stream, must not free its memory. */
+typedef void (*gy_stream_message_func)(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes);
+/* The peer ended (errnum 0) or the connection broke, or spoke nonsense (EPROTO); the socket is closed already. */
+typedef void (*gy_stream_closed_func)(void *user, struct gy_stream *stream, int errnum);
+
+struct gy_stream {
+    struct gy_poller *poller;
+    struct gy_watch watch;
+    int fd; /* −1: closed */
+    size_t limit; /* longest body that is believed */
+    uint8_t header[GY_STREAM_HEADER];
+    size_t header_got;
+    uint8_t *body;
+    size_t body_bytes, body_got, body_room;
+    uint8_t *out;
+    size_t out_begin, out_end, out_room;
+    gy_stream_message_func message;
+    gy_stream_closed_func closed;
+    void *user;
+    uint64_t *sent_count, *received_count; /* counters, or NULL */
+};
+
+/* Takes over `fd`. On failure fd is closed. `stream` was zeroed or closed before. */
+gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, size_t limit,
+                           gy_stream_message_func message, gy_stream_closed_func closed, void *user,
+                           struct gy_error *error);
+/* Queues a copy and sends what the socket takes. false: no memory, or closed. A broken socket is told by `closed`, later. */
+bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
+bool gy_stream_flushed(const struct gy_stream *stream);
+/* Reads and delivers what is there, now. */
+void gy_stream_drain(struct gy_stream *stream);
+/* Frees and closes, no callback; idempotent. */
+void gy_stream_close(struct gy_stream *stream);
+/* The same in a forked child, where the poller belongs to the parent. */
+void gy_stream_abandon(struct gy_stream *stream);
+
+#endif
