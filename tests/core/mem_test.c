@@ -1,0 +1,117 @@
+/* Allocation: counts, alignment, overflow, and failure of any chosen allocation. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/poller.h"
+
+Test(mem, zero_bytes_give_a_pointer)
+{
+    void *memory[] = {gy_alloc(0), gy_alloc_zero(0, 8), gy_alloc_zero(8, 0), gy_alloc_aligned(64, 0), gy_realloc(NULL, 0)};
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(memory); i++) {
+        cr_assert_not_null(memory[i]);
+        gy_free(memory[i]);
+    }
+    gy_free(NULL);
+}
+
+Test(mem, zeroed_and_checked_for_overflow)
+{
+    volatile size_t huge = SIZE_MAX / 2;
+    unsigned char *memory = gy_alloc_zero(100, 3);
+
+    for (size_t i = 0; i < 300; i++)
+        cr_assert_eq(memory[i], 0);
+    gy_free(memory);
+    cr_assert_null(gy_alloc_zero(huge, 4));
+}
+
+Test(mem, aligned)
+{
+    for (size_t align = 1; align <= 4096; align *= 2) {
+        void *memory = gy_alloc_aligned(align, 100);
+
+        cr_assert_eq((uintptr_t)memory % align, 0);
+        gy_free(memory);
+    }
+}
+
+Test(mem, exactly_the_nth_fails)
+{
+    for (uint64_t nth = 1; nth <= 6; nth++) {
+        gy_alloc_fail_at(nth);
+        for (uint64_t i = 1; i <= 8; i++) {
+            void *memory = i % 2 ? gy_alloc(8) : gy_alloc_aligned(64, 8);
+
+            cr_assert_eq(memory == NULL, i == nth, "allocation %d of fail_at(%d)", (int)i, (int)nth);
+            gy_free(memory);
+        }
+    }
+    gy_alloc_fail_at(1);
+    gy_alloc_fail_at(0);
+    char *copy = gy_strdup("text");
+    cr_assert_str_eq(copy, "text");
+    gy_alloc_fail_at(1);
+    cr_assert_null(gy_realloc(copy, 100));
+    cr_assert_str_eq(copy, "text");
+    gy_alloc_fail_at(1);
+    cr_assert_null(gy_strdup("text"));
+    gy_alloc_fail_at(1);
+    cr_assert_null(gy_alloc_zero(1, 1));
+    gy_free(copy);
+}
+
+Test(mem, the_environment_names_the_failing_one)
+{
+    setenv("GYRE_TEST_FAIL_ALLOC", "2", 1);
+    void *first = gy_alloc(1);
+    cr_assert_not_null(first);
+    cr_assert_null(gy_alloc(1));
+    gy_free(first);
+}
+
+static atomic_int failures;
+
+static void *allocate_many(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 1000; i++) {
+        void *memory = gy_alloc(16);
+
+        if (!memory)
+            atomic_fetch_add(&failures, 1);
+        gy_free(memory);
+    }
+    return NULL;
+}
+
+Test(mem, threads_draw_distinct_numbers)
+{
+    pthread_t threads[4];
+    uint64_t before;
+
+    gy_alloc_fail_at(1500);
+    before = gy_alloc_count();
+    for (size_t i = 0; i < 4; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, allocate_many, NULL), 0);
+    for (size_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_eq(gy_alloc_count() - before, 4000);
+    cr_assert_eq(atomic_load(&failures), 1);
+}
+
+Test(mem, a_user_of_it_reports_the_failure)
+{
+    struct gy_poller *poller = NULL;
+    struct gy_error error;
+
+    gy_error_clear(&error);
+    gy_alloc_fail_at(1);
+    cr_assert_eq(gy_poller_create(&poller, &error), GYRE_NO_MEMORY);
+    cr_assert_null(poller);
+    cr_assert_eq(error.status, GYRE_NO_MEMORY);
+}
