@@ -9,7 +9,7 @@ import sys
 
 def declared(header, include):
     # GYRE_BUILDING makes the compiler show which declarations are meant to be visible.
-    text = subprocess.run(["cc", "-E", "-P", "-D_GNU_SOURCE", "-DGYRE_BUILDING", "-I" + include, header],
+    text = subprocess.run(["cc", "-E", "-P", "-D_GNU_SOURCE", "-DGYRE_BUILDING", "-DGYRE_NN_BUILDING", "-I" + include, header],
                           check=True, capture_output=True, text=True).stdout
     names = re.findall(r'visibility\("default"\)\)\)[^;(]*?\b(gyre_\w+)\s*\(', text)
     return set(names)
