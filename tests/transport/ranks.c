@@ -1,0 +1,220 @@
+#include "ranks.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+
+#define SECRET "a secret for transport tests"
+
+struct shared {
+    _Atomic int waiting;
+};
+
+static const struct ranks_options *options;
+static struct shared *shared;
+static char address[64];
+static rank_func body;
+
+/* ---- the sink ---- */
+
+static void *sink_place(void *user, int peer, const struct gy_frame *frame)
+{
+    struct rank *rank = user;
+    CHECK(!rank->closed && peer == rank->peer && frame->bytes > 0, "place from rank %d", peer);
+    return rank->landing;
+}
+
+static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
+{
+    struct rank *rank = user;
+    CHECK(!rank->closed && peer == rank->peer, "arrived from rank %d", peer);
+    CHECK(frame->sequence == rank->arrived + 1, "frame %llu after %llu", (unsigned long long)frame->sequence,
+          (unsigned long long)rank->arrived);
+    CHECK((frame->bytes == 0) == (payload == NULL), "%u bytes at %p", frame->bytes, payload);
+    uint64_t hash = frame->bytes ? XXH3_64bits(payload, frame->bytes) : 0;
+    CHECK(hash == frame->value, "the %u bytes of frame %llu are damaged", frame->bytes,
+          (unsigned long long)frame->sequence);
+    rank->arrived++;
+    rank->arrived_bytes += frame->bytes;
+    if (rank->linger_ns)
+        nanosleep(&(struct timespec){.tv_nsec = rank->linger_ns}, NULL);
+    return GYRE_SUCCESS;
+}
+
+static void sink_broken(void *user, int peer, const struct gy_error *error)
+{
+    struct rank *rank = user;
+    CHECK(!rank->closed && peer == rank->peer && error->rank == peer && error->text[0], "broken by rank %d", peer);
+    rank->broken++;
+    rank->broken_status = error->status;
+}
+
+/* ---- one rank ---- */
+
+void rank_link(struct rank *rank)
+{
+    struct gy_error error = {0};
+    CHECK(rank->ops->link(rank->instance, rank->peer, &rank->link, &error) == GYRE_SUCCESS, "%s", error.text);
+}
+
+void rank_barrier(struct rank *rank)
+{
+    int all = atomic_fetch_add(&shared->waiting, 1) / rank->size * rank->size + rank->size;
+    while (atomic_load(&shared->waiting) < all)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+void rank_frame(struct rank *rank, struct gy_frame_out *frame, uint64_t sequence, unsigned char *payload,
+                uint32_t bytes)
+{
+    uint64_t state = sequence * UINT64_C(0x9E3779B97F4A7C15) + (uint64_t)rank->rank + 1;
+    for (uint32_t i = 0; i < bytes; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        payload[i] = (unsigned char)(state >> 56);
+    }
+    *frame = (struct gy_frame_out){
+        .header = {.kind = GY_FRAME_DATA, .epoch = 1, .bytes = bytes, .sequence = sequence},
+        .payload = bytes ? payload : NULL,
+    };
+    frame->header.value = bytes ? XXH3_64bits(payload, bytes) : 0;
+}
+
+void rank_turn(struct rank *rank, bool sleep)
+{
+    if (rank->ops->progress(rank->link))
+        return;
+    if (!sleep) {
+        gy_poller_poll(rank->poller, 0);
+        return;
+    }
+    int64_t start = gy_now();
+    if (rank->segment)
+        gy_segment_sleep(rank->segment);
+    if (rank->ops->arm(rank->instance))
+        gy_poller_poll(rank->poller, 2 * GY_SECOND);
+    rank->ops->disarm(rank->instance);
+    if (rank->segment)
+        gy_segment_awake(rank->segment);
+    CHECK(gy_now() - start < GY_SECOND, "rank %d of %s slept through its wake-up", rank->rank, rank->ops->name);
+}
+
+static void rank_open(struct rank *rank)
+{
+    struct gy_error error = {0};
+    gyre_config user = {
+        .size = sizeof(user), .rank = rank->rank, .world_size = rank->size, .address = address, .secret = SECRET};
+    gy_log_set_rank(rank->rank);
+    CHECK(gy_config_read(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
+    rank->config.meet_timeout_ns = 20 * GY_SECOND;
+    rank->config.shm_reserve = 64u << 20;
+    CHECK(gy_poller_create(&rank->poller, &error) == GYRE_SUCCESS, "%s", error.text);
+    CHECK(gy_world_meet(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);
+    CHECK(gy_segment_create(rank->world, gy_now() + 10 * GY_SECOND, &rank->segment, &error) == GYRE_SUCCESS, "%s",
+          error.text);
+    struct gy_transport_env env = {
+        rank->world, rank->segment, &rank->config, rank->poller, {rank, sink_place, sink_arrived, sink_broken}};
+    for (size_t i = 0; gy_transports[i]; i++)
+        if (strcmp(gy_transports[i]->name, options->transport) == 0)
+            rank->ops = gy_transports[i];
+    CHECK(rank->ops, "no transport %s", options->transport);
+    CHECK(rank->ops->open(&env, &rank->instance, &error) == GYRE_SUCCESS, "%s", error.text);
+    rank->peer = rank->size == 1 ? rank->rank : 1 - rank->rank;
+    CHECK(rank->ops->reaches(rank->instance, rank->peer), "%s does not reach", rank->ops->name);
+    rank->landing = malloc(GY_FRAME_MAX);
+    CHECK(rank->landing, "no memory");
+}
+
+static void rank_close(struct rank *rank)
+{
+    if (!rank->closed)
+        rank->ops->close(rank->instance);
+    rank->closed = true;
+    rank->ops->fini(rank->instance, false);
+    gy_segment_free(rank->segment);
+    rank_barrier(rank); /* doors stay open until all are done */
+    gy_world_free(rank->world);
+    gy_poller_free(rank->poller);
+    free(rank->landing);
+}
+
+static void *rank_main(void *index)
+{
+    struct rank rank = {.rank = (int)(intptr_t)index, .size = options->size};
+    rank_open(&rank);
+    rank_barrier(&rank);
+    body(&rank);
+    rank_close(&rank);
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static void choose_address(bool ipv6)
+{
+    struct sockaddr_storage name = {.ss_family = ipv6 ? AF_INET6 : AF_INET};
+    socklen_t bytes = ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    if (ipv6)
+        ((struct sockaddr_in6 *)&name)->sin6_addr = in6addr_loopback;
+    else
+        ((struct sockaddr_in *)&name)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, bytes) == 0, "no loopback of this family");
+    getsockname(fd, (struct sockaddr *)&name, &bytes);
+    int port = ntohs(ipv6 ? ((struct sockaddr_in6 *)&name)->sin6_port : ((struct sockaddr_in *)&name)->sin_port);
+    close(fd);
+    snprintf(address, sizeof(address), ipv6 ? "tcp://[::1]:%d" : "tcp://127.0.0.1:%d", port);
+}
+
+static void run_threads(void)
+{
+    pthread_t threads[8];
+    for (int i = 0; i < options->size; i++)
+        CHECK(pthread_create(&threads[i], NULL, rank_main, (void *)(intptr_t)i) == 0, "no thread");
+    for (int i = 0; i < options->size; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void run_processes(void)
+{
+    for (int i = 0; i < options->size; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0, "no process");
+        if (child == 0) {
+            alarm(60);
+            rank_main((void *)(intptr_t)i);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < options->size; i++) {
+        int status = 0;
+        CHECK(wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0, "a rank ended with %x", status);
+    }
+}
+
+void ranks_run(const struct ranks_options *how, const char *name, rank_func what)
+{
+    int64_t start = gy_now();
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED, "no memory");
+    options = how;
+    body = what;
+    choose_address(how->ipv6);
+    alarm(60);
+    if (how->processes)
+        run_processes();
+    else
+        run_threads();
+    munmap(shared, sizeof(*shared));
+    printf("%-4s %-10s %-9s %6lld ms\n", how->transport, name, how->processes ? "processes" : "threads",
+           (long long)((gy_now() - start) / GY_MILLISECOND));
+    fflush(stdout);
+}

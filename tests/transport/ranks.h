@@ -1,0 +1,61 @@
+/* Ranks for transport tests: a world of N ranks, as threads or as forked processes, each with one transport open.
+ *
+ * A failed CHECK prints where and ends everything with status 1; an alarm ends what hangs. */
+#ifndef GY_TESTS_TRANSPORT_RANKS_H
+#define GY_TESTS_TRANSPORT_RANKS_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "transport/segment.h"
+#include "transport/transport.h"
+
+#define CHECK(condition, ...)                                                        \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
+            fprintf(stderr, "%s:%d: %s is false: ", __FILE__, __LINE__, #condition); \
+            fprintf(stderr, __VA_ARGS__);                                            \
+            fputc('\n', stderr);                                                     \
+            _Exit(1);                                                                \
+        }                                                                            \
+    } while (0)
+
+struct rank {
+    int rank, size, peer; /* peer: the other rank, or oneself in a world of one */
+    const struct gy_transport_ops *ops;
+    struct gy_config config;
+    struct gy_poller *poller;
+    struct gy_world *world;
+    struct gy_segment *segment;
+    void *instance;
+    struct gy_link *link; /* to peer, once rank_link was called */
+    /* what the sink saw */
+    unsigned char *landing;
+    uint64_t arrived, arrived_bytes, broken;
+    gyre_status broken_status;
+    bool closed;       /* any sink call from now on is an error */
+    int64_t linger_ns; /* time arrived() takes: a slow receiver */
+};
+
+typedef void (*rank_func)(struct rank *rank);
+
+struct ranks_options {
+    const char *transport;
+    bool ipv6, processes;
+    int size;
+};
+
+/* Runs `body` on every rank and returns when all are done. */
+void ranks_run(const struct ranks_options *options, const char *name, rank_func body);
+
+void rank_link(struct rank *rank);
+/* All ranks are here (without making progress). */
+void rank_barrier(struct rank *rank);
+/* A payload that depends on (sender, sequence), and the header with its hash in `value`. */
+void rank_frame(struct rank *rank, struct gy_frame_out *frame, uint64_t sequence, unsigned char *payload,
+                uint32_t bytes);
+/* Progress, or poll, or (sleep) arm and wait in the poller. A sleep of a second means a lost wake-up: an error. */
+void rank_turn(struct rank *rank, bool sleep);
+
+#endif

@@ -1,0 +1,291 @@
+/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the door, errors of one rank. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/poller.h"
+#include "transport/segment.h"
+
+#define RANKS 7
+
+/* One rank of a hand-made world of `n` on this host. */
+struct local {
+    struct gy_world world;
+    struct gy_config config;
+    struct gy_member members[RANKS];
+    int locals[RANKS];
+    struct gy_segment *segment;
+    struct gy_error error;
+    gyre_status status;
+    int64_t patience;
+    bool absent;
+};
+
+static struct local ranks[RANKS];
+
+static void make_worlds(int n, size_t heap, int64_t patience)
+{
+    static uint64_t job;
+    job += (uint64_t)getpid() << 20 | 1;
+    memset(ranks, 0, sizeof(ranks));
+    for (int r = 0; r < n; r++) {
+        struct local *me = &ranks[r];
+        me->config = (struct gy_config){.shm_reserve = heap, .shm_slot = 128u << 10};
+        me->patience = patience;
+        me->world = (struct gy_world){.rank = r,
+                                      .size = n,
+                                      .job = job,
+                                      .members = me->members,
+                                      .hosts = 1,
+                                      .locals = me->locals,
+                                      .nlocals = n,
+                                      .local = r,
+                                      .config = &me->config};
+        for (int i = 0; i < n; i++) {
+            me->locals[i] = i;
+            me->members[i] = (struct gy_member){.nonce = 1000 + (uint64_t)i, .local = i};
+        }
+        cr_assert_eq(gy_poller_create(&me->world.poller, &me->error), GYRE_SUCCESS);
+    }
+}
+
+static void *create(void *argument)
+{
+    struct local *me = argument;
+    if (!me->absent)
+        me->status = gy_segment_create(&me->world, gy_now() + me->patience, &me->segment, &me->error);
+    return NULL;
+}
+
+static void create_all(int n)
+{
+    pthread_t threads[RANKS];
+    for (int i = 0; i < n; i++)
+        pthread_create(&threads[i], NULL, create, &ranks[i]);
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void free_all(int n)
+{
+    for (int i = 0; i < n; i++) {
+        gy_segment_free(ranks[i].segment);
+        gy_poller_free(ranks[i].world.poller);
+    }
+}
+
+static void create_good(int n, size_t heap)
+{
+    make_worlds(n, heap, 5 * GY_SECOND);
+    create_all(n);
+    for (int i = 0; i < n; i++)
+        cr_assert_eq(ranks[i].status, GYRE_SUCCESS, "%s", ranks[i].error.text);
+}
+
+Test(segment, one_rank_has_none, .timeout = 10)
+{
+    struct gy_segment *segment = (struct gy_segment *)&ranks;
+    make_worlds(1, 1 << 20, GY_SECOND);
+    cr_assert_eq(gy_segment_create(&ranks[0].world, 0, &segment, &ranks[0].error), GYRE_SUCCESS);
+    cr_assert_null(segment);
+    free_all(1);
+}
+
+/* Areas do not overlap and are the same memory for all ranks. */
+Test(segment, everybody_sees_everybodys_areas, .timeout = 20)
+{
+    create_good(RANKS, 4 << 20);
+    for (int r = 0; r < RANKS; r++) {
+        struct local *me = &ranks[r];
+        cr_assert_eq(gy_segment_window_reserve(me->segment, 3, &me->error), GYRE_SUCCESS, "%s", me->error.text);
+        memset(gy_segment_window_data(me->segment, r, 3), r + 1, gy_segment_window_bytes(me->segment));
+        atomic_store(&gy_segment_window(me->segment, r, 3)->entered, (uint64_t)r + 100);
+        atomic_store(&gy_segment_rank(me->segment, r)->heartbeat, (uint64_t)r + 200);
+        for (int to = 0; to < RANKS; to++) {
+            void *ring;
+            cr_assert_eq(gy_segment_ring(me->segment, r, to, &ring, &me->error), GYRE_SUCCESS);
+            memset(ring, 16 * r + to, gy_segment_ring_bytes(me->segment));
+        }
+    }
+    atomic_store(gy_segment_verdict(ranks[0].segment), 77);
+    for (int r = 0; r < RANKS; r++) {
+        struct gy_segment *segment = ranks[(r + 3) % RANKS].segment;
+        unsigned char *data = gy_segment_window_data(segment, r, 3);
+        cr_assert_eq(data[0], r + 1);
+        cr_assert_eq(data[gy_segment_window_bytes(segment) - 1], r + 1);
+        cr_assert_eq(atomic_load(&gy_segment_window(segment, r, 3)->entered), (uint64_t)r + 100);
+        cr_assert_eq(atomic_load(&gy_segment_rank(segment, r)->heartbeat), (uint64_t)r + 200);
+        cr_assert_eq(atomic_load(&gy_segment_rank(segment, r)->waiting_for), -1);
+        for (int to = 0; to < RANKS; to++) {
+            void *ring;
+            gy_segment_ring(segment, r, to, &ring, &ranks[0].error);
+            cr_assert_eq(((unsigned char *)ring)[0], 16 * r + to);
+            cr_assert_eq(((unsigned char *)ring)[gy_segment_ring_bytes(segment) - 1], 16 * r + to);
+        }
+    }
+    cr_assert_eq(atomic_load(gy_segment_verdict(ranks[RANKS - 1].segment)), 77);
+    free_all(RANKS);
+}
+
+Test(segment, heap_is_first_fit_zeroed_and_translates, .timeout = 20)
+{
+    create_good(2, 4 << 20);
+    struct gy_segment *mine = ranks[1].segment, *theirs = ranks[0].segment;
+    struct gy_error *error = &ranks[1].error;
+    void *a, *b, *c, *d;
+    uint64_t offset;
+    cr_assert_eq(gy_segment_heap_alloc(mine, 10000, &a, error), GYRE_SUCCESS);
+    cr_assert_eq(gy_segment_heap_alloc(mine, 0, &b, error), GYRE_SUCCESS);
+    cr_assert_eq(gy_segment_heap_alloc(mine, 4096, &c, error), GYRE_SUCCESS);
+    cr_assert_eq((uintptr_t)a % 4096, 0);
+    cr_assert_eq((char *)b, (char *)a + 12288);
+    memset(a, 0xee, 10000);
+    ((char *)c)[5] = 42;
+    cr_assert(gy_segment_heap_offset(mine, (char *)c + 5, 1, &offset));
+    cr_assert_eq(*((char *)gy_segment_heap_at(theirs, 1, offset)), 42);
+    cr_assert(gy_segment_heap_free(mine, a));
+    cr_assert_not(gy_segment_heap_free(mine, a), "freed already");
+    cr_assert_not(gy_segment_heap_free(mine, (char *)c + 4096), "never given out");
+    cr_assert_eq(gy_segment_heap_alloc(mine, 8192, &d, error), GYRE_SUCCESS);
+    cr_assert_eq(d, a, "the first gap that fits");
+    for (size_t i = 0; i < 8192; i++)
+        cr_assert_eq(((unsigned char *)d)[i], 0, "byte %zu", i);
+    cr_assert_eq(gy_segment_heap_alloc(mine, 8192, &a, error), GYRE_SUCCESS);
+    cr_assert_eq((char *)a, (char *)c + 4096, "the gap of one page is too small");
+    free_all(2);
+}
+
+Test(segment, heap_bounds, .timeout = 20)
+{
+    create_good(2, 4 << 20);
+    struct gy_segment *mine = ranks[0].segment;
+    void *all, *more = NULL;
+    uint64_t offset;
+    struct gy_error error = {0};
+    cr_assert_eq(gy_segment_heap_alloc(mine, SIZE_MAX, &more, &error), GYRE_NO_MEMORY);
+    cr_assert_not_null(strstr(error.text, "GYRE_SHM_RESERVE"));
+    cr_assert_eq(gy_segment_heap_alloc(mine, 4 << 20, &all, &error), GYRE_SUCCESS, "all of it fits");
+    cr_assert_eq(gy_segment_heap_alloc(mine, 1, &more, &error), GYRE_NO_MEMORY);
+    cr_assert_null(more, "outputs are written only on success");
+    cr_assert(gy_segment_heap_offset(mine, all, 4 << 20, &offset) && offset == 0);
+    cr_assert_not(gy_segment_heap_offset(mine, all, (4 << 20) + 1, &offset));
+    cr_assert_not(gy_segment_heap_offset(mine, (char *)all - 1, 1, &offset));
+    cr_assert_not(gy_segment_heap_offset(mine, (char *)all + 1, SIZE_MAX, &offset));
+    cr_assert_not(gy_segment_heap_offset(mine, &offset, 8, &offset));
+    cr_assert(gy_segment_heap_free(mine, all));
+    free_all(2);
+}
+
+/* The linker puts this between the library and libc (--wrap=fallocate): a host that is full from the n-th reservation on. */
+static int reservations_left = INT_MAX, full_errno;
+int __real_fallocate(int fd, int mode, off_t offset, off_t bytes);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    if (mode == 0 && reservations_left-- <= 0) {
+        errno = full_errno;
+        return -1;
+    }
+    return __real_fallocate(fd, mode, offset, bytes);
+}
+
+static void expect_no_room(gyre_status status, struct gy_error *error)
+{
+    cr_assert_eq(status, GYRE_NO_MEMORY, "status %d", status);
+    cr_assert_not_null(strstr(error->text, "no room for"), "%s", error->text);
+    gy_error_clear(error);
+}
+
+Test(segment, no_space_is_an_error_and_not_a_signal, .timeout = 20)
+{
+    struct gy_error error = {0};
+    void *memory = NULL;
+    create_good(2, 4 << 20);
+    struct gy_segment *mine = ranks[0].segment;
+    for (int i = 0; i < 2; i++) {
+        reservations_left = 0;
+        full_errno = i ? ENOMEM : ENOSPC;
+        expect_no_room(gy_segment_heap_alloc(mine, 4096, &memory, &error), &error);
+        expect_no_room(gy_segment_window_reserve(mine, 0, &error), &error);
+        expect_no_room(gy_segment_ring(mine, 0, 1, &memory, &error), &error);
+        cr_assert_null(memory);
+    }
+    reservations_left = INT_MAX; /* and when there is room again, it works again */
+    cr_assert_eq(gy_segment_heap_alloc(mine, 4096, &memory, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_segment_window_reserve(mine, 0, &error), GYRE_SUCCESS);
+    free_all(2);
+}
+
+Test(segment, no_space_for_the_control_pages, .timeout = 20)
+{
+    make_worlds(3, 4 << 20, 10 * GY_SECOND);
+    reservations_left = 0;
+    full_errno = ENOSPC;
+    create_all(3);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(ranks[i].status, GYRE_NO_MEMORY, "%s", ranks[i].error.text);
+    cr_assert_not_null(strstr(ranks[0].error.text, "no room for"));
+    free_all(3);
+}
+
+Test(segment, settings_must_agree, .timeout = 20)
+{
+    make_worlds(3, 4 << 20, 5 * GY_SECOND);
+    ranks[2].config.shm_slot = 64u << 10;
+    create_all(3);
+    cr_assert_eq(ranks[2].status, GYRE_BAD_CONFIGURATION);
+    cr_assert_not_null(strstr(ranks[2].error.text, "GYRE_SHM_SLOT"));
+    free_all(3);
+}
+
+/* When the first rank cannot make the memory, all know at once, not at the deadline. */
+Test(segment, failure_travels_down_the_tree, .timeout = 20)
+{
+    struct rlimit limit = {1 << 20, 1 << 20};
+    make_worlds(4, 4 << 20, 15 * GY_SECOND);
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int64_t start = gy_now();
+    create_all(4);
+    cr_assert_lt(gy_now() - start, 5 * GY_SECOND);
+    for (int i = 0; i < 4; i++) {
+        cr_assert_neq(ranks[i].status, GYRE_SUCCESS);
+        cr_assert_null(ranks[i].segment);
+        cr_assert_gt(strlen(ranks[i].error.text), 20);
+    }
+    free_all(4);
+}
+
+Test(segment, a_missing_rank_is_named, .timeout = 20)
+{
+    make_worlds(4, 4 << 20, GY_SECOND / 2);
+    ranks[2].absent = true;
+    create_all(4);
+    cr_assert_eq(ranks[0].status, GYRE_PEER_UNREACHABLE);
+    cr_assert_eq(ranks[0].error.rank, 2, "%s", ranks[0].error.text);
+    cr_assert_eq(ranks[3].status, GYRE_PEER_UNREACHABLE);
+    cr_assert_eq(ranks[3].error.rank, 2, "%s", ranks[3].error.text);
+    cr_assert_eq(ranks[1].status, GYRE_SUCCESS, "%s", ranks[1].error.text);
+    free_all(4);
+}
+
+/* The bell rings once per sleep, and only for sleepers. */
+Test(segment, doorbell, .timeout = 20)
+{
+    create_good(2, 4 << 20);
+    gy_segment_wake(ranks[0].segment, 1);
+    cr_assert_eq(gy_poller_poll(ranks[1].world.poller, 0), 0, "nobody slept");
+    gy_segment_sleep(ranks[1].segment);
+    gy_segment_wake(ranks[0].segment, 1);
+    gy_segment_wake(ranks[0].segment, 1);
+    cr_assert_eq(gy_poller_poll(ranks[1].world.poller, GY_SECOND), 1);
+    cr_assert_eq(gy_poller_poll(ranks[1].world.poller, 0), 0, "drained");
+    gy_segment_awake(ranks[1].segment);
+    free_all(2);
+}
