@@ -1,0 +1,204 @@
+/* gyre-train: data, model, communicator, gyre_nn_train; then what was asked for beside: how much communication was hidden, and whether
+ * one rank alone would have trained the same model. Rank 0 speaks; on an error every rank that has one says its own. */
+#include "arguments.h"
+#include "metrics.h"
+#include "options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRACE_SPANS ((size_t)20000)
+
+struct job {
+    struct arguments arguments;
+    gyre_nn_dataset *data;
+    gyre_nn_model *model;
+    gyre_comm *comm; /* NULL: one rank */
+    int rank, ranks;
+    struct metrics *metrics;
+    struct gyre_nn_train_result result;
+    double hidden;
+};
+
+static bool say(const struct job *job)
+{
+    return job->rank == 0 && !job->arguments.quiet;
+}
+
+static int complain(const struct job *job, const char *text)
+{
+    fflush(stdout);
+    fprintf(stderr, "gyre-train[rank %d]: %s\n", job->rank, text);
+    return 1;
+}
+
+static void on_report(void *user, const struct gyre_nn_report *report)
+{
+    struct job *job = user;
+    metrics_epoch(job->metrics, report);
+    if (!say(job))
+        return;
+    bool terminal = isatty(STDOUT_FILENO), last = report->epoch == report->epochs;
+    printf("%sepoch %" PRIu64 "/%" PRIu64 "  step %" PRIu64 "  loss %.4f  test accuracy %.2f %%  lr %.2g  %.1f s%s", terminal ? "\r" : "",
+           report->epoch, report->epochs, report->step, report->loss, 100 * report->accuracy, report->rate, report->seconds,
+           terminal && !last ? "   " : "\n");
+    fflush(stdout);
+}
+
+/* Several ranks where a launcher says so; alone otherwise. */
+static int meet(struct job *job)
+{
+    const char *size = getenv("WORLD_SIZE");
+    if (!size || strcmp(size, "1") == 0)
+        return 0;
+    if (gyre_comm_create(NULL, &job->comm) != GYRE_SUCCESS)
+        return complain(job, gyre_last_error(NULL));
+    job->rank = gyre_comm_rank(job->comm);
+    job->ranks = gyre_comm_size(job->comm);
+    return 0;
+}
+
+static gyre_status make_model(const struct job *job, gyre_nn_model **model_p)
+{
+    const struct arguments *a = &job->arguments;
+    return gyre_nn_mlp(job->data->features, a->hidden, a->nhidden, a->activation, job->data->classes, a->dtype, a->train.seed, model_p);
+}
+
+static int prepare(struct job *job)
+{
+    if (gyre_nn_dataset_open(job->arguments.data, &job->data) != GYRE_SUCCESS || make_model(job, &job->model) != GYRE_SUCCESS)
+        return complain(job, gyre_nn_last_error());
+    if (job->rank == 0 && job->arguments.metrics) {
+        job->metrics = metrics_open(job->arguments.metrics);
+        char text[512];
+        snprintf(text, sizeof(text), "cannot create %s: %s", job->arguments.metrics, strerror(errno));
+        if (!job->metrics)
+            return complain(job, text);
+    }
+    if (say(job))
+        printf("%s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n", job->arguments.data,
+               job->data->ntrain, job->data->ntest, job->data->features, job->data->classes, gyre_nn_param_count(job->model), job->ranks,
+               job->ranks == 1 ? "" : "s");
+    fflush(stdout);
+    return 0;
+}
+
+static int train(struct job *job)
+{
+    struct gyre_nn_train_options options = job->arguments.train;
+    gyre_status status = GYRE_SUCCESS;
+    if (job->arguments.trace)
+        status = gyre_nn_trace_create(TRACE_SPANS, &options.trace);
+    if (!job->arguments.quiet || job->arguments.metrics) { /* the same on every rank: a report is collective */
+        options.report = on_report;
+        options.report_user = job;
+    }
+    if (status == GYRE_SUCCESS)
+        status = gyre_nn_train(job->model, job->data, job->comm, &options, &job->result);
+    if (status == GYRE_SUCCESS && options.trace)
+        status = gyre_nn_trace_write(options.trace, job->comm, job->arguments.trace);
+    gyre_nn_trace_free(options.trace);
+    if (status != GYRE_SUCCESS)
+        return complain(job, gyre_nn_last_error());
+    const struct gyre_nn_train_result *r = &job->result;
+    if (job->rank == 0)
+        printf("test accuracy %.2f %%, loss %.4f; %" PRIu64 " steps in %.2f s, %.0f samples/s on %d rank%s; parameters %016" PRIx64 "\n",
+               100 * r->accuracy, r->loss, r->steps, r->seconds, r->samples_per_second, r->ranks, r->ranks == 1 ? "" : "s",
+               r->params_xxh3);
+    return 0;
+}
+
+static int measure_overlap(struct job *job)
+{
+    struct gyre_nn_overlap o;
+    bool asked = job->arguments.measure_overlap || job->arguments.metrics;
+    if (!asked)
+        return 0;
+    if (job->ranks == 1) {
+        if (job->arguments.measure_overlap)
+            printf("overlap: one rank has no communication to hide\n");
+        return 0;
+    }
+    if (gyre_nn_measure_overlap(job->model, job->data, job->comm, &job->arguments.train, job->arguments.rounds, &o) != GYRE_SUCCESS)
+        return complain(job, gyre_nn_last_error());
+    job->hidden = o.hidden;
+    metrics_overlap(job->metrics, &o);
+    if (job->rank != 0)
+        return 0;
+    printf("overlap: hidden fraction %.2f (quartiles %.2f to %.2f, %zu rounds, %zu buckets); ms per step: compute %.3f, of it backward %.3f; "
+           "communication %.3f; serial %.3f, overlapped %.3f\n",
+           o.hidden, o.hidden_low, o.hidden_high, o.rounds, o.buckets, 1e3 * o.compute, 1e3 * o.backward, 1e3 * o.communication,
+           1e3 * o.serial, 1e3 * o.overlapped);
+    const char *local = getenv("LOCAL_WORLD_SIZE");
+    if (local && atoi(local) >= sysconf(_SC_NPROCESSORS_ONLN))
+        printf("overlap: the ranks of this host leave no core free; communication through shared memory is then work for the same cores "
+               "and cannot be hidden\n");
+    return 0;
+}
+
+static double largest_difference(const gyre_nn_model *a, const gyre_nn_model *b)
+{
+    double largest = 0;
+    const void *x = gyre_nn_params(a), *y = gyre_nn_params(b);
+    bool wide = gyre_nn_dtype(a) == GYRE_FLOAT64;
+    for (size_t i = 0; i < gyre_nn_param_count(a); i++) {
+        double d = wide ? ((const double *)x)[i] - ((const double *)y)[i] : (double)((const float *)x)[i] - (double)((const float *)y)[i];
+        if (!(fabs(d) <= largest)) /* a NaN stays */
+            largest = fabs(d);
+    }
+    return largest;
+}
+
+/* Rank 0 trains alone what all trained together; the others wait at the barrier. */
+static int verify_single(struct job *job)
+{
+    gyre_nn_model *model = NULL;
+    struct gyre_nn_train_result alone;
+    int rc = 0;
+    if (!job->arguments.verify_single)
+        return 0;
+    if (job->rank == 0) {
+        struct gyre_nn_train_options options = job->arguments.train;
+        options.checkpoint = NULL;
+        gyre_status status = make_model(job, &model);
+        status = status ? status : gyre_nn_train(model, job->data, NULL, &options, &alone);
+        if (status != GYRE_SUCCESS) {
+            rc = complain(job, gyre_nn_last_error());
+        } else {
+            double difference = largest_difference(job->model, model);
+            metrics_verify(job->metrics, difference, job->result.loss, alone.loss);
+            printf("verified against one rank: largest parameter difference %.3g; test loss %.6f on %d ranks, %.6f on 1; accuracy %.2f %% "
+                   "and %.2f %%\n",
+                   difference, job->result.loss, job->ranks, alone.loss, 100 * job->result.accuracy, 100 * alone.accuracy);
+        }
+        gyre_nn_free(model);
+    }
+    if (job->comm && gyre_barrier(job->comm) != GYRE_SUCCESS)
+        rc = complain(job, gyre_last_error(job->comm));
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = {.ranks = 1, .hidden = NAN};
+    arguments_parse(argc, argv, &job.arguments);
+    gy_options_check_environment();
+    int rc = meet(&job);
+    rc = rc ? rc : prepare(&job);
+    rc = rc ? rc : train(&job);
+    rc = rc ? rc : measure_overlap(&job);
+    rc = rc ? rc : verify_single(&job);
+    if (rc == 0)
+        metrics_final(job.metrics, &job.result, job.hidden);
+    if (!metrics_close(job.metrics) && rc == 0)
+        rc = complain(&job, "the metrics file could not be written");
+    gyre_nn_free(job.model);
+    gyre_nn_dataset_free(job.data);
+    gyre_comm_destroy(job.comm);
+    return rc;
+}
