@@ -42,7 +42,9 @@ struct gy_world {
     struct gy_poller *poller;
     struct gy_config *config;
     struct gy_door *door;              /* the listener; see door.h */
-    struct gy_boot_counters { uint64_t messages_sent, messages_received, sockets_opened, sockets_open_most; } counters;
+    struct gy_dial *dials;             /* under way */
+    struct gy_boot_counters { uint64_t messages_sent, messages_received, sockets_opened, sockets_open_most;
+                                uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */ } counters;
 };
 
 /* Meets. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left. config and poller stay the caller's
@@ -50,6 +52,10 @@ struct gy_world {
 gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_error *error);
 void gy_world_free(struct gy_world *world); /* closes the door */
+void gy_world_abandon(struct gy_world *world); /* the same in a forked child, where the poller is the parent's */
+/* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
+void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
+gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
 /* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user);
 /* Begins a non-blocking, authenticated connection to `rank`'s door; later calls `callback(user, rank, fd)` from the poller with

@@ -1,0 +1,154 @@
+/* Authenticated connections to the doors of others, begun without blocking, and the end of a world, which ends them too.
+ *
+ * A visitor that a crowded door sent away tries again twice; a refused connection is final, because a door is open from the meeting until its
+ * process ends. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/door.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+#define ATTEMPTS 3
+
+struct gy_dial {
+    struct gy_world *world;
+    struct gy_dial *next;
+    struct gy_greeting greeting;
+    int rank, attempts;
+    enum gy_purpose purpose;
+    gy_door_func callback;
+    void *user;
+};
+
+static int dial_start(struct gy_dial *dial);
+
+static void dial_end(struct gy_dial *dial, int fd)
+{
+    struct gy_dial **at = &dial->world->dials;
+    gy_door_func callback = dial->callback;
+    void *user = dial->user;
+    int rank = dial->rank;
+
+    while (*at && *at != dial)
+        at = &(*at)->next;
+    if (*at)
+        *at = dial->next;
+    gy_free(dial);
+    callback(user, rank, fd);
+}
+
+static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+{
+    struct gy_dial *dial = user;
+    bool refused = greeting->handshake.state == GY_HANDSHAKE_REFUSED;
+
+    if (greeting->fd >= 0) {
+        dial_end(dial, greeting->fd);
+        return;
+    }
+    if (!refused && errnum == ECONNRESET && dial->attempts < ATTEMPTS && dial_start(dial) == 0)
+        return;
+    gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank,
+           refused ? gy_refusal_text(greeting->handshake.refusal) : strerror(errnum));
+    dial_end(dial, -1);
+}
+
+/* 0, or an errno. */
+static int dial_start(struct gy_dial *dial)
+{
+    struct gy_world *world = dial->world;
+    struct gy_place place = {.address = world->members[dial->rank].address};
+    int fd = gy_socket_connect(&place);
+
+    if (fd < 0)
+        return errno;
+    dial->attempts++;
+    world->counters.sockets_opened++;
+    gy_socket_tune(fd, world->config->peer_timeout_ns);
+    memset(&dial->greeting, 0, sizeof(dial->greeting));
+    gy_handshake_dial(&dial->greeting.handshake, world->key, world->job, dial->purpose, (uint32_t)world->rank,
+                      (uint32_t)dial->rank);
+    return gy_greeting_start(&dial->greeting, world->poller, fd, true, on_greeted, dial) ? 0 : ENOMEM;
+}
+
+static gyre_status dial_begin(struct gy_world *world, int rank, enum gy_purpose purpose, gy_door_func callback,
+                              void *user, struct gy_error *error)
+{
+    struct gy_dial *dial = gy_alloc_zero(1, sizeof(*dial));
+    int errnum;
+
+    if (!dial)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to connect to rank %d", rank);
+    dial->world = world;
+    dial->rank = rank;
+    dial->purpose = purpose;
+    dial->callback = callback;
+    dial->user = user;
+    errnum = dial_start(dial);
+    if (errnum) {
+        gy_free(dial);
+        return gy_error_system(error, errnum, "rank %d cannot connect to rank %d", world->rank, rank);
+    }
+    dial->next = world->dials;
+    world->dials = dial;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error)
+{
+    return dial_begin(world, rank, GY_PURPOSE_LINK, callback, user, error);
+}
+
+gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,
+                                  struct gy_error *error)
+{
+    return dial_begin(world, rank, GY_PURPOSE_OVERLAY, callback, user, error);
+}
+
+void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user)
+{
+    if (world->door)
+        gy_door_on(world->door, GY_PURPOSE_LINK, callback, user);
+}
+
+void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user)
+{
+    if (world->door)
+        gy_door_on(world->door, GY_PURPOSE_OVERLAY, callback, user);
+}
+
+static void world_end(struct gy_world *world, bool forked)
+{
+    struct gy_dial *dial;
+
+    if (!world)
+        return;
+    while ((dial = world->dials)) {
+        world->dials = dial->next;
+        if (forked)
+            close(dial->greeting.fd);
+        else
+            gy_greeting_cancel(&dial->greeting);
+        gy_free(dial);
+    }
+    if (forked)
+        gy_door_abandon(world->door);
+    else
+        gy_door_free(world->door);
+    gy_free(world->locals);
+    gy_free(world->members);
+    explicit_bzero(world->key, sizeof(world->key));
+    gy_free(world);
+}
+
+void gy_world_free(struct gy_world *world)
+{
+    world_end(world, false);
+}
+
+void gy_world_abandon(struct gy_world *world)
+{
+    world_end(world, true);
+}

@@ -1,0 +1,25 @@
+/* Who am I, how many are we, where do we meet, what do we know in common? From gyre_config first, then from the environment. */
+#ifndef GY_BOOT_ENVIRONMENT_H
+#define GY_BOOT_ENVIRONMENT_H
+
+#include "boot/address.h"
+#include "boot/world.h"
+
+#define GY_SECRET_LEAST 16
+
+struct gy_identity {
+    int rank, size;
+    struct gy_address address;   /* kind NONE: not needed (size 1, or an exchange) */
+    char address_from[64];       /* "GYRE_ADDRESS", for sentences */
+    bool has_secret;
+    bool insecure;               /* no secret, and GYRE_INSECURE=1 */
+    uint8_t key[GY_KEY_BYTES];   /* from the secret; a constant without one */
+    uint64_t label;              /* hash of the launcher's run id, 0: none; ranks of other runs are refused */
+    gyre_exchange_func exchange; /* or NULL */
+    void *exchange_user;
+};
+
+gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
+                             struct gy_error *error);
+
+#endif

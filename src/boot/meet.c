@@ -1,0 +1,126 @@
+/* The messages of the meeting, and the tree.
+ *
+ *            0                    children of r: r + 2^k for 2^k below r's lowest set bit
+ *        1   2       4            (of 0: every power of two)
+ *            3     5   6
+ *                      7 */
+#include "boot/meet.h"
+
+#include <string.h>
+
+#include "boot/wire.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_WIRE])
+{
+    struct gy_wire wire = gy_wire_over(wire_p, GY_MEMBER_WIRE);
+
+    gy_wire_put(&wire, member->host_key, 8);
+    gy_wire_put(&wire, (uint32_t)member->pid, 4);
+    gy_wire_put(&wire, member->nonce, 8);
+    gy_wire_put(&wire, member->cores, 4);
+    gy_address_encode(&member->address, wire.at);
+}
+
+bool gy_member_decode(const uint8_t wire_bytes[GY_MEMBER_WIRE], struct gy_member *member_p)
+{
+    uint8_t copy[GY_MEMBER_WIRE];
+    struct gy_wire wire = gy_wire_over(copy, sizeof(copy));
+    struct gy_member member = {0};
+
+    memcpy(copy, wire_bytes, sizeof(copy));
+    member.host_key = gy_wire_get(&wire, 8);
+    member.pid = (int32_t)gy_wire_get(&wire, 4);
+    member.nonce = gy_wire_get(&wire, 8);
+    member.cores = (uint32_t)gy_wire_get(&wire, 4);
+    if (!gy_address_decode(wire.at, &member.address) || member.pid <= 0)
+        return false;
+    *member_p = member;
+    return true;
+}
+
+int gy_meet_child(int rank, int size, int k)
+{
+    int step = k < 31 ? 1 << k : 0;
+
+    if (step == 0 || (rank != 0 && step >= (rank & -rank)) || step >= size - rank)
+        return -1;
+    return rank + step;
+}
+
+size_t gy_meet_failed_encode(const struct gy_error *error, uint8_t body_p[8 + GY_MEET_TEXT])
+{
+    struct gy_wire wire = gy_wire_over(body_p, 8 + GY_MEET_TEXT);
+    size_t length = strnlen(error->text, GY_MEET_TEXT);
+
+    gy_wire_put(&wire, (uint64_t)error->status, 4);
+    gy_wire_put(&wire, (uint32_t)error->rank, 4);
+    gy_wire_put_bytes(&wire, error->text, length);
+    return 8 + length;
+}
+
+bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error)
+{
+    struct gy_wire wire = gy_wire_over(body, bytes);
+    uint32_t status, rank;
+
+    if (bytes < 8 || bytes > 8 + GY_MEET_TEXT)
+        return false;
+    status = (uint32_t)gy_wire_get(&wire, 4);
+    rank = (uint32_t)gy_wire_get(&wire, 4);
+    if (status == 0 || status > GYRE_INTERNAL)
+        return false;
+    error->status = (gyre_status)status;
+    error->rank = (int)rank;
+    memcpy(error->text, wire.at, bytes - 8);
+    error->text[bytes - 8] = '\0';
+    gy_log(GY_LOG_INFO, "%s", error->text);
+    return true;
+}
+
+bool gy_meet_table_encode(const struct gy_world *world, uint8_t **body_p, size_t *bytes_p)
+{
+    size_t bytes = 4 + (size_t)world->size * GY_MEMBER_WIRE;
+    uint8_t *body = gy_alloc(bytes);
+    struct gy_wire wire;
+
+    if (!body)
+        return false;
+    wire = gy_wire_over(body, bytes);
+    gy_wire_put(&wire, (uint32_t)world->size, 4);
+    for (int rank = 0; rank < world->size; rank++, wire.at += GY_MEMBER_WIRE)
+        gy_member_encode(&world->members[rank], wire.at);
+    *body_p = body;
+    *bytes_p = bytes;
+    return true;
+}
+
+bool gy_meet_table_decode(struct gy_world *world, uint8_t *body, size_t bytes)
+{
+    struct gy_wire wire = gy_wire_over(body, bytes);
+
+    if (bytes != 4 + (size_t)world->size * GY_MEMBER_WIRE || gy_wire_get(&wire, 4) != (uint32_t)world->size)
+        return false;
+    for (int rank = 0; rank < world->size; rank++, wire.at += GY_MEMBER_WIRE) {
+        if (!gy_member_decode(wire.at, &world->members[rank]))
+            return false;
+    }
+    return true;
+}
+
+gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error)
+{
+    const struct gy_door_env env = {
+        .poller = world->poller,
+        .key = world->key,
+        .job = world->job,
+        .rank = world->rank,
+        .size = world->size,
+        .purposes = 1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK,
+        .peer_timeout_ns = world->config->peer_timeout_ns,
+        .sockets_opened = &world->counters.sockets_opened,
+    };
+
+    return gy_door_open(world->door, &env, error);
+}

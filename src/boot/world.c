@@ -1,0 +1,326 @@
+/* From a configuration to a world: identity, meeting place, door, meeting, hosts.
+ *
+ *   secret or GYRE_INSECURE=1:  tcp://H:P   rank 0 listens there            file://F  rank 0 listens where it likes and writes F
+ *   neither:                    the same, but on an abstract Unix socket named after the address, for processes of this user only
+ *   exchange callback:          no socket at all: the callback carries the records
+ *
+ * The session's key is derived from the secret, the random job number and a random salt that rank 0 hands out; without a secret the salt is the
+ * secret, and travels only over the Unix socket or the callback. On failure nothing is left. */
+#include "boot/world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/meet.h"
+#include "boot/wire.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/topology.h"
+
+#define BIND_PATIENCE (2 * GY_SECOND)
+
+static void know_myself(struct gy_world *world)
+{
+    struct gy_member *own = &world->members[world->rank];
+
+    own->host_key = gy_topology_host_key(world->config->host_id);
+    own->pid = (int32_t)getpid();
+    own->cores = (uint32_t)gy_topology_usable_cores();
+    gy_random(&own->nonce, sizeof(own->nonce));
+}
+
+/* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. */
+static gyre_status find_hosts(struct gy_world *world, struct gy_error *error)
+{
+    int *first = gy_alloc((size_t)world->size * sizeof(*first)), *count = gy_alloc_zero((size_t)world->size, sizeof(*count));
+    gyre_status status = GYRE_SUCCESS;
+
+    world->locals = gy_alloc((size_t)world->size * sizeof(*world->locals));
+    if (!first || !count || !world->locals) {
+        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the hosts of %d ranks", world->size);
+        goto out;
+    }
+    for (int rank = 0; rank < world->size; rank++) {
+        struct gy_member *member = &world->members[rank];
+        int host = 0;
+
+        while (host < world->hosts && world->members[first[host]].host_key != member->host_key)
+            host++;
+        if (host == world->hosts)
+            first[world->hosts++] = rank;
+        member->host = host;
+        member->local = count[host]++;
+    }
+    for (int rank = 0; rank < world->size; rank++) {
+        if (world->members[rank].host == world->members[world->rank].host)
+            world->locals[world->nlocals++] = rank;
+    }
+    world->local = world->members[world->rank].local;
+out:
+    gy_free(first);
+    gy_free(count);
+    return status;
+}
+
+static gyre_status make_door(struct gy_world *world, const struct sockaddr_storage *own, struct gy_error *error)
+{
+    struct gy_place place = {.address = *own};
+    char text[GY_ADDRESS_TEXT];
+    int fd = gy_socket_listen(&place);
+
+    if (fd < 0)
+        return gy_error_system(error, errno, "rank %d cannot listen at %s", world->rank,
+                               gy_address_format(own, text));
+    world->members[world->rank].address = place.address;
+    return gy_door_create(fd, &world->door, error);
+}
+
+/* The place of a tcp:// address, and where our own door should be. */
+static gyre_status place_tcp(const struct gy_world *world, const struct gy_identity *identity,
+                             struct gy_meeting_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
+{
+    struct sockaddr_storage *address = &where->place.address;
+    gyre_status status = gy_address_resolve(identity->address.host, identity->address.port, address, error);
+
+    snprintf(where->what, sizeof(where->what), "tcp://%s:%u (%.40s)", identity->address.host, identity->address.port,
+             identity->address_from);
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (where->local_only) {
+        char text[GY_ADDRESS_TEXT];
+
+        gy_address_format(address, text);
+        if (!gy_address_is_local(address))
+            return gy_error_set(error, GYRE_BAD_CONFIGURATION, world->rank,
+                                "rank %d would meet on another host (%s) without a secret: set GYRE_SECRET or "
+                                "GYRE_SECRET_FILE to the same text on every rank, or GYRE_INSECURE=1 to insist",
+                                world->rank, where->what);
+        where->place.local = true;
+        snprintf(where->place.name, sizeof(where->place.name), "gyre-%u-%.48s", (unsigned)geteuid(), text);
+    }
+    return gy_address_own(address, world->config->interface, own_p, error);
+}
+
+static gyre_status place_file(const struct gy_world *world, const struct gy_identity *identity,
+                              struct gy_meeting_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
+{
+    where->path = identity->address.path;
+    snprintf(where->what, sizeof(where->what), "file://%s", where->path);
+    if (where->local_only) {
+        where->place.local = true;
+        snprintf(where->place.name, sizeof(where->place.name), "gyre-%u-%016llx", (unsigned)geteuid(),
+                 (unsigned long long)world->members[world->rank].nonce);
+    }
+    if (!where->local_only || *world->config->interface)
+        return gy_address_own(NULL, world->config->interface, own_p, error);
+    *own_p = (struct sockaddr_storage){.ss_family = AF_INET};
+    ((struct sockaddr_in *)own_p)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return GYRE_SUCCESS;
+}
+
+/* An earlier job may still hold the address for a moment. */
+static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place *where, const struct sockaddr_storage *own,
+                             struct gy_error *error)
+{
+    struct gy_world *world = meeting->world;
+    int64_t deadline = gy_now() + BIND_PATIENCE;
+
+    if (where->path && !where->local_only)
+        where->place.address = *own;
+    while ((meeting->listener = gy_socket_listen(&where->place)) < 0) {
+        int errnum = errno;
+
+        if (errnum == EADDRINUSE && gy_now() < deadline && gy_now() < meeting->deadline) {
+            gy_poller_poll(world->poller, 20 * GY_MILLISECOND);
+            continue;
+        }
+        if (errnum == EADDRINUSE)
+            return gy_error_set(error, GYRE_MEETING_FAILED, 0,
+                                "rank 0 cannot listen at %s: the address is in use, by another rank 0 or another program; "
+                                "set GYRE_ADDRESS=tcp://HOST:PORT to a free port on every rank",
+                                where->what);
+        return gy_error_system(error, errnum, "rank 0 cannot listen at %s; it must be an address of rank 0's host",
+                               where->what);
+    }
+    if (!where->path)
+        return GYRE_SUCCESS;
+    if (gy_rendezvous_write(where->path, &where->place, world->members[0].nonce, error) == GYRE_SUCCESS)
+        return GYRE_SUCCESS;
+    close(meeting->listener);
+    return error->status;
+}
+
+static gyre_status meet_by_socket(struct gy_meeting *meeting, struct gy_error *error)
+{
+    struct gy_world *world = meeting->world;
+    const struct gy_identity *identity = meeting->identity;
+    struct gy_meeting_place where = {.local_only = !identity->has_secret && !identity->insecure};
+    struct sockaddr_storage own;
+    gyre_status status;
+
+    if (identity->address.kind == GY_ADDRESS_TCP)
+        status = place_tcp(world, identity, &where, &own, error);
+    else
+        status = place_file(world, identity, &where, &own, error);
+    if (status == GYRE_SUCCESS)
+        status = make_door(world, &own, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    meeting->place = &where;
+    if (world->rank != 0)
+        return gy_meet_as_member(meeting, error);
+    status = gy_meet_open_door(world, error);
+    if (status == GYRE_SUCCESS)
+        status = listen_at(meeting, &where, &own, error);
+    if (status == GYRE_SUCCESS) {
+        status = gy_meet_as_root(meeting, error);
+        if (where.path)
+            gy_rendezvous_remove(where.path, world->members[0].nonce);
+    }
+    return status;
+}
+
+/* One round carries the records, the second says whether everybody liked them, so that all fail together. */
+#define RECORD_BYTES (4 + 4 + 8 + 8 + GY_KEY_BYTES + GY_MEMBER_WIRE)
+
+static void encode_record(const struct gy_meeting *meeting, uint8_t *bytes)
+{
+    struct gy_world *world = meeting->world;
+    struct gy_wire wire = gy_wire_over(bytes, RECORD_BYTES);
+
+    gy_wire_put(&wire, (uint32_t)world->size, 4);
+    gy_wire_put(&wire, (uint32_t)world->rank, 4);
+    gy_wire_put(&wire, meeting->identity->label, 8);
+    gy_wire_put(&wire, world->job, 8);
+    gy_wire_put_bytes(&wire, meeting->salt, GY_KEY_BYTES);
+    gy_member_encode(&world->members[world->rank], wire.at);
+}
+
+static gyre_status judge_record(struct gy_meeting *meeting, uint8_t *bytes, int rank, struct gy_error *error)
+{
+    struct gy_world *world = meeting->world;
+    struct gy_wire wire = gy_wire_over(bytes, RECORD_BYTES);
+    uint32_t size = (uint32_t)gy_wire_get(&wire, 4), claimed = (uint32_t)gy_wire_get(&wire, 4);
+    uint64_t label = gy_wire_get(&wire, 8), job = gy_wire_get(&wire, 8);
+    uint8_t salt[GY_KEY_BYTES];
+
+    gy_wire_get_bytes(&wire, salt, sizeof(salt));
+    if (size != (uint32_t)world->size)
+        return gy_error_set(error, GYRE_REFUSED, rank, "rank %d says that there are %u ranks, rank %d says %d", rank, size,
+                            world->rank, world->size);
+    if (claimed != (uint32_t)rank)
+        return gy_error_set(error, GYRE_REFUSED, rank, "the exchange callback put rank %u in the place of rank %d", claimed,
+                            rank);
+    if (label != meeting->identity->label)
+        return gy_error_set(error, GYRE_REFUSED, rank, "rank %d belongs to another job", rank);
+    if (!gy_member_decode(wire.at, &world->members[rank]))
+        return gy_error_set(error, GYRE_PROTOCOL, rank, "rank %d sent a record that is not understood", rank);
+    if (rank == 0) {
+        world->job = job;
+        memcpy(meeting->salt, salt, sizeof(salt));
+    }
+    return GYRE_SUCCESS;
+}
+
+static gyre_status exchange(struct gy_meeting *meeting, uint8_t *all, struct gy_error *error)
+{
+    const struct gy_identity *identity = meeting->identity;
+    struct gy_world *world = meeting->world;
+    uint8_t mine[RECORD_BYTES];
+    gyre_status status = GYRE_SUCCESS;
+
+    encode_record(meeting, mine);
+    if (identity->exchange(identity->exchange_user, mine, all, RECORD_BYTES) != 0)
+        return gy_error_set(error, GYRE_MEETING_FAILED, -1, "the exchange callback failed in its first round");
+    for (int rank = 0; rank < world->size && status == GYRE_SUCCESS; rank++)
+        status = judge_record(meeting, all + (size_t)rank * RECORD_BYTES, rank, error);
+    if (status == GYRE_SUCCESS) {
+        gy_handshake_derive(identity->key, "gyre session", world->job, meeting->salt, world->key);
+        status = gy_meet_open_door(world, error);
+    }
+    memset(mine, 0, sizeof(mine));
+    mine[0] = status == GYRE_SUCCESS;
+    if (identity->exchange(identity->exchange_user, mine, all, RECORD_BYTES) != 0)
+        return gy_error_set(error, GYRE_MEETING_FAILED, -1, "the exchange callback failed in its second round");
+    for (int rank = 0; rank < world->size && status == GYRE_SUCCESS; rank++) {
+        if (all[(size_t)rank * RECORD_BYTES] != 1)
+            status = gy_error_set(error, GYRE_MEETING_FAILED, rank, "rank %d could not join; see its message", rank);
+    }
+    return status;
+}
+
+static gyre_status meet_by_exchange(struct gy_meeting *meeting, struct gy_error *error)
+{
+    struct gy_world *world = meeting->world;
+    struct sockaddr_storage own;
+    uint8_t *all;
+    gyre_status status = gy_address_own(NULL, world->config->interface, &own, error);
+
+    if (status == GYRE_SUCCESS)
+        status = make_door(world, &own, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    all = gy_alloc_zero((size_t)world->size, RECORD_BYTES);
+    if (!all)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the records of %d ranks", world->size);
+    status = exchange(meeting, all, error);
+    gy_free(all);
+    return status;
+}
+
+static gyre_status meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
+{
+    struct gy_meeting meeting = {.world = world,
+                                 .identity = identity,
+                                 .listener = -1,
+                                 .deadline = gy_now() + world->config->meet_timeout_ns};
+
+    gy_random(meeting.salt, sizeof(meeting.salt));
+    while (world->job == 0)
+        gy_random(&world->job, sizeof(world->job));
+    gy_handshake_derive(identity->key, "gyre session", world->job, meeting.salt, world->key);
+    if (world->size == 1)
+        return GYRE_SUCCESS;
+    if (identity->exchange)
+        return meet_by_exchange(&meeting, error);
+    return meet_by_socket(&meeting, error);
+}
+
+gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
+                          struct gy_world **world_p, struct gy_error *error)
+{
+    struct gy_identity identity;
+    struct gy_world *world;
+    gyre_status status = gy_identity_read(user, config, &identity, error);
+
+    if (status != GYRE_SUCCESS)
+        return status;
+    world = gy_alloc_zero(1, sizeof(*world));
+    if (!world)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for a world");
+    world->rank = identity.rank;
+    world->size = identity.size;
+    world->epoch = 1;
+    world->config = config;
+    world->poller = poller;
+    gy_log_set_rank(world->rank);
+    world->members = gy_alloc_zero((size_t)world->size, sizeof(*world->members));
+    if (!world->members) {
+        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", world->size);
+        goto free_world;
+    }
+    know_myself(world);
+    status = meet(world, &identity, error);
+    if (status == GYRE_SUCCESS)
+        status = find_hosts(world, error);
+    if (status != GYRE_SUCCESS)
+        goto free_world;
+    *world_p = world;
+    return GYRE_SUCCESS;
+free_world:
+    gy_world_free(world);
+    return status;
+}
