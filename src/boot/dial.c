@@ -119,6 +119,21 @@ void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *us
         gy_door_on(world->door, GY_PURPOSE_OVERLAY, callback, user);
 }
 
+void gy_world_cancel_dials(struct gy_world *world, const void *user)
+{
+    for (struct gy_dial **at = &world->dials; *at;) {
+        struct gy_dial *dial = *at;
+
+        if (dial->user != user) {
+            at = &dial->next;
+            continue;
+        }
+        *at = dial->next;
+        gy_greeting_cancel(&dial->greeting);
+        gy_free(dial);
+    }
+}
+
 static void world_end(struct gy_world *world, bool forked)
 {
     struct gy_dial *dial;

@@ -119,7 +119,7 @@ static int read_some(struct gy_stream *stream)
 
 void gy_stream_drain(struct gy_stream *stream)
 {
-    for (int i = 0; i < READS_PER_EVENT && stream->fd >= 0; i++) {
+    for (int i = 0; i < READS_PER_EVENT && stream->poller && stream->fd >= 0; i++) {
         int errnum = read_some(stream);
 
         if (errnum == EAGAIN || stream->fd < 0)
@@ -207,5 +207,5 @@ bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, si
 
 bool gy_stream_flushed(const struct gy_stream *stream)
 {
-    return stream->fd < 0 || stream->out_begin == stream->out_end;
+    return !stream->poller || stream->fd < 0 || stream->out_begin == stream->out_end;
 }

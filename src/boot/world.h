@@ -53,6 +53,8 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
                           struct gy_world **world_p, struct gy_error *error);
 void gy_world_free(struct gy_world *world); /* closes the door */
 void gy_world_abandon(struct gy_world *world); /* the same in a forked child, where the poller is the parent's */
+/* Ends the dials that were begun with `user`, without a callback: for who frees `user`. */
+void gy_world_cancel_dials(struct gy_world *world, const void *user);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
 void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
 gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
