@@ -1,0 +1,264 @@
+/* One rank of the tests of how calls live together, one suite per run (the argument):
+ *   requests  several in flight, completed by test, wait and wait_all       crossed  two communicators, opposite orders, 64 MiB
+ *   flat      1,000 distinct counts leave memory as it was                  mixed    heap, gyre memory, in place and unaligned in one call
+ *   order     mixed magnitudes: the same bits on all ranks and every time   (prints a hash, which the driver compares between runs) */
+#include <malloc.h>
+#include <math.h>
+
+#include "collective.h"
+#include "support/rank.h"
+
+static gyre_comm *comm;
+static int rank, size;
+
+static void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes ? bytes : 1);
+    CHECK(memory != NULL);
+    memset(memory, 0x5a, bytes);
+    return memory;
+}
+
+static gyre_status start(const struct gy_case *it, gyre_request **request_p)
+{
+    switch (it->kind) {
+    case GY_KIND_ALL_REDUCE:
+        return gyre_all_reduce_start(it->comm, it->input, it->output, it->count, it->dtype, it->op, request_p);
+    case GY_KIND_REDUCE_SCATTER:
+        return gyre_reduce_scatter_start(it->comm, it->input, it->output, it->count, it->dtype, it->op, request_p);
+    case GY_KIND_ALL_GATHER:
+        return gyre_all_gather_start(it->comm, it->input, it->output, it->count, it->dtype, request_p);
+    case GY_KIND_BROADCAST:
+        return gyre_broadcast_start(it->comm, it->input, it->output, it->count, it->dtype, it->root, request_p);
+    default:
+        return gyre_barrier_start(it->comm, request_p);
+    }
+}
+
+static struct gy_case make_case(enum gy_kind kind, size_t bytes)
+{
+    struct gy_case it = {.kind = kind, .comm = comm, .rank = rank, .size = size, .root = size - 1, .dtype = GYRE_FLOAT32, .op = GYRE_SUM};
+    gy_case_size(&it, bytes);
+    it.input = allocate(it.bytes);
+    it.output = allocate(it.bytes);
+    return it;
+}
+
+static void free_case(struct gy_case *it)
+{
+    free(it->input);
+    free(it->output);
+}
+
+/* FLIGHT requests at once; `way` 0: polled in reverse order, 1: waited for one by one, 2: all together. */
+static void run_requests(int way)
+{
+    enum { FLIGHT = 10 };
+    struct gy_case cases[FLIGHT];
+    gyre_request *requests[FLIGHT];
+    for (int i = 0; i < FLIGHT; i++) {
+        cases[i] = make_case((enum gy_kind)(i % GY_KINDS), (size_t)1 << (2 + 2 * i));
+        gy_case_fill(&cases[i], (uint64_t)(100 * way + i));
+    }
+    for (int i = 0; i < FLIGHT; i++)
+        OK(comm, start(&cases[i], &requests[i]));
+    for (int i = FLIGHT - 1; way == 0 && i >= 0; i--) {
+        gyre_status status;
+        while ((status = gyre_test(&requests[i])) == GYRE_IN_PROGRESS)
+            ;
+        OK(comm, status);
+    }
+    for (int i = 0; way == 1 && i < FLIGHT; i++)
+        OK(comm, gyre_wait(&requests[i]));
+    if (way == 2)
+        OK(comm, gyre_wait_all(requests, FLIGHT));
+    for (int i = 0; i < FLIGHT; i++) {
+        CHECK(requests[i] == NULL);
+        CHECK(gy_case_wrong(&cases[i], (uint64_t)(100 * way + i)) == 0);
+        free_case(&cases[i]);
+    }
+}
+
+static void test_requests(void)
+{
+    gyre_request *none = NULL;
+    for (int round = 0; round < 5; round++) {
+        for (int way = 0; way < 3; way++)
+            run_requests(way);
+    }
+    OK(comm, gyre_test(&none));
+    OK(comm, gyre_wait(&none));
+    OK(comm, gyre_wait_all(NULL, 0));
+    OK(comm, gyre_progress(comm));
+}
+
+static void test_crossed(void)
+{
+    gyre_comm *other;
+    OK(comm, gyre_comm_duplicate(comm, &other));
+    struct gy_case a = make_case(GY_KIND_ALL_REDUCE, (size_t)64 << 20), b = make_case(GY_KIND_ALL_REDUCE, (size_t)64 << 20);
+    b.comm = other;
+    gy_case_fill(&a, 1);
+    gy_case_fill(&b, 2);
+    gyre_request *first, *second;
+    if (rank % 2 == 0) {
+        OK(comm, start(&a, &first));
+        OK(other, start(&b, &second));
+        OK(other, gyre_wait(&second));
+        OK(comm, gyre_wait(&first));
+    } else {
+        OK(other, start(&b, &second));
+        OK(comm, start(&a, &first));
+        OK(comm, gyre_wait(&first));
+        OK(other, gyre_wait(&second));
+    }
+    CHECK(gy_case_wrong(&a, 1) == 0);
+    CHECK(gy_case_wrong(&b, 2) == 0);
+    free_case(&a);
+    free_case(&b);
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(other));
+}
+
+static size_t heap_in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void test_flat(void)
+{
+    struct gy_case it = make_case(GY_KIND_ALL_REDUCE, 1100 * 37 * sizeof(float));
+    size_t before = 0;
+    for (size_t i = 0; i < 1000; i++) {
+        if (i == 100)
+            before = heap_in_use();
+        it.count = 1 + 37 * i;
+        it.bytes = it.count * sizeof(float);
+        gy_case_fill(&it, i);
+        OK(comm, gy_case_call(&it));
+        CHECK(gy_case_wrong(&it, i) == 0);
+    }
+    size_t after = heap_in_use();
+    if (after > before + 64 * 1024)
+        rank_fail("900 distinct counts grew the heap from %zu to %zu bytes", before, after);
+    free_case(&it);
+}
+
+static void run_mixed(enum gy_kind kind, size_t bytes)
+{
+    struct gy_case it = make_case(kind, bytes);
+    void *shared[2] = {NULL, NULL}, *plain[2] = {it.input, it.output};
+    int way = (rank + (int)kind) % 4;
+    unsigned char *odd[2] = {allocate(it.bytes + 1), allocate(it.bytes + 1)};
+    for (int i = 0; i < 2; i++)
+        OK(comm, gyre_mem_alloc(comm, it.bytes + 1, &shared[i]));
+    it.in_place = way == 2;
+    it.input = way == 1 ? shared[0] : way == 3 ? odd[0] + 1 : plain[0];
+    it.output = way == 1 ? shared[1] : way == 3 ? odd[1] + 1 : plain[1];
+    for (uint64_t round = 0; round < 3; round++) {
+        gy_case_fill(&it, round);
+        OK(comm, gy_case_call(&it));
+        size_t wrong = gy_case_wrong(&it, round);
+        if (wrong)
+            rank_fail("mixed %s of %zu bytes, way %d: %zu elements wrong", gy_kind_name(kind), it.bytes, way, wrong);
+    }
+    for (int i = 0; i < 2; i++) {
+        OK(comm, gyre_mem_free(comm, shared[i]));
+        free(odd[i]);
+        free(plain[i]);
+    }
+}
+
+static void test_mixed(void)
+{
+    static const size_t sizes[] = {4, 4000, 262148, 4 << 20};
+    for (int kind = 0; kind < GY_KIND_BARRIER; kind++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            run_mixed((enum gy_kind)kind, sizes[i]);
+    }
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    uint64_t x = (*state ^ *state >> 30) * 0xbf58476d1ce4e5b9u;
+    return x ^ x >> 27;
+}
+
+static uint64_t hash_bytes(const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    uint64_t hash = 0xcbf29ce484222325u;
+    while (count--)
+        hash = (hash ^ *byte++) * 0x100000001b3u;
+    return hash;
+}
+
+/* Magnitudes from 2^-20 to 2^20 with both signs: any other order of the additions gives other bits. */
+static uint64_t order_once(size_t count, bool in_place, size_t shift)
+{
+    uint64_t state = (uint64_t)rank * 7919 + 1, delay = (uint64_t)rank_now_ns();
+    unsigned char *memory = allocate(2 * count * sizeof(float) + 8);
+    unsigned char *input = memory + shift, *output = in_place ? input : input + count * sizeof(float);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = next_random(&state);
+        float value = ldexpf((float)(bits & 0xffffff) / 8388608.0f - 1.0f, (int)(bits >> 32) % 41 - 20);
+        memcpy(input + i * sizeof value, &value, sizeof value);
+    }
+    if (next_random(&delay) % 2)
+        usleep((useconds_t)(next_random(&delay) % 3000));
+    OK(comm, gyre_all_reduce(comm, input, output, count, GYRE_FLOAT32, GYRE_SUM));
+    uint64_t hash = hash_bytes(output, count * sizeof(float));
+    free(memory);
+    return hash;
+}
+
+static void test_order(void)
+{
+    static const size_t counts[] = {1, 17, 1000, 65537, 300000};
+    uint64_t total = 0;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        uint64_t first = 0, *all = allocate((size_t)size * sizeof *all);
+        for (size_t again = 0; again < 6; again++) {
+            uint64_t hash = order_once(counts[c], again % 2, again / 2);
+            if (again == 0)
+                first = hash;
+            if (hash != first)
+                rank_fail("all_reduce of %zu floats: other bits in repetition %zu", counts[c], again);
+        }
+        OK(comm, gyre_all_gather(comm, &first, all, 2, GYRE_INT32));
+        for (int i = 0; i < size; i++) {
+            if (all[i] != first)
+                rank_fail("all_reduce of %zu floats: other bits than on rank %d", counts[c], i);
+        }
+        free(all);
+        total = total * 31 + first;
+    }
+    if (rank == 0) {
+        printf("%016llx\n", (unsigned long long)total);
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } suites[] = {{"requests", test_requests}, {"crossed", test_crossed}, {"flat", test_flat}, {"mixed", test_mixed}, {"order", test_order}};
+    comm = rank_begin(120);
+    rank = gyre_comm_rank(comm);
+    size = gyre_comm_size(comm);
+    bool found = false;
+    for (size_t i = 0; argc == 2 && i < sizeof suites / sizeof *suites; i++) {
+        if (strcmp(argv[1], suites[i].name) == 0) {
+            suites[i].run();
+            found = true;
+        }
+    }
+    CHECK(found);
+    OK(comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(comm));
+    _exit(0);
+}

@@ -1,0 +1,125 @@
+/* One rank of the tests of wrong calls: shapes that differ between ranks are named on both sides; misuse is refused and leaves the communicator
+ * as it was; abort reaches everyone; a forked child is turned away. */
+#include <sys/wait.h>
+
+#include "support/rank.h"
+
+static gyre_comm *comm;
+static int rank, size;
+static float input[4096], output[8 * 4096];
+
+static void open_world(void)
+{
+    gyre_status status = gyre_comm_create(NULL, &comm);
+    if (status != GYRE_SUCCESS)
+        rank_fail("create: %s: %s", gyre_status_name(status), gyre_last_error(NULL));
+    rank = gyre_comm_rank(comm);
+    size = gyre_comm_size(comm);
+    OK(comm, gyre_barrier(comm));
+}
+
+static gyre_status call_count(bool odd)
+{
+    return gyre_all_reduce(comm, input, output, odd ? 1234 : 1000, GYRE_FLOAT32, GYRE_SUM);
+}
+
+static gyre_status call_dtype(bool odd)
+{
+    return gyre_all_reduce(comm, input, output, 1000, odd ? GYRE_INT32 : GYRE_FLOAT32, GYRE_SUM);
+}
+
+static gyre_status call_op(bool odd)
+{
+    return gyre_all_reduce(comm, input, output, 1000, GYRE_FLOAT32, odd ? GYRE_MAX : GYRE_SUM);
+}
+
+static gyre_status call_kind(bool odd)
+{
+    return odd ? gyre_all_gather(comm, input, output, 1000, GYRE_FLOAT32) : gyre_all_reduce(comm, input, output, 1000, GYRE_FLOAT32, GYRE_SUM);
+}
+
+static gyre_status call_root(bool odd)
+{
+    return gyre_broadcast(comm, input, output, 1000, GYRE_FLOAT32, odd ? 1 : 0);
+}
+
+/* At this call or the next, and both shapes in the sentence. */
+static void expect_mismatch(const char *what, gyre_status (*call)(bool odd), const char *one, const char *other)
+{
+    open_world();
+    gyre_status status = call(rank == size - 1);
+    if (status == GYRE_SUCCESS)
+        status = gyre_barrier(comm);
+    const char *text = gyre_last_error(comm);
+    if (status != GYRE_MISMATCH || !strstr(text, one) || !strstr(text, other))
+        rank_fail("%s differs: got %s, '%s', which should name '%s' and '%s'", what, gyre_status_name(status), text, one, other);
+    GIVES(GYRE_MISMATCH, comm, gyre_barrier(comm)); /* stays failed */
+    OK(NULL, gyre_comm_destroy(comm));
+}
+
+static void test_misuse(void)
+{
+    gyre_comm *none;
+    open_world();
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_all_reduce(comm, NULL, output, 10, GYRE_FLOAT32, GYRE_SUM));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_all_reduce(comm, input, NULL, 10, GYRE_FLOAT32, GYRE_SUM));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_all_reduce(comm, input, output, 10, (gyre_dtype)77, GYRE_SUM));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_all_reduce(comm, input, output, 10, GYRE_FLOAT32, (gyre_op)77));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_all_reduce(comm, output, output + 1, 10, GYRE_FLOAT32, GYRE_SUM));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_all_reduce(comm, input, output, SIZE_MAX / 2, GYRE_FLOAT32, GYRE_SUM));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_broadcast(comm, input, output, 10, GYRE_FLOAT32, size));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_broadcast(comm, input, output, 10, GYRE_FLOAT32, -1));
+    CHECK(*gyre_last_error(comm) != 0);
+    GIVES(GYRE_INVALID_ARGUMENT, NULL, gyre_barrier(NULL));
+    GIVES(GYRE_INVALID_ARGUMENT, NULL, gyre_comm_duplicate(NULL, &none));
+    CHECK(gyre_comm_algorithm(comm, "all_to_none", 1, GYRE_FLOAT32) == NULL);
+    OK(NULL, gyre_comm_destroy(NULL));
+    OK(comm, gyre_all_reduce(comm, input, output, 10, GYRE_FLOAT32, GYRE_SUM)); /* as it was */
+    OK(comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(comm));
+}
+
+static void test_abort(void)
+{
+    gyre_request *request;
+    open_world();
+    if (rank == 0) {
+        OK(comm, gyre_barrier_start(comm, &request));
+        OK(comm, gyre_comm_abort(comm));
+        GIVES(GYRE_ABORTED, comm, gyre_wait(&request));
+    } else {
+        gyre_status status = GYRE_SUCCESS;
+        while (status == GYRE_SUCCESS) /* rank 0 may have taken part in the first */
+            status = gyre_barrier(comm);
+        GIVES(GYRE_ABORTED, comm, status);
+    }
+    GIVES(GYRE_ABORTED, comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(comm));
+}
+
+static void test_fork(void)
+{
+    int status;
+    open_world();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(gyre_barrier(comm) == GYRE_FORKED ? 0 : 1);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    OK(comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(comm));
+}
+
+int main(void)
+{
+    alarm(60);
+    test_misuse();
+    test_abort();
+    test_fork();
+    expect_mismatch("count", call_count, "1000", "1234");
+    expect_mismatch("dtype", call_dtype, "float32", "int32");
+    expect_mismatch("op", call_op, "sum", "max");
+    expect_mismatch("collective", call_kind, "all_reduce", "all_gather");
+    expect_mismatch("root", call_root, "root 0", "root 1");
+    _exit(0);
+}

@@ -1,0 +1,114 @@
+/* One rank of the correctness sweep: every collective with every algorithm forced in turn, each in a world of its own (so worlds are also made
+ * and ended many times in one process); in each every dtype, op, placement, alignment and a list of counts, with exact data and every bit of
+ * the result compared.
+ *
+ * Arguments: "windows" or "links": whether the transport in GYRE_TRANSPORT can do the direct algorithms, which then must have been used. */
+#include "collective.h"
+#include "support/rank.h"
+
+#define COUNT_MOST 65537
+
+static const char *const algorithms[] = {"", "ring", "halving_doubling", "binary_tree", "direct_one_shot", "direct_two_shot"};
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
+static const gyre_dtype dtypes[] = {GYRE_FLOAT32, GYRE_FLOAT64, GYRE_INT32};
+static const gyre_op ops[] = {GYRE_SUM, GYRE_MIN, GYRE_MAX};
+
+static unsigned char *memory[2];
+static uint64_t iteration;
+
+static void set_count(struct gy_case *it, size_t count)
+{
+    size_t share = gyre_dtype_size(it->dtype) * (it->kind == GY_KIND_REDUCE_SCATTER || it->kind == GY_KIND_ALL_GATHER ? (size_t)it->size : 1);
+    it->count = count;
+    it->bytes = count * share;
+}
+
+static void sweep_case(struct gy_case *it, size_t count)
+{
+    for (int in_place = 0; in_place < 2; in_place++) {
+        for (size_t shift = 0; shift < 2; shift++) {
+            it->in_place = in_place;
+            it->input = memory[0] + shift;
+            it->output = memory[1] + shift;
+            set_count(it, count);
+            gy_case_fill(it, ++iteration);
+            OK(it->comm, gy_case_call(it));
+            size_t wrong = gy_case_wrong(it, iteration);
+            if (wrong)
+                rank_fail("%s of %s: %zu elements of count %zu wrong: %s %s, in place %d, shift %zu, root %d",
+                          gy_kind_name(it->kind), getenv("GYRE_ALGORITHM"), wrong, it->count, gyre_dtype_name(it->dtype),
+                          gyre_op_name(it->op), in_place, shift, it->root);
+        }
+    }
+}
+
+static void sweep_types(struct gy_case *it, size_t count)
+{
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+            it->dtype = dtypes[d];
+            it->op = ops[o];
+            it->root = (int)(iteration % (uint64_t)it->size);
+            if (o == 0 || gy_kind_reduces(it->kind))
+                sweep_case(it, count);
+        }
+    }
+}
+
+/* False when the algorithm does not exist for the collective here. */
+static bool sweep_world(enum gy_kind kind, const char *algorithm)
+{
+    char setting[128] = "";
+    struct gy_case it = {.kind = kind};
+    if (*algorithm)
+        snprintf(setting, sizeof setting, "%s:%s", gy_kind_name(kind), algorithm);
+    setenv("GYRE_ALGORITHM", setting, 1);
+    gyre_status status = gyre_comm_create(NULL, &it.comm);
+    if (*algorithm && (status == GYRE_BAD_CONFIGURATION || status == GYRE_UNSUPPORTED))
+        return false;
+    if (status != GYRE_SUCCESS)
+        rank_fail("create with '%s': %s: %s", setting, gyre_status_name(status), gyre_last_error(NULL));
+    it.rank = gyre_comm_rank(it.comm);
+    it.size = gyre_comm_size(it.comm);
+    const char *chosen = gyre_comm_algorithm(it.comm, gy_kind_name(kind), 7, GYRE_FLOAT32);
+    bool used = chosen && (!*algorithm || strcmp(chosen, algorithm) == 0);
+    for (size_t c = 0; used && c < sizeof counts / sizeof *counts; c++)
+        kind == GY_KIND_BARRIER ? OK(it.comm, gyre_barrier(it.comm)) : sweep_types(&it, counts[c]);
+    OK(it.comm, gyre_barrier(it.comm)); /* nobody is still inside a call when the first says goodbye */
+    OK(NULL, gyre_comm_destroy(it.comm));
+    return used;
+}
+
+/* The check of the check: one flipped bit is one wrong element. */
+static void prove_check(void)
+{
+    struct gy_case it = {.kind = GY_KIND_BROADCAST, .size = 2, .dtype = GYRE_FLOAT32, .input = memory[0], .output = memory[1],
+                         .in_place = true};
+    set_count(&it, 1000);
+    gy_case_fill(&it, 5);
+    CHECK(gy_case_wrong(&it, 5) == 0);
+    CHECK(gy_case_wrong(&it, 6) > 500);
+    memory[1][4 * 997 + 3] ^= 1;
+    CHECK(gy_case_wrong(&it, 5) == 1);
+}
+
+int main(int argc, char **argv)
+{
+    bool windows = argc > 1 && strcmp(argv[1], "windows") == 0;
+    alarm(240);
+    for (int i = 0; i < 2; i++) {
+        memory[i] = malloc(COUNT_MOST * sizeof(double) * 16 + 1);
+        CHECK(memory[i] != NULL);
+    }
+    prove_check();
+    for (int kind = 0; kind < GY_KINDS; kind++) {
+        for (int a = 0; a < ALGORITHMS; a++) {
+            bool direct = strncmp(algorithms[a], "direct", 6) == 0, used = sweep_world((enum gy_kind)kind, algorithms[a]);
+            bool alone = atoi(getenv("WORLD_SIZE")) == 1;
+            if (!used && !alone && (kind == GY_KIND_ALL_REDUCE ? !direct || windows : a == 0))
+                rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), algorithms[a]);
+        }
+    }
+    _exit(0);
+}
