@@ -12,8 +12,14 @@
 #define GY_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define GY_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-static inline size_t gy_min_size(size_t a, size_t b) { return a < b ? a : b; }
-static inline size_t gy_max_size(size_t a, size_t b) { return a > b ? a : b; }
+static inline size_t gy_min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+static inline size_t gy_max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
 /* One instruction that tells the core that this is a spin loop. */
 static inline void gy_cpu_relax(void)

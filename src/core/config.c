@@ -1,8 +1,8 @@
-/* The table of settings. A row says everything about a setting; the environment, gyre-info --config and the checks follow
- * from it. Adding one: a row here and a field in config.h.
+/* The table of settings. A row says everything about a setting; the environment, gyre-info --config and the checks
+ * follow from it. Adding one: a row here and a field in config.h.
  *
- * Defaults are text and go through the row's own parser, so they obey the rules that a user's value obeys. An empty variable
- * is one that is not set. The struct is written only when all of the environment was understood. */
+ * Defaults are text and go through the row's own parser, so they obey the rules that a user's value obeys. An empty
+ * variable is one that is not set. The struct is written only when all of the environment was understood. */
 #include "config.h"
 
 #include <stdio.h>
@@ -16,8 +16,8 @@ extern char **environ;
 
 #define PREFIX "GYRE_"
 #define TEST_PREFIX "GYRE_TEST_"
-#define LONGEST_NAME 48       /* of a variable, when the nearest is looked for */
-#define LONGEST_SHOWN 80      /* of a user's value, in a sentence */
+#define LONGEST_NAME 48  /* of a variable, when the nearest is looked for */
+#define LONGEST_SHOWN 80 /* of a user's value, in a sentence */
 
 struct row;
 typedef bool (*parse_func)(const struct row *row, const char *text, void *field);
@@ -181,8 +181,7 @@ static const struct row rows[] = {
      "where the ranks meet, tcp://HOST:PORT or file:///PATH; empty: MASTER_ADDR and MASTER_PORT",
      "shorter than 256 characters", false},
     {"GYRE_SECRET", parse_text, FIELD(secret), 16, 0, "", "text",
-     "the job's secret, the same on every rank, at least 16 characters",
-     "16 to 255 characters long", true},
+     "the job's secret, the same on every rank, at least 16 characters", "16 to 255 characters long", true},
     {"GYRE_SECRET_FILE", parse_text, FIELD(secret_file), 0, 0, "", "path", "a file that holds the job's secret",
      "shorter than 256 characters", false},
     {"GYRE_INSECURE", parse_switch, FIELD(insecure), 0, 0, "0", "0|1",
@@ -282,8 +281,8 @@ static gyre_status read_row(const struct row *row, struct gy_config *config, str
         text = row->initial;
     if (row->parse(row, text, field))
         return GYRE_SUCCESS;
-    return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s=%.*s is invalid: it must be %s", row->name, LONGEST_SHOWN,
-                        row->secret ? "(not shown)" : text, row->allowed);
+    return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s=%.*s is invalid: it must be %s", row->name,
+                        LONGEST_SHOWN, row->secret ? "(not shown)" : text, row->allowed);
 }
 
 static gyre_status config_read(bool strict, struct gy_config *config_p, struct gy_error *error)

@@ -1,6 +1,6 @@
 /* One table of settings {name, default, unit, help, parser, offset}; from it come the environment variables, gyre-info
- * --config and the manual page. A struct gy_config is read once per context. Adding a setting: one row in config.c and one
- * field here. */
+ * --config and the manual page. A struct gy_config is read once per context. Adding a setting: one row in config.c and
+ * one field here. */
 #ifndef GY_CORE_CONFIG_H
 #define GY_CORE_CONFIG_H
 
@@ -8,35 +8,35 @@
 #include "error.h"
 
 struct gy_config {
-    int log_level;              /* GYRE_LOG            error|warn|info|debug, warn */
-    int64_t timeout_ns;         /* GYRE_TIMEOUT        arrival clock, s, 1800 */
-    int64_t stall_timeout_ns;   /* GYRE_STALL_TIMEOUT  stall clock, s, 30 */
-    int64_t peer_timeout_ns;    /* GYRE_PEER_TIMEOUT   loss of a host, s, 10 */
-    int64_t meet_timeout_ns;    /* GYRE_MEET_TIMEOUT   meeting, s, 300 */
-    char transports[64];        /* GYRE_TRANSPORT      comma list, "shm,tcp" */
-    char algorithm[256];        /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
-    char host_id[128];          /* GYRE_HOST_ID        "" = from the boot id */
-    char interface[64];         /* GYRE_INTERFACE      "" = the one that routes to the meeting address */
-    char address[256];          /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */
-    char secret[256];           /* GYRE_SECRET         "" (not shown by describe) */
-    char secret_file[256];      /* GYRE_SECRET_FILE    "" */
-    bool insecure;              /* GYRE_INSECURE       0|1 */
-    size_t shm_reserve;         /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
-    size_t shm_slot;            /* GYRE_SHM_SLOT       window slot, bytes, 128k */
-    size_t tcp_tile;            /* GYRE_TCP_TILE       bytes per frame, 256k */
-    int64_t spin_ns;            /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
-    bool show_choice;           /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
+    int log_level;            /* GYRE_LOG            error|warn|info|debug, warn */
+    int64_t timeout_ns;       /* GYRE_TIMEOUT        arrival clock, s, 1800 */
+    int64_t stall_timeout_ns; /* GYRE_STALL_TIMEOUT  stall clock, s, 30 */
+    int64_t peer_timeout_ns;  /* GYRE_PEER_TIMEOUT   loss of a host, s, 10 */
+    int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   meeting, s, 300 */
+    char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,tcp" */
+    char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
+    char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
+    char interface[64];       /* GYRE_INTERFACE      "" = the one that routes to the meeting address */
+    char address[256];        /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */
+    char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
+    char secret_file[256];    /* GYRE_SECRET_FILE    "" */
+    bool insecure;            /* GYRE_INSECURE       0|1 */
+    size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
+    size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 128k */
+    size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
+    int64_t spin_ns;    /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
+    bool show_choice;   /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
 
-/* Reads the environment. A bad value is GYRE_BAD_CONFIGURATION naming variable, value and what is allowed. Unknown GYRE_*
- * names (except GYRE_TEST_*) are logged as warnings with the nearest name. */
+/* Reads the environment. A bad value is GYRE_BAD_CONFIGURATION naming variable, value and what is allowed. Unknown
+ * GYRE_* names (except GYRE_TEST_*) are logged as warnings with the nearest name. */
 gyre_status gy_config_read(struct gy_config *config_p, struct gy_error *error);
 /* As above but unknown names are errors: for tools. */
 gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *error);
 void gy_config_describe(gyre_print_func print, void *user);
 
 /* The pure parsers, fuzzed: false when the text is not understood. */
-bool gy_parse_bytes(const char *text, size_t *bytes_p);            /* "64k", "16G", "4096" */
-bool gy_parse_seconds(const char *text, int64_t *nanoseconds_p);   /* "30", "0.5", "10m" */
+bool gy_parse_bytes(const char *text, size_t *bytes_p);          /* "64k", "16G", "4096" */
+bool gy_parse_seconds(const char *text, int64_t *nanoseconds_p); /* "30", "0.5", "10m" */
 
 #endif

@@ -54,8 +54,8 @@ static bool unit_find(const char *text, int64_t *nanoseconds_p)
     static const struct {
         const char *name;
         int64_t nanoseconds;
-    } units[] = {{"", GY_SECOND},   {"s", GY_SECOND},       {"ms", GY_MILLISECOND},
-                 {"us", 1000},      {"m", 60 * GY_SECOND},  {"h", 3600 * GY_SECOND}};
+    } units[] = {{"", GY_SECOND}, {"s", GY_SECOND},      {"ms", GY_MILLISECOND},
+                 {"us", 1000},    {"m", 60 * GY_SECOND}, {"h", 3600 * GY_SECOND}};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(units); i++) {
         if (strcmp(text, units[i].name) == 0) {

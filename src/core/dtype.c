@@ -15,10 +15,8 @@ size_t gyre_dtype_size(gyre_dtype dtype)
 {
     switch (dtype) {
     case GYRE_INT32:
-    case GYRE_FLOAT32:
-        return 4;
-    case GYRE_FLOAT64:
-        return 8;
+    case GYRE_FLOAT32: return 4;
+    case GYRE_FLOAT64: return 8;
     }
     return 0;
 }
@@ -26,12 +24,9 @@ size_t gyre_dtype_size(gyre_dtype dtype)
 const char *gyre_dtype_name(gyre_dtype dtype)
 {
     switch (dtype) {
-    case GYRE_INT32:
-        return "int32";
-    case GYRE_FLOAT32:
-        return "float32";
-    case GYRE_FLOAT64:
-        return "float64";
+    case GYRE_INT32: return "int32";
+    case GYRE_FLOAT32: return "float32";
+    case GYRE_FLOAT64: return "float64";
     }
     return NULL;
 }
@@ -39,12 +34,9 @@ const char *gyre_dtype_name(gyre_dtype dtype)
 const char *gyre_op_name(gyre_op op)
 {
     switch (op) {
-    case GYRE_SUM:
-        return "sum";
-    case GYRE_MIN:
-        return "min";
-    case GYRE_MAX:
-        return "max";
+    case GYRE_SUM: return "sum";
+    case GYRE_MIN: return "min";
+    case GYRE_MAX: return "max";
     }
     return NULL;
 }

@@ -46,12 +46,9 @@ static gyre_status status_of_errno(int errnum)
 {
     switch (errnum) {
     case EMFILE:
-    case ENFILE:
-        return GYRE_NO_DESCRIPTORS;
-    case ENOMEM:
-        return GYRE_NO_MEMORY;
-    default:
-        return GYRE_SYSTEM;
+    case ENFILE: return GYRE_NO_DESCRIPTORS;
+    case ENOMEM: return GYRE_NO_MEMORY;
+    default: return GYRE_SYSTEM;
     }
 }
 

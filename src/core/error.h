@@ -1,5 +1,5 @@
-/* The sentence that goes with a status. An error is decided in one place, which writes the sentence and logs it, and then
- * travels silently. The first error wins: later ones are consequences. */
+/* The sentence that goes with a status. An error is decided in one place, which writes the sentence and logs it, and
+ * then travels silently. The first error wins: later ones are consequences. */
 #ifndef GY_CORE_ERROR_H
 #define GY_CORE_ERROR_H
 

@@ -5,20 +5,35 @@
 #if defined(__x86_64__)
 
 #define MXCSR_DEFAULT 0x1f80u /* all exceptions masked, round to nearest, no FTZ, no DAZ */
+#define MXCSR_FLAGS 0x003fu   /* the sticky exception flags, which change no result */
 
+static inline uint32_t mode_get(void)
+{
+    uint32_t mode;
+
+    __asm__ volatile("stmxcsr %0" : "=m"(mode) : : "memory");
+    return mode;
+}
+
+static inline void mode_set(uint32_t mode)
+{
+    __asm__ volatile("ldmxcsr %0" : : "m"(mode) : "memory");
+}
+
+/* Writing the mode is slow beside a small reduction, reading is not: it is written only where it differs. */
 uint32_t gy_fp_enter(void)
 {
-    uint32_t saved, wanted = MXCSR_DEFAULT;
+    uint32_t saved = mode_get();
 
-    __asm__ volatile("stmxcsr %0" : "=m"(saved) : : "memory");
-    if (saved != wanted)
-        __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
+    if ((saved & ~MXCSR_FLAGS) != MXCSR_DEFAULT)
+        mode_set(MXCSR_DEFAULT | (saved & MXCSR_FLAGS));
     return saved;
 }
 
 void gy_fp_leave(uint32_t saved)
 {
-    __asm__ volatile("ldmxcsr %0" : : "m"(saved) : "memory");
+    if (mode_get() != saved)
+        mode_set(saved);
 }
 
 #elif defined(__aarch64__)

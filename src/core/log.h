@@ -1,4 +1,5 @@
-/* One line per event to stderr: "gyre[rank 3] ERROR: sentence". Level by GYRE_LOG=error|warn|info|debug, default warn. */
+/* One line per event to stderr: "gyre[rank 3] ERROR: sentence". Level by GYRE_LOG=error|warn|info|debug, default warn.
+ * */
 #ifndef GY_CORE_LOG_H
 #define GY_CORE_LOG_H
 
@@ -7,7 +8,7 @@
 enum gy_log_level { GY_LOG_ERROR, GY_LOG_WARN, GY_LOG_INFO, GY_LOG_DEBUG };
 
 void gy_log(enum gy_log_level level, const char *format, ...) GY_PRINTF(2, 3); /* one write(2) per line, thread-safe */
-void gy_log_set_rank(int rank);                                               /* thread-local: ranks may be threads */
+void gy_log_set_rank(int rank);                                                /* thread-local: ranks may be threads */
 bool gy_log_enabled(enum gy_log_level level);
 bool gy_log_level_parse(const char *text, enum gy_log_level *level_p); /* "error", "warn", "info", "debug" */
 

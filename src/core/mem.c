@@ -1,6 +1,6 @@
 /* Allocation through one door, so that tests can count allocations and make any one of them fail.
  *
- * Two atomic counters: `allocations` only grows; `fail_at` is the value of it at which one allocation fails, 0 for never.
+ * Two atomic counters: `allocations` only grows; `fail_at` is the value of it at which one allocation fails, 0: never.
  * Their relaxed order is enough: each allocation owns the number that it drew, and exactly one draws `fail_at`. */
 #include "mem.h"
 
@@ -39,9 +39,11 @@ void *gy_alloc(size_t bytes)
 
 void *gy_alloc_zero(size_t count, size_t bytes)
 {
-    if (must_fail())
+    size_t total;
+
+    if (must_fail() || __builtin_mul_overflow(count, bytes, &total))
         return NULL;
-    return count && bytes ? calloc(count, bytes) : calloc(1, 1);
+    return calloc(1, total ? total : 1);
 }
 
 void *gy_alloc_aligned(size_t align, size_t bytes)

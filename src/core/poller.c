@@ -4,8 +4,8 @@
  *                 ▲
  *                 └── remove() blanks the events that are still to be delivered to the watch it removes
  *
- * Invariant: after gy_poller_remove returns, the poller holds no pointer to the watch, not even in a batch under way, so the
- * owner may free it inside any callback. Batches form a chain, since a callback may poll again. */
+ * Invariant: after gy_poller_remove returns, the poller holds no pointer to the watch, not even in a batch under way,
+ * so the owner may free it inside any callback. Batches form a chain, since a callback may poll again. */
 #include "poller.h"
 
 #include <errno.h>
@@ -129,7 +129,8 @@ int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns)
     batch.count = wait_events(poller->epoll_fd, batch.events, timeout_ns);
     if (batch.count < 0 && errno != EINTR && !poller->complained) {
         poller->complained = true;
-        gy_log(GY_LOG_ERROR, "waiting for events failed (errno %d): was gyre's descriptor closed by the program?", errno);
+        gy_log(GY_LOG_ERROR, "waiting for events failed (errno %d): was gyre's descriptor closed by the program?",
+               errno);
     }
     poller->batch = &batch;
     for (int i = 0; i < batch.count; i++) {

@@ -1,5 +1,5 @@
-/* One epoll set per context: listener, overlay, pidfds, links and the doorbell all wait here, so that a rank which sleeps is woken
- * by any of them. Callbacks run inside gy_poller_poll, in the caller's thread. */
+/* One epoll set per context: listener, overlay, pidfds, links and the doorbell all wait here, so that a rank which
+ * sleeps is woken by any of them. Callbacks run inside gy_poller_poll, in the caller's thread. */
 #ifndef GY_CORE_POLLER_H
 #define GY_CORE_POLLER_H
 
@@ -8,7 +8,8 @@
 
 typedef void (*gy_poller_func)(void *owner, uint32_t epoll_events);
 
-/* Embedded by its owner; the poller keeps a pointer until removal. A callback may remove any watch, its own included. */
+/* Embedded by its owner; the poller keeps a pointer until removal. A callback may remove any watch, its own included.
+ * */
 struct gy_watch {
     int fd;
     uint32_t events;

@@ -1,7 +1,7 @@
 /* Reductions of element arrays.
  *
- * Sums are IEEE additions, left to right; a result that is a NaN is stored as the quiet NaN with payload zero, because the
- * payload which an addition propagates depends on the order in which the compiler put its operands.
+ * Sums are IEEE additions, left to right; a result that is a NaN is stored as the quiet NaN with payload zero, because
+ * the payload which an addition propagates depends on the order in which the compiler put its operands.
  *
  * Minima and maxima of floats are integer work, so that no mode of the floating-point unit can change them. A float's
  * bits become a key that orders as the number does, −0 below +0, with the NaNs outside:
@@ -19,7 +19,7 @@
 enum { KERNEL_TYPES = 3, KERNEL_OPS = 3 };
 typedef void (*gy_kernel_func)(char *dst, char *dst2, const void *const *src, int nsources, size_t bytes);
 
-#define MOST_SOURCES 4      /* of one kernel call */
+#define MOST_SOURCES 4       /* of one kernel call */
 #define TILE_BYTES (8 << 10) /* of partial results between kernel calls: stays in the first-level cache */
 
 #define QUIET_NAN_32 0x7fc00000
@@ -39,16 +39,16 @@ typedef void (*gy_kernel_func)(char *dst, char *dst2, const void *const *src, in
 #define GY_COMBINE_MIN(raw, number, value, next) value = SELECT(next < value, next, value);
 #define GY_COMBINE_MAX(raw, number, value, next) value = SELECT(next > value, next, value);
 
-#define STORE_SUM(raw, out, value, nan)                                                                                \
-    {                                                                                                                  \
-        raw is_nan = (value) != (value);                                                                               \
-        out = SELECT(is_nan, nan, (raw)(value));                                                                       \
+#define STORE_SUM(raw, out, value, nan)          \
+    {                                            \
+        raw is_nan = (value) != (value);         \
+        out = SELECT(is_nan, nan, (raw)(value)); \
     }
-#define LOAD_KEY(raw, value, from, magnitude, beyond, winner)                                                          \
-    {                                                                                                                  \
-        raw bits_ = *(const raw *)(from);                                                                              \
-        raw key_ = KEY(raw, bits_, magnitude);                                                                         \
-        value = SELECT(key_ beyond, winner, key_);                                                                     \
+#define LOAD_KEY(raw, value, from, magnitude, beyond, winner) \
+    {                                                         \
+        raw bits_ = *(const raw *)(from);                     \
+        raw key_ = KEY(raw, bits_, magnitude);                \
+        value = SELECT(key_ beyond, winner, key_);            \
     }
 #define STORE_KEY(raw, out, value, magnitude, beyond, nan) out = SELECT((value)beyond, nan, KEY(raw, value, magnitude));
 
@@ -56,13 +56,13 @@ typedef void (*gy_kernel_func)(char *dst, char *dst2, const void *const *src, in
 #define GY_STORE_SUM_64(raw, number, out, value) STORE_SUM(raw, out, value, QUIET_NAN_64)
 #define GY_LOAD_MIN_32(raw, number, value, from) LOAD_KEY(raw, value, from, INT32_MAX, > INFINITY_KEY_32, INT32_MIN)
 #define GY_LOAD_MIN_64(raw, number, value, from) LOAD_KEY(raw, value, from, INT64_MAX, > INFINITY_KEY_64, INT64_MIN)
-#define GY_LOAD_MAX_32(raw, number, value, from)                                                                       \
+#define GY_LOAD_MAX_32(raw, number, value, from) \
     LOAD_KEY(raw, value, from, INT32_MAX, < MINUS_INFINITY_KEY_32, INT32_MAX)
-#define GY_LOAD_MAX_64(raw, number, value, from)                                                                       \
+#define GY_LOAD_MAX_64(raw, number, value, from) \
     LOAD_KEY(raw, value, from, INT64_MAX, < MINUS_INFINITY_KEY_64, INT64_MAX)
-#define GY_STORE_MIN_32(raw, number, out, value)                                                                       \
+#define GY_STORE_MIN_32(raw, number, out, value) \
     STORE_KEY(raw, out, value, INT32_MAX, < MINUS_INFINITY_KEY_32, QUIET_NAN_32)
-#define GY_STORE_MIN_64(raw, number, out, value)                                                                       \
+#define GY_STORE_MIN_64(raw, number, out, value) \
     STORE_KEY(raw, out, value, INT64_MAX, < MINUS_INFINITY_KEY_64, QUIET_NAN_64)
 #define GY_STORE_MAX_32(raw, number, out, value) STORE_KEY(raw, out, value, INT32_MAX, > INFINITY_KEY_32, QUIET_NAN_32)
 #define GY_STORE_MAX_64(raw, number, out, value) STORE_KEY(raw, out, value, INT64_MAX, > INFINITY_KEY_64, QUIET_NAN_64)
@@ -105,8 +105,8 @@ void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gy
     kernel_find(dtype, op)(dst, NULL, src, 2, count * gyre_dtype_size(dtype));
 }
 
-/* More sources than a kernel takes: tile by tile, the partial result of the sources so far is the first operand of the next
- * group. It lives in a tile of its own, because dst may be a source that is still to be read. */
+/* More sources than a kernel takes: tile by tile, the partial result of the sources so far is the first operand of the
+ * next group. It lives in a tile of its own, because dst may be a source that is still to be read. */
 static void reduce_grouped(gy_kernel_func kernel, char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes)
 {
     char partial[TILE_BYTES] __attribute__((aligned(64)));

@@ -12,9 +12,8 @@ const char *gyre_version(void)
 const char *gyre_status_name(gyre_status status)
 {
     switch (status) {
-#define STATUS_NAME(code, name, text)                                                                                  \
-    case GYRE_##name:                                                                                                  \
-        return #name;
+#define STATUS_NAME(code, name, text) \
+    case GYRE_##name: return #name;
         GYRE_STATUS_MAP(STATUS_NAME)
 #undef STATUS_NAME
     }
@@ -24,9 +23,8 @@ const char *gyre_status_name(gyre_status status)
 const char *gyre_status_text(gyre_status status)
 {
     switch (status) {
-#define STATUS_TEXT(code, name, text)                                                                                  \
-    case GYRE_##name:                                                                                                  \
-        return text;
+#define STATUS_TEXT(code, name, text) \
+    case GYRE_##name: return text;
         GYRE_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT
     }

@@ -5,9 +5,10 @@
 #include "base.h"
 
 int gy_topology_usable_cores(void); /* cores in this process's affinity mask; cached, no hwloc load */
-void gy_topology_describe(gyre_print_func print, void *user); /* packages, NUMA nodes, caches, cores; loads hwloc lazily */
-/* A 64-bit key that is equal for processes that can share memory: GYRE_HOST_ID if `host_id` is not empty, else boot id, network
- * namespace and user. */
+void gy_topology_describe(gyre_print_func print,
+                          void *user); /* packages, NUMA nodes, caches, cores; loads hwloc lazily */
+/* A 64-bit key that is equal for processes that can share memory: GYRE_HOST_ID if `host_id` is not empty, else boot id,
+ * network namespace and user. */
 uint64_t gy_topology_host_key(const char *host_id);
 
 #endif

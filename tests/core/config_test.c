@@ -32,12 +32,31 @@ Test(config, bytes)
     static const struct {
         const char *text;
         size_t bytes;
-    } good[] = {{"0", 0},          {"4096", 4096},          {"64k", 65536},
-                {"1K", 1024},      {"3m", 3 << 20},         {"16G", (size_t)16 << 30},
-                {"2t", (size_t)2 << 40}, {"007", 7},        {"18446744073709551615", SIZE_MAX}};
-    static const char *const bad[] = {"",   "k",  "-1", "+1", " 1", "1 ", "1kb", "1.5k", "0x10", "1q",
-                                      "18446744073709551616", "99999999999999999999999", "18014398509481984k", "16777216t",
-                                      "1\x8b", "1,"};
+    } good[] = {{"0", 0},
+                {"4096", 4096},
+                {"64k", 65536},
+                {"1K", 1024},
+                {"3m", 3 << 20},
+                {"16G", (size_t)16 << 30},
+                {"2t", (size_t)2 << 40},
+                {"007", 7},
+                {"18446744073709551615", SIZE_MAX}};
+    static const char *const bad[] = {"",
+                                      "k",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "1kb",
+                                      "1.5k",
+                                      "0x10",
+                                      "1q",
+                                      "18446744073709551616",
+                                      "99999999999999999999999",
+                                      "18014398509481984k",
+                                      "16777216t",
+                                      "1\x8b",
+                                      "1,"};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(good); i++) {
         size_t bytes = 1;
@@ -69,9 +88,26 @@ Test(config, seconds)
                 {"1.25h", 4500 * GY_SECOND},
                 {"0.999999999h", 3599999996400},
                 {"1000000000", INT64_C(1000000000) * GY_SECOND}};
-    static const char *const bad[] = {"",     ".",   ".5",  "5.",    "-1",  "+1",  " 1",         "1 ",
-                                      "1x",   "1e3", "inf", "1.2.3", "nan", "1mm", "1000000001", "0.0000000001",
-                                      "1000000000.1", "9223372036854775808", "99999999999999999999", "2562048h"};
+    static const char *const bad[] = {"",
+                                      ".",
+                                      ".5",
+                                      "5.",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "1x",
+                                      "1e3",
+                                      "inf",
+                                      "1.2.3",
+                                      "nan",
+                                      "1mm",
+                                      "1000000001",
+                                      "0.0000000001",
+                                      "1000000000.1",
+                                      "9223372036854775808",
+                                      "99999999999999999999",
+                                      "2562048h"};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(good); i++) {
         int64_t nanoseconds = -1;
@@ -152,13 +188,26 @@ Test(config, bad_values_are_named)
 {
     static const struct {
         const char *name, *value;
-    } cases[] = {{"GYRE_LOG", "loud"},           {"GYRE_TIMEOUT", "soon"},         {"GYRE_TIMEOUT", "0"},
-                 {"GYRE_STALL_TIMEOUT", "-1"},   {"GYRE_PEER_TIMEOUT", "1d"},      {"GYRE_MEET_TIMEOUT", "0.0001ms"},
-                 {"GYRE_TRANSPORT", "shm,,tcp"}, {"GYRE_TRANSPORT", "shm,"},       {"GYRE_TRANSPORT", "SHM"},
-                 {"GYRE_ALGORITHM", "ring"},     {"GYRE_ALGORITHM", "all:ring"},   {"GYRE_ALGORITHM", "all_reduce:"},
-                 {"GYRE_ALGORITHM", "all_reduce:ring,"}, {"GYRE_INSECURE", "yes"}, {"GYRE_SHM_RESERVE", "16GB"},
-                 {"GYRE_SHM_SLOT", "1"},         {"GYRE_TCP_TILE", "1t"},          {"GYRE_SPIN", "-2"},
-                 {"GYRE_SPIN", "1k"},            {"GYRE_SHOW_CHOICE", "2"}};
+    } cases[] = {{"GYRE_LOG", "loud"},
+                 {"GYRE_TIMEOUT", "soon"},
+                 {"GYRE_TIMEOUT", "0"},
+                 {"GYRE_STALL_TIMEOUT", "-1"},
+                 {"GYRE_PEER_TIMEOUT", "1d"},
+                 {"GYRE_MEET_TIMEOUT", "0.0001ms"},
+                 {"GYRE_TRANSPORT", "shm,,tcp"},
+                 {"GYRE_TRANSPORT", "shm,"},
+                 {"GYRE_TRANSPORT", "SHM"},
+                 {"GYRE_ALGORITHM", "ring"},
+                 {"GYRE_ALGORITHM", "all:ring"},
+                 {"GYRE_ALGORITHM", "all_reduce:"},
+                 {"GYRE_ALGORITHM", "all_reduce:ring,"},
+                 {"GYRE_INSECURE", "yes"},
+                 {"GYRE_SHM_RESERVE", "16GB"},
+                 {"GYRE_SHM_SLOT", "1"},
+                 {"GYRE_TCP_TILE", "1t"},
+                 {"GYRE_SPIN", "-2"},
+                 {"GYRE_SPIN", "1k"},
+                 {"GYRE_SHOW_CHOICE", "2"}};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(cases); i++) {
         struct gy_config config = {.log_level = 77};
@@ -208,8 +257,11 @@ Test(config, unknown_names)
 {
     static const struct {
         const char *name, *nearest;
-    } cases[] = {{"GYRE_TIMOUT", "GYRE_TIMEOUT?"}, {"GYRE_TRANSPORTS", "GYRE_TRANSPORT?"}, {"GYRE_SHMSLOT", "GYRE_SHM_SLOT?"},
-                 {"GYRE_RANK", "GYRE_"}, {"GYRE_", "GYRE_LOG?"}};
+    } cases[] = {{"GYRE_TIMOUT", "GYRE_TIMEOUT?"},
+                 {"GYRE_TRANSPORTS", "GYRE_TRANSPORT?"},
+                 {"GYRE_SHMSLOT", "GYRE_SHM_SLOT?"},
+                 {"GYRE_RANK", "GYRE_"},
+                 {"GYRE_", "GYRE_LOG?"}};
 
     setenv("GYRE_TEST_ANYTHING", "1", 1);
     setenv("GYREX", "1", 1);

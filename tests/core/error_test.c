@@ -29,7 +29,8 @@ Test(error, system_errors_are_mapped)
     static const struct {
         int errnum;
         gyre_status status;
-    } cases[] = {{EMFILE, GYRE_NO_DESCRIPTORS}, {ENFILE, GYRE_NO_DESCRIPTORS}, {ENOMEM, GYRE_NO_MEMORY}, {EIO, GYRE_SYSTEM}};
+    } cases[] = {
+        {EMFILE, GYRE_NO_DESCRIPTORS}, {ENFILE, GYRE_NO_DESCRIPTORS}, {ENOMEM, GYRE_NO_MEMORY}, {EIO, GYRE_SYSTEM}};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(cases); i++) {
         struct gy_error error;

@@ -10,7 +10,8 @@
 
 Test(mem, zero_bytes_give_a_pointer)
 {
-    void *memory[] = {gy_alloc(0), gy_alloc_zero(0, 8), gy_alloc_zero(8, 0), gy_alloc_aligned(64, 0), gy_realloc(NULL, 0)};
+    void *memory[] = {gy_alloc(0), gy_alloc_zero(0, 8), gy_alloc_zero(8, 0), gy_alloc_aligned(64, 0),
+                      gy_realloc(NULL, 0)};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(memory); i++) {
         cr_assert_not_null(memory[i]);

@@ -1,10 +1,10 @@
-/* The event set: delivery, change, removal inside callbacks (own, others, freed ones, in nested polls), and time. The source is compiled
- * in, to force the way that older kernels take. */
+/* The event set: delivery, change, removal inside callbacks (own, others, freed ones, in nested polls), and time. The
+ * source is compiled in, to force the way that older kernels take. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

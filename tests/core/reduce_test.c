@@ -1,5 +1,5 @@
-/* The reductions, bit for bit against one-element references written here from the rules in gyre.h. The source is compiled in, so that the kernels of
- * every instruction set which this CPU has are tested, not only the one that would be chosen. */
+/* The reductions, bit for bit against one-element references written here from the rules in gyre.h. The source is
+ * compiled in, so that the kernels of every instruction set which this CPU has are tested, not only the chosen one. */
 #include <criterion/criterion.h>
 #include <fenv.h>
 #include <math.h>
@@ -24,15 +24,15 @@ static uint64_t random_bits(void)
     return random_state;
 }
 
-static const uint32_t specials_32[] = {
-    0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000, 0x3f800000,
-    0xbf800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7fc12345, 0xffffffff,
-    0x7f800001, 0xff800001, 0x7fffffff, 0xffc00001};
-static const uint64_t specials_64[] = {
-    0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x8000000000000001, 0x000fffffffffffff,
-    0x800fffffffffffff, 0x0010000000000000, 0x8010000000000000, 0x3ff0000000000000, 0xbff0000000000000,
-    0x7fefffffffffffff, 0xffefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
-    0xfff8000000000000, 0x7ff8000012345678, 0xffffffffffffffff, 0x7ff0000000000001, 0xfff0000000000001};
+static const uint32_t specials_32[] = {0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff,
+                                       0x00800000, 0x80800000, 0x3f800000, 0xbf800000, 0x7f7fffff, 0xff7fffff,
+                                       0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7fc12345, 0xffffffff,
+                                       0x7f800001, 0xff800001, 0x7fffffff, 0xffc00001};
+static const uint64_t specials_64[] = {0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x8000000000000001,
+                                       0x000fffffffffffff, 0x800fffffffffffff, 0x0010000000000000, 0x8010000000000000,
+                                       0x3ff0000000000000, 0xbff0000000000000, 0x7fefffffffffffff, 0xffefffffffffffff,
+                                       0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000000,
+                                       0x7ff8000012345678, 0xffffffffffffffff, 0x7ff0000000000001, 0xfff0000000000001};
 
 /* Random bits, half of them specials, the rest anything or of near magnitude (so that sums round). */
 static void fill(unsigned char *bytes, size_t count, gyre_dtype dtype)
@@ -44,14 +44,14 @@ static void fill(unsigned char *bytes, size_t count, gyre_dtype dtype)
 
         switch (random_bits() % 4) {
         case 0:
-            bits = size == 4 ? specials_32[bits % GY_ARRAY_LENGTH(specials_32)] : specials_64[bits % GY_ARRAY_LENGTH(specials_64)];
+            bits = size == 4 ? specials_32[bits % GY_ARRAY_LENGTH(specials_32)]
+                             : specials_64[bits % GY_ARRAY_LENGTH(specials_64)];
             break;
         case 1:
         case 2:
             bits = size == 4 ? (bits & 0x83ffffff) | 0x3c000000 : (bits & 0x80ffffffffffffff) | 0x3f00000000000000;
             break;
-        default:
-            break;
+        default: break;
         }
         memcpy(bytes + i * size, &bits, size); /* little-endian: the low bytes */
     }
@@ -155,15 +155,20 @@ static void assert_same(const void *got, size_t count, gyre_dtype dtype, gyre_op
     size_t bytes = count * gyre_dtype_size(dtype);
 
     for (size_t i = 0; i < bytes; i++)
-        cr_assert_eq(((const unsigned char *)got)[i], expected[i], "%s: %s %s of %zu: byte %zu", what, gyre_dtype_name(dtype),
-                     gyre_op_name(op), count, i);
+        cr_assert_eq(((const unsigned char *)got)[i], expected[i], "%s: %s %s of %zu: byte %zu", what,
+                     gyre_dtype_name(dtype), gyre_op_name(op), count, i);
 }
 
 /* Calls body once for every type and operation. */
-#define FOR_ALL_KINDS(dtype, op)                                                                                       \
-    for (size_t t_ = 0; t_ < 3; t_++)                                                                                  \
-        for (size_t o_ = 0; o_ < 3; o_++)                                                                              \
-            for (struct { gyre_dtype d; gyre_op o; int once; } k_ = {dtypes[t_], ops[o_], 1}; k_.once; k_.once = 0)
+#define FOR_ALL_KINDS(dtype, op)                  \
+    for (size_t t_ = 0; t_ < 3; t_++)             \
+        for (size_t o_ = 0; o_ < 3; o_++)         \
+            for (struct {                         \
+                     gyre_dtype d;                \
+                     gyre_op o;                   \
+                     int once;                    \
+                 } k_ = {dtypes[t_], ops[o_], 1}; \
+                 k_.once; k_.once = 0)
 
 Test(reduce, every_pair_of_special_values)
 {

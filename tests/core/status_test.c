@@ -6,9 +6,9 @@
 
 Test(status, every_code_has_its_name_and_text)
 {
-#define CHECK(code, name, text)                                                                                        \
-    cr_assert_eq((int)GYRE_##name, code);                                                                              \
-    cr_assert_str_eq(gyre_status_name(GYRE_##name), #name);                                                            \
+#define CHECK(code, name, text)                             \
+    cr_assert_eq((int)GYRE_##name, code);                   \
+    cr_assert_str_eq(gyre_status_name(GYRE_##name), #name); \
     cr_assert_str_eq(gyre_status_text(GYRE_##name), text);
     GYRE_STATUS_MAP(CHECK)
 }
