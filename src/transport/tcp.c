@@ -40,16 +40,9 @@ struct tcp_link {
     unsigned char ahead[READ_AHEAD];
 };
 
-/* What a dial in flight knows of us: close may come before its answer. */
-struct ticket {
-    struct tcp *tcp; /* NULL: closed meanwhile */
-    struct ticket *next;
-};
-
 struct tcp {
     struct gy_transport_env env;
     struct tcp_link *links; /* asked for so far */
-    struct ticket *tickets; /* dials without an answer */
     int *parked;            /* [world size] accepted before anybody here asked for the link, −1: none */
     bool closed;
 };
@@ -291,19 +284,11 @@ static void accepted(void *user, int rank, int fd)
     }
 }
 
-/* The dial's answer: the higher rank's half. */
+/* The dial's answer: the higher rank's half. Close cancels what is under way, so `user` is alive. */
 static void dialled(void *user, int rank, int fd)
 {
-    struct ticket *ticket = user;
-    struct tcp *tcp = ticket->tcp;
-    if (tcp) {
-        struct ticket **at = &tcp->tickets;
-        while (*at != ticket)
-            at = &(*at)->next;
-        *at = ticket->next;
-    }
-    gy_free(ticket);
-    struct tcp_link *link = tcp ? find(tcp, rank) : NULL;
+    struct tcp *tcp = user;
+    struct tcp_link *link = find(tcp, rank);
     if (!link || link->base.state != GY_LINK_OPEN) {
         if (fd >= 0)
             close(fd);
@@ -313,21 +298,6 @@ static void dialled(void *user, int rank, int fd)
         gy_link_fail(&link->base, GYRE_PEER_UNREACHABLE, "no tcp connection to rank %d could be made", rank);
         gy_link_report(&link->base, &tcp->env.sink);
     }
-}
-
-static gyre_status dial(struct tcp *tcp, int peer, struct gy_error *error)
-{
-    struct ticket *ticket = gy_alloc_zero(1, sizeof(*ticket));
-    if (!ticket)
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to dial rank %d", peer);
-    *ticket = (struct ticket){tcp, tcp->tickets};
-    tcp->tickets = ticket;
-    gyre_status status = gy_world_dial(tcp->env.world, peer, dialled, ticket, error);
-    if (status != GYRE_SUCCESS) {
-        tcp->tickets = ticket->next;
-        gy_free(ticket);
-    }
-    return status;
 }
 
 /* ---- the table ---- */
@@ -375,7 +345,9 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     link->watch.fd = -1;
     link->next = tcp->links;
     tcp->links = link;
-    gyre_status status = peer < tcp->env.world->rank ? dial(tcp, peer, error) : GYRE_SUCCESS;
+    gyre_status status = GYRE_SUCCESS;
+    if (peer < tcp->env.world->rank)
+        status = gy_world_dial(tcp->env.world, peer, dialled, tcp, error);
     if (status != GYRE_SUCCESS) {
         tcp->links = link->next;
         gy_free(link);
@@ -420,9 +392,7 @@ static void tcp_close(void *instance)
         return;
     tcp->closed = true;
     gy_world_on_link(tcp->env.world, NULL, NULL);
-    for (struct ticket *ticket = tcp->tickets; ticket; ticket = ticket->next)
-        ticket->tcp = NULL;
-    tcp->tickets = NULL;
+    gy_world_cancel_dials(tcp->env.world, tcp);
     for (struct tcp_link *link = tcp->links; link; link = link->next) {
         disconnect(link);
         link->base.first = link->base.last = NULL;
