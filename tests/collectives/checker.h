@@ -1,0 +1,51 @@
+/* The checker: runs all ranks' plans symbolically and proves what a plan must hold. It shares no code with the builders.
+ *
+ * A run is a sequence of calls on one communicator. Messages are rendezvous (a send completes only when it is matched), which decides deadlock freedom: the
+ * system has no choices, so one run finds a deadlock if there is one. Accesses are ordered by the weakest relation: lane order, needs,
+ * a message's send before its receive (as if links buffered), shared counters, and the order of calls on one rank. The run proves:
+ *
+ *   exactly once    each output element holds each contribution once, the same expression on all ranks; nothing else is read or written
+ *   no deadlock     even as rendezvous, with the needs as they stand
+ *   no race         any two conflicting accesses, of private memory (in place too) or of windows, are ordered
+ *   matching        the two sides of a message have the same elements; lanes are well formed
+ *   barrier         its end on any rank comes after its beginning on every rank
+ */
+#ifndef GY_TESTS_COLLECTIVES_CHECKER_H
+#define GY_TESTS_COLLECTIVES_CHECKER_H
+
+#include "collectives/plan.h"
+#include "expression.h"
+
+struct gy_checker_call {
+    struct gy_plan *const *plans; /* one per rank */
+    size_t total, tile;           /* elements */
+    bool in_place;
+};
+
+/* What was counted, over all ranks and calls. */
+struct gy_checker_report {
+    char text[256];        /* why the run was rejected */
+    size_t sent;           /* elements over links */
+    size_t window_written; /* elements into windows, both halves */
+    size_t window_read;    /* elements out of other ranks' windows */
+    int depth;             /* messages one after another on the longest path */
+    uint64_t order;        /* hash of the happens-before relation, when asked for */
+};
+
+/* False: the plans are wrong, and report_p->text says why. `expression_p` (or NULL) receives the first call's values: free it. */
+bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, bool hash_order,
+                    struct gy_checker_report *report_p, struct gy_expression *expression_p);
+
+/* Compares counts of a single call with the algorithm's formula. */
+bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const struct gy_checker_report *report,
+                        char *text, size_t text_bytes);
+
+/* Builds the plans of a shape for every rank (shape.rank is ignored); NULL when out of memory. */
+struct gy_plan **gy_checker_plans(const struct gy_plan_shape *shape);
+void gy_checker_plans_free(struct gy_plan **plans, int size);
+
+/* The expression of every element of the vector as this shape computes it, for gy_expression_evaluate. */
+bool gy_checker_expression(const struct gy_plan_shape *shape, size_t total, size_t tile,
+                           struct gy_expression *expression_p);
+
+#endif

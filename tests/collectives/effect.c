@@ -1,0 +1,301 @@
+/* What steps do to memory, in symbols: every element read or written is a checked access of a cell. */
+#include "run.h"
+
+#include <stdlib.h>
+
+/* Blocks that a space covers, by the definition of the collective and not by the plan. */
+static void view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p)
+{
+    const struct gy_plan_shape *shape = &plan->shape;
+    bool mine = (space == GY_INPUT && shape->collective == GY_ALL_GATHER) ||
+                (space == GY_OUTPUT && shape->collective == GY_REDUCE_SCATTER);
+    bool none = shape->collective == GY_BARRIER ||
+                (space == GY_INPUT && shape->collective == GY_BROADCAST && shape->rank != shape->root);
+    *lo_p = mine ? shape->rank : 0;
+    *width_p = none ? 0 : mine ? 1 : plan->blocks;
+}
+
+bool views_hold(struct run *run, int rank, const struct gy_plan *plan)
+{
+    int lo, width, out_lo, out_width;
+    view(plan, GY_INPUT, &lo, &width);
+    view(plan, GY_OUTPUT, &out_lo, &out_width);
+    if (width != plan->input_blocks || out_width != plan->output_blocks || (width > 0 && lo != plan->input_lo) ||
+        (out_width > 0 && out_lo != plan->output_lo))
+        return run_fail(run, rank, "input or output covers the wrong blocks");
+    bool by_rank = plan->shape.collective == GY_REDUCE_SCATTER || plan->shape.collective == GY_ALL_GATHER;
+    if (plan->blocks < 1 || (by_rank && plan->blocks != plan->shape.size))
+        return run_fail(run, rank, "%d blocks", plan->blocks);
+    return true;
+}
+
+/* The cell of element `e` of the vector, which is element `at` of its range; NULL: outside. */
+static struct gy_cell *cell_at(struct run *run, const struct iteration *it, enum gy_space space, size_t e, size_t at)
+{
+    const struct gy_plan *plan = it->plan;
+    struct rank_state *rank = &run->rank[it->rank];
+    size_t total = run->calls[rank->call].total;
+    if (space == GY_INPUT || space == GY_OUTPUT) {
+        int lo, width;
+        view(plan, space, &lo, &width);
+        if (e < block_begin(total, plan->blocks, lo) || e >= block_begin(total, plan->blocks, lo + width))
+            return NULL;
+        return &(space == GY_INPUT ? rank->input : rank->output)[e];
+    }
+    if (space != GY_SCRATCH || plan->scratch_slots < 1)
+        return NULL;
+    int slot = (it->step->slot0 + it->step->slot_stride * it->round_in_step) % plan->scratch_slots;
+    size_t base = plan->scratch_lo < 0 ? e - at : block_begin(total, plan->blocks, plan->scratch_lo);
+    if (slot < 0 || e < base || e - base >= rank->scratch_length)
+        return NULL;
+    return &rank->scratch[(size_t)slot * rank->scratch_length + (e - base)];
+}
+
+static bool load(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t *value_p)
+{
+    if (cell == NULL)
+        return run_fail(run, it->rank, "lane %d reads element %zu outside", it->lane, e);
+    if (!gy_cell_read(&run->order, it->event, cell, value_p))
+        return run_fail(run, it->rank, "lane %d reads element %zu, which is not ordered after its write", it->lane, e);
+    if (*value_p < 0 || run->expression.node[*value_p].element != e)
+        return run_fail(run, it->rank, "lane %d reads something that is not element %zu", it->lane, e);
+    return true;
+}
+
+static bool store(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t value)
+{
+    if (cell == NULL)
+        return run_fail(run, it->rank, "lane %d writes element %zu outside", it->lane, e);
+    if (!gy_cell_write(&run->order, it->event, cell, value))
+        return run_fail(run, it->rank, "lane %d writes element %zu, a race", it->lane, e);
+    return true;
+}
+
+static bool join(struct run *run, const struct iteration *it, int32_t left, int32_t right, int32_t *value_p)
+{
+    *value_p = gy_expression_join(&run->expression, left, right);
+    if (*value_p < 0)
+        return run_fail(run, it->rank, "lane %d adds a contribution that is there already", it->lane);
+    return true;
+}
+
+/* Elements of the iteration's range and tile; `skip_p`: where in the range they begin. */
+static size_t extent(const struct run *run, const struct iteration *it, size_t *start_p, size_t *skip_p)
+{
+    int block = gy_range_block(it->step->range, it->plan->blocks, it->round_in_step);
+    *skip_p = 0;
+    size_t count = piece_of(run, it, block, it->step->range.width, start_p);
+    if (count > 0)
+        *skip_p = *start_p - block_begin(run->calls[run->rank[it->rank].call].total, it->plan->blocks, block);
+    return count;
+}
+
+bool effect_send(struct run *run, const struct iteration *it, size_t *start_p, size_t *count_p)
+{
+    size_t skip;
+    *count_p = extent(run, it, start_p, &skip);
+    for (size_t i = 0; i < *count_p; i++) {
+        size_t e = *start_p + i;
+        if (!load(run, it, cell_at(run, it, it->step->src, e, skip + i), e, &run->message[i]))
+            return false;
+    }
+    run->report->sent += *count_p;
+    return true;
+}
+
+bool effect_receive(struct run *run, const struct iteration *it, size_t start, size_t count)
+{
+    const struct gy_step *step = it->step;
+    size_t my_start, skip;
+    if (extent(run, it, &my_start, &skip) != count || (count > 0 && my_start != start))
+        return run_fail(run, it->rank, "lane %d receives other elements than rank %d sends", it->lane, step->peer);
+    if (step->dst == GY_INPUT && count > 0)
+        return run_fail(run, it->rank, "lane %d receives into the input", it->lane);
+    for (size_t i = 0; i < count; i++) {
+        size_t e = start + i;
+        int32_t value = run->message[i], own;
+        if (step->kind == GY_RECV_REDUCE) {
+            if (!load(run, it, cell_at(run, it, step->src, e, skip + i), e, &own) ||
+                !join(run, it, step->flip ? value : own, step->flip ? own : value, &value))
+                return false;
+        }
+        if (!store(run, it, cell_at(run, it, step->dst, e, skip + i), e, value))
+            return false;
+    }
+    return true;
+}
+
+static bool copy_or_reduce(struct run *run, const struct iteration *it)
+{
+    const struct gy_step *step = it->step;
+    size_t start, skip, count = extent(run, it, &start, &skip);
+    if (step->dst == GY_INPUT && count > 0)
+        return run_fail(run, it->rank, "lane %d writes the input", it->lane);
+    for (size_t i = 0; i < count; i++) {
+        size_t e = start + i;
+        int32_t value, other;
+        struct gy_cell *src = cell_at(run, it, step->src, e, skip + i), *dst = cell_at(run, it, step->dst, e, skip + i);
+        if (step->kind == GY_COPY && src == dst && src != NULL)
+            continue;
+        if (!load(run, it, src, e, &value))
+            return false;
+        if (step->kind == GY_REDUCE && (!load(run, it, cell_at(run, it, step->src2, e, skip + i), e, &other) ||
+                                        !join(run, it, value, other, &value)))
+            return false;
+        if (!store(run, it, dst, e, value))
+            return false;
+    }
+    return true;
+}
+
+static struct gy_cell *slot_cell(struct run *run, const struct iteration *it, int rank, bool result, size_t at)
+{
+    struct rank_state *owner = &run->rank[rank];
+    return at < run->stride ? &(result ? owner->result : owner->window)[it->number % GY_WINDOW_SLOTS][at] : NULL;
+}
+
+static bool publish(struct run *run, const struct iteration *it)
+{
+    const struct gy_step *step = it->step;
+    size_t tile = run->calls[run->rank[it->rank].call].tile;
+    bool spread = step->range.width > 1;
+    if (step->range.width > 1 && step->range.width != it->plan->blocks)
+        return run_fail(run, it->rank, "publishes %d of %d slices", step->range.width, it->plan->blocks);
+    for (int b = 0; b < (step->range.width == 0 ? 0 : spread ? it->plan->blocks : 1); b++) {
+        if (spread && b == it->rank)
+            continue;
+        int block = spread ? b : gy_range_block(step->range, it->plan->blocks, 0);
+        size_t start, count = piece_of(run, it, block, 1, &start);
+        size_t at = spread ? (size_t)(b < it->rank ? b : b - 1) * tile : 0;
+        for (size_t i = 0; i < count; i++) {
+            int32_t value;
+            if (!load(run, it, cell_at(run, it, step->src, start + i, 0), start + i, &value) ||
+                !store(run, it, slot_cell(run, it, it->rank, false, at + i), start + i, value))
+                return false;
+        }
+        run->report->window_written += count;
+    }
+    return true;
+}
+
+static bool gather(struct run *run, const struct iteration *it)
+{
+    const struct gy_step *step = it->step;
+    if (step->range.width == 0)
+        return true;
+    size_t tile = run->calls[run->rank[it->rank].call].tile;
+    int block = gy_range_block(step->range, it->plan->blocks, 0);
+    size_t start, count = step->range.width == 1 ? piece_of(run, it, block, 1, &start) : 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t e = start + i;
+        int32_t sum = GY_EXPRESSION_NONE, value;
+        for (int r = 0; r < run->size; r++) {
+            size_t at = it->plan->blocks == 1 ? 0 : (size_t)(block < r ? block : block - 1) * tile;
+            struct gy_cell *cell = r == it->rank ? cell_at(run, it, step->src, e, 0)
+                                                 : slot_cell(run, it, r, false, at + i);
+            if (!load(run, it, cell, e, &value) || (r > 0 && !join(run, it, sum, value, &value)))
+                return false;
+            sum = value;
+        }
+        if (!store(run, it, cell_at(run, it, step->dst, e, 0), e, sum) ||
+            (step->keep && !store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
+            return false;
+    }
+    run->report->window_read += count * (size_t)(run->size - 1);
+    run->report->window_written += step->keep ? count : 0;
+    return true;
+}
+
+static bool collect(struct run *run, const struct iteration *it)
+{
+    const struct gy_step *step = it->step;
+    if (step->range.width == 0)
+        return true;
+    for (int b = 0; b < it->plan->blocks; b++) {
+        int from = step->peer >= 0 ? step->peer : b;
+        if (step->peer >= 0 ? b != gy_range_block(step->range, it->plan->blocks, 0) : b == it->rank)
+            continue;
+        if (from >= run->size || from == it->rank)
+            return run_fail(run, it->rank, "collects from rank %d", from);
+        size_t start, count = piece_of(run, it, b, 1, &start);
+        for (size_t i = 0; i < count; i++) {
+            int32_t value;
+            if (!load(run, it, slot_cell(run, it, from, step->src == GY_RESULT, i), start + i, &value) ||
+                !store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
+                return false;
+        }
+        run->report->window_read += count;
+    }
+    return true;
+}
+
+bool effect_local(struct run *run, const struct iteration *it)
+{
+    switch (it->step->kind) {
+    case GY_COPY:
+    case GY_REDUCE: return copy_or_reduce(run, it);
+    case GY_PUBLISH: return publish(run, it);
+    case GY_GATHER: return gather(run, it);
+    case GY_COLLECT: return collect(run, it);
+    default: return run_fail(run, it->rank, "lane %d mixes kinds of steps", it->lane);
+    }
+}
+
+void memory_begin(struct run *run, int r)
+{
+    struct rank_state *rank = &run->rank[r];
+    const struct gy_checker_call *call = &run->calls[rank->call];
+    const struct gy_plan *plan = call->plans[r];
+    if (rank->input != rank->output)
+        free(rank->input);
+    free(rank->output);
+    free(rank->scratch);
+    rank->output = gy_cells_new(call->total);
+    rank->input = call->in_place ? rank->output : gy_cells_new(call->total);
+    int lo, width;
+    view(plan, GY_INPUT, &lo, &width);
+    for (size_t e = block_begin(call->total, plan->blocks, lo); e < block_begin(call->total, plan->blocks, lo + width);
+         e++)
+        rank->input[e].value = gy_expression_leaf(&run->expression, r, e);
+    size_t blocks = (size_t)plan->blocks;
+    rank->scratch_length = (call->total * (size_t)plan->scratch_width + blocks - 1) / blocks;
+    rank->scratch = gy_cells_new((size_t)plan->scratch_slots * rank->scratch_length);
+}
+
+/* Does `value` satisfy the definition for element e? */
+static bool right_value(const struct run *run, const struct gy_plan *plan, const struct gy_checker_call *call, size_t e,
+                        int32_t value)
+{
+    const struct gy_expression_node *node = &run->expression.node[value];
+    switch (plan->shape.collective) {
+    case GY_BROADCAST: return node->left < 0 && node->rank == plan->shape.root;
+    case GY_ALL_GATHER: return node->left < 0 && (size_t)node->rank == e / (call->total / (size_t)run->size);
+    default: return gy_expression_count(&run->expression, value) == run->size;
+    }
+}
+
+bool memory_end(struct run *run, int r, int event)
+{
+    struct rank_state *rank = &run->rank[r];
+    const struct gy_checker_call *call = &run->calls[rank->call];
+    const struct gy_plan *plan = call->plans[r];
+    int lo, width;
+    view(plan, GY_OUTPUT, &lo, &width);
+    for (size_t e = block_begin(call->total, plan->blocks, lo); e < block_begin(call->total, plan->blocks, lo + width);
+         e++) {
+        struct iteration it = {.rank = r, .lane = -1, .event = event, .plan = plan};
+        int32_t value;
+        if (!load(run, &it, &rank->output[e], e, &value))
+            return false;
+        uint64_t hash = run->expression.node[value].hash,
+                 *expected = &run->expected[(size_t)rank->call * run->stride + e];
+        if (!right_value(run, plan, call, e, value))
+            return run_fail(run, r, "element %zu of the output lacks a contribution", e);
+        if (*expected != 0 && *expected != hash)
+            return run_fail(run, r, "element %zu of the output has another expression than on another rank", e);
+        *expected = hash;
+        if (rank->call == 0)
+            run->expression.root[e] = value;
+    }
+    return true;
+}

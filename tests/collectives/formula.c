@@ -1,0 +1,69 @@
+/* What an algorithm costs, from the textbook: elements over links, elements through windows, messages one after another. */
+#include <stdio.h>
+
+#include "checker.h"
+
+struct cost {
+    size_t sent, written, read;
+    int depth;
+};
+
+static int floor_log2(int n)
+{
+    int k = 0;
+    while (n >> (k + 1) != 0)
+        k++;
+    return k;
+}
+
+/* P = 2^k cores, E = n − P folded ranks; every exchange moves whole vectors summed over the ranks: (P − 1) per direction. A path of k exchanges
+ * ends at the complement of the core where it began, so in one direction a folded core's delay reaches another only when 2E > P. */
+static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t total)
+{
+    int n = shape->size, k = floor_log2(n), folded = n - (1 << k);
+    size_t cores = (size_t)1 << k, extra = (size_t)folded, odd = 0;
+    for (int i = 0; i < folded; i++)
+        odd += total * (size_t)(2 * i + 2) / (size_t)n - total * (size_t)(2 * i + 1) / (size_t)n;
+    int folds = folded > 0 ? 2 : 0;
+    switch (shape->collective) {
+    case GY_ALL_REDUCE: return (struct cost){2 * (cores - 1) * total + 2 * extra * total, 0, 0, 2 * k + folds};
+    case GY_BARRIER: return (struct cost){0, 0, 0, (1 << k) == n ? k : k + 1};
+    default:
+        return (struct cost){(cores - 1) * total + extra * total + odd, 0, 0, k + (folds > 0) + (2 * folded > 1 << k)};
+    }
+}
+
+static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
+{
+    size_t others = (size_t)shape->size - 1;
+    int n = shape->size, height = floor_log2(n);
+    bool both = shape->collective == GY_ALL_REDUCE, empty = shape->collective == GY_BARRIER;
+    if (n == 1)
+        return (struct cost){0};
+    switch (shape->algorithm) {
+    case GY_RING: return (struct cost){(both ? 2 : 1) * others * total, 0, 0, (both ? 2 : 1) * (n - 1)};
+    case GY_HALVING_DOUBLING: return halving_doubling(shape, total);
+    case GY_BINARY_TREE:
+        return (struct cost){empty ? 0 : (both ? 2 : 1) * others * total, 0, 0, (both || empty ? 2 : 1) * height};
+    case GY_DIRECT_ONE_SHOT:
+        if (empty)
+            return (struct cost){0};
+        return both ? (struct cost){0, (others + 1) * total, (others + 1) * others * total, 0}
+                    : (struct cost){0, total, others * total, 0};
+    default:
+        if (both)
+            return (struct cost){0, (others + 1) * total, 2 * others * total, 0};
+        return (struct cost){0, shape->collective == GY_ALL_GATHER ? total : others * total, others * total, 0};
+    }
+}
+
+bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const struct gy_checker_report *report,
+                        char *text, size_t text_bytes)
+{
+    struct cost want = cost_of(shape, total);
+    snprintf(text, text_bytes, "sent %zu (formula %zu), window written %zu (%zu), window read %zu (%zu), depth %d (%d)",
+             report->sent, want.sent, report->window_written, want.written, report->window_read, want.read,
+             report->depth, want.depth);
+    return report->sent == want.sent && report->window_written == want.written && report->window_read == want.read &&
+           report->depth == want.depth;
+}

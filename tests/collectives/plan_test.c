@@ -1,0 +1,178 @@
+/* Every plan of every collective for every world size from 1 to 130, through the checker and against the formulas; and sequences of window
+ * collectives with changing kinds, algorithms, roots and tile counts, whose slots and counters live on from call to call. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "checker.h"
+
+#define LARGEST 130
+
+static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, bool in_place)
+{
+    struct gy_plan **plans = gy_checker_plans(shape);
+    cr_assert_not_null(plans);
+    struct gy_checker_call call = {plans, total, tile, in_place};
+    struct gy_checker_report report;
+    char text[256];
+    bool right = gy_checker_run(shape->size, &call, 1, false, &report, NULL);
+    cr_assert(right, "%s %s size %d root %d total %zu tile %zu in_place %d: %s", gy_collective_name(shape->collective),
+              gy_algorithm_name(shape->algorithm), shape->size, shape->root, total, tile, in_place, report.text);
+    right = gy_checker_formula(shape, total, &report, text, sizeof(text));
+    cr_assert(right, "%s %s size %d: %s", gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm),
+              shape->size, text);
+    gy_checker_plans_free(plans, shape->size);
+}
+
+/* Totals that do not divide, with one to three tiles a round; the empty and the tiny vector for small worlds. */
+static void check_counts(const struct gy_plan_shape *shape)
+{
+    size_t n = (size_t)shape->size;
+    bool by_rank = shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER;
+    bool whole = shape->algorithm == GY_BINARY_TREE || shape->algorithm == GY_DIRECT_ONE_SHOT ||
+                 shape->collective == GY_BROADCAST;
+    bool small = n <= 24;
+    if (shape->collective == GY_BARRIER) {
+        check(shape, 0, 1, false);
+        return;
+    }
+    for (int in_place = 0; in_place < 2; in_place++) {
+        size_t total = by_rank ? n : whole ? 1 : n + 1;
+        check(shape, total, 2, in_place != 0);
+        if (small || n % 13 == 0) {
+            total = by_rank ? 3 * n : whole ? 3 : 2 * n + 1;
+            check(shape, total, 1, in_place != 0);
+        }
+        if (small) {
+            check(shape, 0, 4, in_place != 0);
+            check(shape, by_rank ? 3 * n : n - 1, 2, in_place != 0);
+            check(shape, by_rank ? 5 * n : whole ? 13 : 5 * n - 1, 2, in_place != 0);
+        }
+    }
+}
+
+static void check_algorithm(enum gy_algorithm algorithm)
+{
+    int plans = 0;
+    for (int collective = 0; collective < GY_COLLECTIVES; collective++) {
+        for (int n = 1; n <= LARGEST; n++) {
+            if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
+                continue;
+            for (int root = 0; root < (collective == GY_BROADCAST ? n : 1); root++) {
+                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root};
+                if (n > 12 && root > 1 && root != n / 2 && root != n - 1)
+                    continue;
+                check_counts(&shape);
+                plans++;
+            }
+        }
+    }
+    cr_assert_gt(plans, LARGEST - 1);
+}
+
+Test(plan, direct_one_shot)
+{
+    check_algorithm(GY_DIRECT_ONE_SHOT);
+}
+Test(plan, direct_two_shot)
+{
+    check_algorithm(GY_DIRECT_TWO_SHOT);
+}
+Test(plan, ring)
+{
+    check_algorithm(GY_RING);
+}
+Test(plan, halving_doubling)
+{
+    check_algorithm(GY_HALVING_DOUBLING);
+}
+Test(plan, binary_tree)
+{
+    check_algorithm(GY_BINARY_TREE);
+}
+
+Test(plan, every_collective_has_links_and_windows)
+{
+    for (int collective = 0; collective < GY_COLLECTIVES; collective++) {
+        for (int n = 2; n <= LARGEST; n++) {
+            bool kinds[2] = {false, false};
+            for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
+                struct gy_plan_shape shape = {(enum gy_collective)collective, (enum gy_algorithm)algorithm, 0, n, 0};
+                struct gy_plan *plan = gy_plan_build(&shape);
+                cr_assert_eq(plan != NULL, gy_plan_exists(shape.collective, shape.algorithm, n));
+                if (plan != NULL)
+                    kinds[plan->window] = true;
+                gy_plan_free(plan);
+            }
+            cr_assert(kinds[0] && kinds[1], "%s", gy_collective_name((enum gy_collective)collective));
+        }
+    }
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* A random window collective, of 1 to 9 tiles. */
+static struct gy_checker_call random_call(int n, uint32_t *state)
+{
+    struct gy_plan_shape shape = {GY_ALL_REDUCE, GY_DIRECT_ONE_SHOT, 0, n, 0};
+    do {
+        shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
+        shape.algorithm = next_random(state) % 2 == 0 ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
+    } while (!gy_plan_exists(shape.collective, shape.algorithm, n));
+    shape.root = (int)(next_random(state) % (unsigned)n);
+    bool whole = shape.algorithm == GY_DIRECT_ONE_SHOT;
+    size_t count = 1 + next_random(state) % 9, total = whole ? count : count * (size_t)n;
+    if (shape.collective == GY_BARRIER)
+        total = 0;
+    struct gy_plan **plans = gy_checker_plans(&shape);
+    cr_assert_not_null(plans);
+    return (struct gy_checker_call){plans, total, 1 + next_random(state) % 2, next_random(state) % 2 == 0};
+}
+
+Test(plan, sequences_of_window_collectives)
+{
+    enum { CALLS = 10 };
+    uint32_t state = 1;
+    for (int i = 0; i < 300; i++) {
+        int n = i == 299 ? 40 : 2 + i % 8;
+        struct gy_checker_call calls[CALLS];
+        struct gy_checker_report report;
+        for (int c = 0; c < CALLS; c++)
+            calls[c] = random_call(n, &state);
+        bool right = gy_checker_run(n, calls, CALLS, false, &report, NULL);
+        cr_assert(right, "sequence %d of %d ranks: %s", i, n, report.text);
+        for (int c = 0; c < CALLS; c++)
+            gy_checker_plans_free((struct gy_plan **)calls[c].plans, n);
+    }
+}
+
+Test(plan, expression_of_a_ring_evaluates_in_its_order)
+{
+    struct gy_plan_shape shape = {GY_ALL_REDUCE, GY_RING, 0, 3, 0};
+    struct gy_expression expression;
+    cr_assert(gy_checker_expression(&shape, 3, 1, &expression));
+    float a[3] = {1e8f, 1e8f, 1e8f}, b[3] = {-1e8f, -1e8f, -1e8f}, c[3] = {1.0f, 1.0f, 1.0f}, got[3];
+    const void *inputs[3] = {a, b, c};
+    for (size_t e = 0; e < 3; e++)
+        gy_expression_evaluate(&expression, e, inputs, GYRE_FLOAT32, GYRE_SUM, &got[e]);
+    /* block e begins at rank e: own op received, so block 0 is c + (b + a), block 1 is a + (c + b), block 2 is b + (a + c) */
+    float c_b = c[1] + b[1], a_c = a[2] + c[2];
+    cr_expect_eq(got[0], 1.0f);
+    cr_expect_eq(got[1], a[1] + c_b);
+    cr_expect_eq(got[2], b[2] + a_c);
+    gy_expression_free(&expression);
+}
+
+Test(plan, names_are_found)
+{
+    enum gy_collective collective;
+    enum gy_algorithm algorithm;
+    cr_assert(gy_collective_find("broadcast", &collective) && collective == GY_BROADCAST);
+    cr_assert(gy_algorithm_find("halving_doubling", &algorithm) && algorithm == GY_HALVING_DOUBLING);
+    cr_assert_not(gy_collective_find("all_to_all", &collective));
+    cr_assert_not(gy_algorithm_find("", &algorithm));
+}
