@@ -26,7 +26,8 @@ static const struct argp_option table[] = {
      "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree; default: gyre's choice", 0},
     {"transport", KEY_TRANSPORT, "T,...", 0, "transports that may be used: shm, tcp", 0},
     {"mem", KEY_MEMORY, "private|gyre", 0, "whose memory the buffers are, default private", 0},
-    {"mode", KEY_MODE, "MODE", 0, "isolated (default): one call at a time, the median; streaming: back to back, the mean", 0},
+    {"mode", KEY_MODE, "MODE", 0,
+     "isolated (default): one call at a time, the median; streaming: back to back, the mean", 0},
     {"json", KEY_JSON, "FILE", 0, "also write one object per row and placement; - is stdout", 0},
     {"no-pin", KEY_NO_PIN, NULL, 0, "do not keep each rank on a core of its own", 0},
     {0},
@@ -48,7 +49,8 @@ static bool in_list(const char *word, size_t length, const char *const *list)
 
 static void check_algorithm(const char *name)
 {
-    static const char *const known[] = {"direct_one_shot", "direct_two_shot", "ring", "halving_doubling", "binary_tree", NULL};
+    static const char *const known[] = {"direct_one_shot",  "direct_two_shot", "ring",
+                                        "halving_doubling", "binary_tree",     NULL};
     if (!in_list(name, strlen(name), known))
         gy_options_refuse("--algorithm '%s' is unknown", name);
 }
@@ -97,62 +99,32 @@ static bool choose(const char *option, const char *text, const char *first, cons
 static error_t parse_size(int key, char *text, struct gy_arguments *to)
 {
     switch (key) {
-    case 'N':
-        to->ranks = (int)gy_options_integer("--ranks", text, 1, GY_LAUNCH_RANKS_MOST);
-        return 0;
-    case 'b':
-        to->least = gy_options_bytes("-b", text, BYTES_MOST);
-        return 0;
-    case 'e':
-        to->most = gy_options_bytes("-e", text, BYTES_MOST);
-        return 0;
-    case 'f':
-        to->factor = gy_options_integer("-f", text, 2, 1 << 20);
-        return 0;
-    case 'n':
-        to->iterations = (int)gy_options_integer("-n", text, 1, 100000000);
-        return 0;
-    case 'w':
-        to->warm_up = (int)gy_options_integer("-w", text, 0, 100000000);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    case 'N': to->ranks = (int)gy_options_integer("--ranks", text, 1, GY_LAUNCH_RANKS_MOST); return 0;
+    case 'b': to->least = gy_options_bytes("-b", text, BYTES_MOST); return 0;
+    case 'e': to->most = gy_options_bytes("-e", text, BYTES_MOST); return 0;
+    case 'f': to->factor = gy_options_integer("-f", text, 2, 1 << 20); return 0;
+    case 'n': to->iterations = (int)gy_options_integer("-n", text, 1, 100000000); return 0;
+    case 'w': to->warm_up = (int)gy_options_integer("-w", text, 0, 100000000); return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
 static error_t parse_what(int key, char *text, struct gy_arguments *to)
 {
     switch (key) {
-    case 'd':
-        to->dtype = find_dtype(text);
-        return 0;
-    case 'o':
-        to->op = find_op(text);
-        return 0;
-    case 'r':
-        to->root = (int)gy_options_integer("--root", text, 0, 1 << 30);
-        return 0;
-    case 'c':
-        to->check = choose("--check", text, "0", "1");
-        return 0;
+    case 'd': to->dtype = find_dtype(text); return 0;
+    case 'o': to->op = find_op(text); return 0;
+    case 'r': to->root = (int)gy_options_integer("--root", text, 0, 1 << 30); return 0;
+    case 'c': to->check = choose("--check", text, "0", "1"); return 0;
     case KEY_TRANSPORT:
         check_transports(text);
         to->transport = text;
         return 0;
-    case KEY_MEMORY:
-        to->gyre_memory = choose("--mem", text, "private", "gyre");
-        return 0;
-    case KEY_MODE:
-        to->streaming = choose("--mode", text, "isolated", "streaming");
-        return 0;
-    case KEY_JSON:
-        to->json = text;
-        return 0;
-    case KEY_NO_PIN:
-        to->pin = false;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    case KEY_MEMORY: to->gyre_memory = choose("--mem", text, "private", "gyre"); return 0;
+    case KEY_MODE: to->streaming = choose("--mode", text, "isolated", "streaming"); return 0;
+    case KEY_JSON: to->json = text; return 0;
+    case KEY_NO_PIN: to->pin = false; return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -180,9 +152,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct parsing *parsing = state->input;
     error_t error;
     switch (key) {
-    case ARGP_KEY_INIT:
-        gy_options_init(state);
-        return 0;
+    case ARGP_KEY_INIT: gy_options_init(state); return 0;
     case KEY_ALGORITHM:
         check_algorithm(text);
         parsing->algorithm = text;
@@ -191,12 +161,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (parsing->collective)
             gy_options_refuse("unexpected argument '%s'", text);
         if (!gy_kind_find(text, &parsing->arguments->kind))
-            gy_options_refuse("collective '%s' is none of all_reduce, reduce_scatter, all_gather, broadcast, barrier", text);
+            gy_options_refuse("collective '%s' is none of all_reduce, reduce_scatter, all_gather, broadcast, barrier",
+                              text);
         parsing->collective = text;
         return 0;
-    case ARGP_KEY_END:
-        finish(parsing);
-        return 0;
+    case ARGP_KEY_END: finish(parsing); return 0;
     default:
         error = parse_size(key, text, parsing->arguments);
         return error == ARGP_ERR_UNKNOWN ? parse_what(key, text, parsing->arguments) : error;
@@ -221,7 +190,8 @@ void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p)
         .options = table,
         .parser = parse,
         .args_doc = "COLLECTIVE",
-        .doc = "Measures all_reduce, reduce_scatter, all_gather, broadcast or barrier: nccl-tests' columns, out of place and in place, "
+        .doc = "Measures all_reduce, reduce_scatter, all_gather, broadcast or barrier: nccl-tests' columns, out of "
+               "place and in place, "
                "with an exact check of the results.",
     };
     gy_options_parse("gyre-perf", &argp, 0, argc, argv, &parsing);

@@ -9,7 +9,7 @@
 
 struct gy_arguments {
     enum gy_kind kind;
-    int ranks;              /* to start; 0: this process is a rank */
+    int ranks; /* to start; 0: this process is a rank */
     size_t least, most;
     long factor;
     int iterations, warm_up;
@@ -17,11 +17,12 @@ struct gy_arguments {
     gyre_op op;
     int root;
     bool check, gyre_memory, streaming, pin;
-    const char *transport;  /* NULL: gyre's own choice */
-    const char *json;       /* NULL: none */
+    const char *transport; /* NULL: gyre's own choice */
+    const char *json;      /* NULL: none */
 };
 
-/* Or ends the program with status 2 and a line. Puts --algorithm and --transport into the environment, where gyre finds them. */
+/* Or ends the program with status 2 and a line. Puts --algorithm and --transport into the environment, where gyre finds
+ * them. */
 void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p);
 
 #endif

@@ -1,4 +1,5 @@
-/* size column and busbw are those of nccl-tests' PERFORMANCE.md: all_gather and reduce_scatter count the whole vector of all ranks. */
+/* size column and busbw are those of nccl-tests' PERFORMANCE.md: all_gather and reduce_scatter count the whole vector
+ * of all ranks. */
 #include "collective.h"
 
 #include <string.h>
@@ -32,15 +33,11 @@ double gy_kind_bus_factor(enum gy_kind kind, int size)
 {
     double n = (double)size;
     switch (kind) {
-    case GY_KIND_ALL_REDUCE:
-        return 2 * (n - 1) / n;
+    case GY_KIND_ALL_REDUCE: return 2 * (n - 1) / n;
     case GY_KIND_REDUCE_SCATTER:
-    case GY_KIND_ALL_GATHER:
-        return (n - 1) / n;
-    case GY_KIND_BROADCAST:
-        return 1;
-    default:
-        return 0;
+    case GY_KIND_ALL_GATHER: return (n - 1) / n;
+    case GY_KIND_BROADCAST: return 1;
+    default: return 0;
     }
 }
 
@@ -71,7 +68,8 @@ static unsigned char *input_of(const struct gy_case *it)
 
 static unsigned char *output_of(const struct gy_case *it)
 {
-    return it->in_place && it->kind == GY_KIND_REDUCE_SCATTER ? it->output + (size_t)it->rank * block_bytes(it) : it->output;
+    return it->in_place && it->kind == GY_KIND_REDUCE_SCATTER ? it->output + (size_t)it->rank * block_bytes(it)
+                                                              : it->output;
 }
 
 void gy_case_fill(const struct gy_case *it, uint64_t iteration)
@@ -90,16 +88,11 @@ gyre_status gy_case_call(const struct gy_case *it)
     const void *input = input_of(it);
     void *output = output_of(it);
     switch (it->kind) {
-    case GY_KIND_ALL_REDUCE:
-        return gyre_all_reduce(it->comm, input, output, it->count, it->dtype, it->op);
-    case GY_KIND_REDUCE_SCATTER:
-        return gyre_reduce_scatter(it->comm, input, output, it->count, it->dtype, it->op);
-    case GY_KIND_ALL_GATHER:
-        return gyre_all_gather(it->comm, input, output, it->count, it->dtype);
-    case GY_KIND_BROADCAST:
-        return gyre_broadcast(it->comm, input, output, it->count, it->dtype, it->root);
-    default:
-        return gyre_barrier(it->comm);
+    case GY_KIND_ALL_REDUCE: return gyre_all_reduce(it->comm, input, output, it->count, it->dtype, it->op);
+    case GY_KIND_REDUCE_SCATTER: return gyre_reduce_scatter(it->comm, input, output, it->count, it->dtype, it->op);
+    case GY_KIND_ALL_GATHER: return gyre_all_gather(it->comm, input, output, it->count, it->dtype);
+    case GY_KIND_BROADCAST: return gyre_broadcast(it->comm, input, output, it->count, it->dtype, it->root);
+    default: return gyre_barrier(it->comm);
     }
 }
 
@@ -110,15 +103,14 @@ size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration)
     case GY_KIND_ALL_REDUCE:
         return gy_exact_wrong_reduced(it->output, 0, it->count, it->dtype, it->op, it->size, iteration);
     case GY_KIND_REDUCE_SCATTER:
-        return gy_exact_wrong_reduced(output_of(it), (size_t)it->rank * it->count, it->count, it->dtype, it->op, it->size,
-                                      iteration);
+        return gy_exact_wrong_reduced(output_of(it), (size_t)it->rank * it->count, it->count, it->dtype, it->op,
+                                      it->size, iteration);
     case GY_KIND_ALL_GATHER:
         for (int rank = 0; rank < it->size; rank++)
-            wrong += gy_exact_wrong(it->output + (size_t)rank * block_bytes(it), 0, it->count, it->dtype, rank, iteration);
+            wrong += gy_exact_wrong(it->output + (size_t)rank * block_bytes(it), 0, it->count, it->dtype, rank,
+                                    iteration);
         return wrong;
-    case GY_KIND_BROADCAST:
-        return gy_exact_wrong(it->output, 0, it->count, it->dtype, it->root, iteration);
-    default:
-        return 0;
+    case GY_KIND_BROADCAST: return gy_exact_wrong(it->output, 0, it->count, it->dtype, it->root, iteration);
+    default: return 0;
     }
 }

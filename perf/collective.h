@@ -1,4 +1,5 @@
-/* The five collectives as gyre-perf sees them: sizes as nccl-tests counts them, buffers, one call, the check of its result. */
+/* The five collectives as gyre-perf sees them: sizes as nccl-tests counts them, buffers, one call, the check of its
+ * result. */
 #ifndef GYRE_PERF_COLLECTIVE_H
 #define GYRE_PERF_COLLECTIVE_H
 
@@ -8,10 +9,17 @@
 
 #include <gyre/gyre.h>
 
-enum gy_kind { GY_KIND_ALL_REDUCE, GY_KIND_REDUCE_SCATTER, GY_KIND_ALL_GATHER, GY_KIND_BROADCAST, GY_KIND_BARRIER, GY_KINDS };
+enum gy_kind {
+    GY_KIND_ALL_REDUCE,
+    GY_KIND_REDUCE_SCATTER,
+    GY_KIND_ALL_GATHER,
+    GY_KIND_BROADCAST,
+    GY_KIND_BARRIER,
+    GY_KINDS
+};
 
-/* One row of the table, of one placement. `count` is the collective's argument; `bytes` the size column: the larger of a rank's input and
- * output. */
+/* One row of the table, of one placement. `count` is the collective's argument; `bytes` the size column: the larger of
+ * a rank's input and output. */
 struct gy_case {
     enum gy_kind kind;
     gyre_comm *comm;

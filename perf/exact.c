@@ -1,6 +1,7 @@
-/* value(i, rank, iteration) is an integer in [−8, 8) made by mixing (i mod 4093, rank, iteration): sums of up to 2^20 ranks fit the
- * 24 bits of a float32 exactly. 4093 is prime, so that blocks and tiles, which are round numbers, never repeat it in step; and since a
- * reduction's expected values repeat too, they are computed once per iteration for 4093 elements. */
+/* value(i, rank, iteration) is an integer in [−8, 8) made by mixing (i mod 4093, rank, iteration): sums of up to 2^20
+ * ranks fit the 24 bits of a float32 exactly. 4093 is prime, so that blocks and tiles, which are round numbers, never
+ * repeat it in step; and since a reduction's expected values repeat too, they are computed once per iteration for 4093
+ * elements. */
 #include "exact.h"
 
 #include <string.h>
@@ -54,8 +55,8 @@ struct table {
 };
 
 /* The expected bytes of elements first, first + 1, … of one period; rank −1: reduced. Only as many as are asked for. */
-static void make_table(struct table *table, size_t first, size_t count, gyre_dtype dtype, gyre_op op, int rank, int size,
-                       uint64_t iteration)
+static void make_table(struct table *table, size_t first, size_t count, gyre_dtype dtype, gyre_op op, int rank,
+                       int size, uint64_t iteration)
 {
     table->width = gyre_dtype_size(dtype);
     for (size_t i = 0; i < count && i < PERIOD; i++) {

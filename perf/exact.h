@@ -1,4 +1,5 @@
-/* Test data for which every order of summation is exact, so that results are compared bit for bit; other data in each iteration. */
+/* Test data for which every order of summation is exact, so that results are compared bit for bit; other data in each
+ * iteration. */
 #ifndef GYRE_PERF_EXACT_H
 #define GYRE_PERF_EXACT_H
 

@@ -34,7 +34,8 @@ static int64_t now_ns(void)
 static bool succeeded(const struct perf *perf, gyre_status status)
 {
     if (status != GYRE_SUCCESS)
-        fprintf(stderr, "gyre-perf: rank %d: %s: %s\n", perf->it.rank, gyre_status_name(status), gyre_last_error(perf->it.comm));
+        fprintf(stderr, "gyre-perf: rank %d: %s: %s\n", perf->it.rank, gyre_status_name(status),
+                gyre_last_error(perf->it.comm));
     return status == GYRE_SUCCESS;
 }
 
@@ -114,7 +115,8 @@ static bool measure(struct perf *perf, bool in_place, struct gy_result *result_p
     bool streaming = perf->arguments->streaming;
     size_t count = streaming ? 1 : (size_t)perf->arguments->iterations;
     perf->it.in_place = in_place;
-    if (!(streaming ? measure_streaming(perf, &wrong) : measure_isolated(perf, &wrong)) || !combine(perf, count, wrong, &total))
+    if (!(streaming ? measure_streaming(perf, &wrong) : measure_isolated(perf, &wrong)) ||
+        !combine(perf, count, wrong, &total))
         return false;
     gy_times_compute(perf->times, count, &result_p->time_us);
     if (streaming) {
@@ -140,11 +142,13 @@ static bool measure_size(struct perf *perf, size_t bytes)
     gy_report_row(stdout, &perf->it, &out, &in);
     if (!perf->json)
         return true;
-    const char *algorithm = gyre_comm_algorithm(perf->it.comm, gy_kind_name(perf->it.kind), perf->it.count, perf->it.dtype);
+    const char *algorithm = gyre_comm_algorithm(perf->it.comm, gy_kind_name(perf->it.kind), perf->it.count,
+                                                perf->it.dtype);
     const char *transport = perf->arguments->transport ? perf->arguments->transport : getenv("GYRE_TRANSPORT");
     for (int in_place = 0; in_place < 2; in_place++) {
         perf->it.in_place = in_place;
-        gy_report_json(perf->json, &perf->it, algorithm ? algorithm : "", transport ? transport : "auto", in_place ? &in : &out);
+        gy_report_json(perf->json, &perf->it, algorithm ? algorithm : "", transport ? transport : "auto",
+                       in_place ? &in : &out);
     }
     return true;
 }
@@ -216,8 +220,9 @@ static void print_head(const struct perf *perf)
     if (perf->it.rank != 0)
         return;
     printf("# gyre-perf %s  %s  ranks %d  %s  iterations %d  warm-up %d  memory %s  check %s\n", gyre_version(),
-           gy_kind_name(perf->it.kind), perf->it.size, arguments->streaming ? "streaming" : "isolated", arguments->iterations,
-           arguments->warm_up, arguments->gyre_memory ? "gyre" : "private", arguments->check ? "exact" : "none");
+           gy_kind_name(perf->it.kind), perf->it.size, arguments->streaming ? "streaming" : "isolated",
+           arguments->iterations, arguments->warm_up, arguments->gyre_memory ? "gyre" : "private",
+           arguments->check ? "exact" : "none");
     gy_report_head(stdout);
 }
 
@@ -268,6 +273,7 @@ int main(int argc, char **argv)
     if (arguments.ranks == 0)
         return run_rank(&arguments);
     setenv(GY_ARGUMENTS_STARTED, "1", 1);
-    const struct gy_launch launch = {.tool = "gyre-perf", .path = "/proc/self/exe", .argv = argv, .ranks = arguments.ranks};
+    const struct gy_launch launch = {
+        .tool = "gyre-perf", .path = "/proc/self/exe", .argv = argv, .ranks = arguments.ranks};
     return gy_launch_run(&launch);
 }

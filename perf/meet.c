@@ -1,8 +1,9 @@
-/* The lowest rank of a host makes a memfd; the others open it as /proc/PID/fd/N, which they learn by an all-gather. Nothing has a name
- * in the file system, so nothing can be left behind.
+/* The lowest rank of a host makes a memfd; the others open it as /proc/PID/fd/N, which they learn by an all-gather.
+ * Nothing has a name in the file system, so nothing can be left behind.
  *
- * The barrier counts arrivals upwards for ever: the k-th barrier is over when k * locals have arrived. A rank's time stamps are written
- * before one barrier and read after it; the two sets alternate, so that a fast rank's next stamps never meet a slow reader. */
+ * The barrier counts arrivals upwards for ever: the k-th barrier is over when k * locals have arrived. A rank's time
+ * stamps are written before one barrier and read after it; the two sets alternate, so that a fast rank's next stamps
+ * never meet a slow reader. */
 #include "meet.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Where the ranks of one host meet between two measured calls, independently of gyre: a page of shared memory with a barrier and
- * every rank's time stamps. Across hosts there is no common clock, and the longest of the ranks' own times counts. */
+/* Where the ranks of one host meet between two measured calls, independently of gyre: a page of shared memory with a
+ * barrier and every rank's time stamps. Across hosts there is no common clock, and the longest of the ranks' own times
+ * counts. */
 #ifndef GYRE_PERF_MEET_H
 #define GYRE_PERF_MEET_H
 
@@ -10,14 +11,16 @@
 
 struct gy_meet;
 
-/* Finds the ranks of this host through `comm` (collective) and pins this rank to a core. NULL: it said why on stderr. */
+/* Finds the ranks of this host through `comm` (collective) and pins this rank to a core. NULL: it said why on stderr.
+ * */
 struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin);
 void gy_meet_close(struct gy_meet *meet);
 
 bool gy_meet_one_host(const struct gy_meet *meet);
 /* All ranks of this host wait for one another. Ends the program when one does not come within a minute. */
 void gy_meet_barrier(struct gy_meet *meet);
-/* Gives this rank's start and end (ns, CLOCK_MONOTONIC) of one call, waits for the others' and returns the call's time in ns on this host:
+/* Gives this rank's start and end (ns, CLOCK_MONOTONIC) of one call, waits for the others' and returns the call's time
+ * in ns on this host:
  * with one host from the latest start to the latest end, else the longest of its ranks' own times. */
 int64_t gy_meet_time(struct gy_meet *meet, int64_t start, int64_t end);
 

@@ -15,7 +15,7 @@ struct gy_result {
     struct gy_times time_us;
     double shown_us; /* the one in the column: median or mean */
     double algbw, busbw;
-    long wrong;      /* −1: not checked */
+    long wrong; /* −1: not checked */
 };
 
 /* Of `count` > 0 times in ns, which it sorts. */

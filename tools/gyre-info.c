@@ -15,16 +15,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     bool *config = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        gy_options_init(state);
-        return 0;
-    case 'c':
-        *config = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        gy_options_refuse("unexpected argument '%s'", text);
-    default:
-        return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_INIT: gy_options_init(state); return 0;
+    case 'c': *config = true; return 0;
+    case ARGP_KEY_ARG: gy_options_refuse("unexpected argument '%s'", text);
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -39,7 +33,8 @@ int main(int argc, char **argv)
     const struct argp argp = {
         .options = table,
         .parser = parse,
-        .doc = "Shows gyre's version and build, the machine as gyre sees it, and each transport with the reason where it cannot be used.",
+        .doc = "Shows gyre's version and build, the machine as gyre sees it, and each transport with the reason where "
+               "it cannot be used.",
     };
     gy_options_parse("gyre-info", &argp, 0, argc, argv, &config);
     gy_options_check_environment();

@@ -15,18 +15,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct gy_launch *launch = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        gy_options_init(state);
-        return 0;
-    case 'n':
-        launch->ranks = (int)gy_options_integer("-n", text, 1, GY_LAUNCH_RANKS_MOST);
-        return 0;
-    case 'l':
-        launch->label = true;
-        return 0;
-    case 'b':
-        launch->bind = true;
-        return 0;
+    case ARGP_KEY_INIT: gy_options_init(state); return 0;
+    case 'n': launch->ranks = (int)gy_options_integer("-n", text, 1, GY_LAUNCH_RANKS_MOST); return 0;
+    case 'l': launch->label = true; return 0;
+    case 'b': launch->bind = true; return 0;
     case ARGP_KEY_ARG: /* the program: everything behind it is its own */
         launch->path = text;
         launch->argv = state->argv + state->next - 1;
@@ -38,8 +30,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (!launch->path)
             gy_options_refuse("the program to run is missing: gyre-run -n N program");
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -50,10 +41,13 @@ int main(int argc, char **argv)
         .options = table,
         .parser = parse,
         .args_doc = "-n N [--] PROGRAM [ARGUMENT...]",
-        .doc = "Starts N ranks of PROGRAM on this machine, with the environment that torchrun gives: RANK, WORLD_SIZE, LOCAL_RANK, "
+        .doc = "Starts N ranks of PROGRAM on this machine, with the environment that torchrun gives: RANK, WORLD_SIZE, "
+               "LOCAL_RANK, "
                "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with a secret of their own, GYRE_SECRET.\v"
-               "When a rank fails, the others have two seconds to report, then they are ended; the last line says who failed and how. "
-               "Exit status: 0, or that of the first rank that failed, 128 + the signal's number if it was killed, 126 or 127 if the "
+               "When a rank fails, the others have two seconds to report, then they are ended; the last line says who "
+               "failed and how. "
+               "Exit status: 0, or that of the first rank that failed, 128 + the signal's number if it was killed, 126 "
+               "or 127 if the "
                "program cannot be started, 2 for a wrong argument.",
     };
     gy_options_parse("gyre-run", &argp, ARGP_IN_ORDER, argc, argv, &launch);

@@ -1,4 +1,5 @@
-/* Passes one stream of one rank through, each line labelled with the rank. Lines stay whole: lines of two ranks never mix. */
+/* Passes one stream of one rank through, each line labelled with the rank. Lines stay whole: lines of two ranks never
+ * mix. */
 #ifndef GYRE_TOOLS_LABEL_H
 #define GYRE_TOOLS_LABEL_H
 
@@ -6,9 +7,9 @@
 
 struct gy_label {
     int rank;
-    int in, out;       /* in: the pipe, −1: closed; out: our stdout or stderr */
-    size_t held;       /* bytes of an unfinished line */
-    char line[4096];   /* a longer line goes out in pieces */
+    int in, out;     /* in: the pipe, −1: closed; out: our stdout or stderr */
+    size_t held;     /* bytes of an unfinished line */
+    char line[4096]; /* a longer line goes out in pieces */
 };
 
 void gy_label_open(struct gy_label *label, int rank, int in, int out);

@@ -3,8 +3,9 @@
  *   running --a rank fails--> grace (2 s: the others report) --> SIGTERM (2 s) --> SIGKILL
  *   running --SIGINT, SIGTERM, SIGHUP--> forwarded at once, then as after SIGTERM; a second one: SIGKILL
  *
- * Invariants. Each rank leads a process group of its own, so that what it forked ends with it. A rank that ended stays a zombie
- * (WNOWAIT) until the very end: its process id, and so its group's, cannot be given to a stranger whom we would kill.
+ * Invariants. Each rank leads a process group of its own, so that what it forked ends with it. A rank that ended stays
+ * a zombie (WNOWAIT) until the very end: its process id, and so its group's, cannot be given to a stranger whom we
+ * would kill.
  * If the launcher itself is killed, PR_SET_PDEATHSIG ends the ranks. Only rank 0 has stdin. */
 #include "launch.h"
 
@@ -43,12 +44,12 @@ struct job {
     int started, alive;
     enum phase phase;
     int64_t deadline_ms;
-    int status;            /* what the tool will exit with */
-    char verdict[256];     /* last line, "" when all is well */
+    int status;        /* what the tool will exit with */
+    char verdict[256]; /* last line, "" when all is well */
     sigset_t old_mask;
-    int signals;           /* signalfd */
+    int signals; /* signalfd */
     char port[8], secret[65];
-    int keyboard;          /* pipe to rank 0 when stdin is a terminal, −1: none */
+    int keyboard; /* pipe to rank 0 when stdin is a terminal, −1: none */
 };
 
 static int64_t now_ms(void)
@@ -138,7 +139,8 @@ static _Noreturn void become_rank(const struct job *job, int rank, pid_t parent,
     _exit(127);
 }
 
-/* What rank `rank` reads: nothing, the keyboard through a pipe (its group is not the terminal's), or our own stdin (−1). */
+/* What rank `rank` reads: nothing, the keyboard through a pipe (its group is not the terminal's), or our own stdin
+ * (−1). */
 static int open_input(struct job *job, int rank)
 {
     int ends[2];

@@ -1,4 +1,5 @@
-/* Starts the local ranks of a job and stays until all of them have ended. Used by gyre-run and, for --ranks, by gyre-perf. */
+/* Starts the local ranks of a job and stays until all of them have ended. Used by gyre-run and, for --ranks, by
+ * gyre-perf. */
 #ifndef GYRE_TOOLS_LAUNCH_H
 #define GYRE_TOOLS_LAUNCH_H
 
@@ -7,16 +8,17 @@
 #define GY_LAUNCH_RANKS_MOST 1024
 
 struct gy_launch {
-    const char *tool;   /* name in messages */
-    const char *path;   /* program to execute; without a slash it is sought in PATH */
+    const char *tool; /* name in messages */
+    const char *path; /* program to execute; without a slash it is sought in PATH */
     char *const *argv;
     int ranks;
-    bool label;         /* each line of output begins with "[rank] " */
-    bool bind;          /* rank i runs on the (i mod cores)-th core of this process's mask */
+    bool label; /* each line of output begins with "[rank] " */
+    bool bind;  /* rank i runs on the (i mod cores)-th core of this process's mask */
 };
 
-/* Returns the exit status for the tool: 0 when every rank ended with 0, else the first failing rank's status, 128 + signal for
- * a signal, 126 or 127 when the program cannot be executed. The last line on stderr says who failed and how. */
+/* Returns the exit status for the tool: 0 when every rank ended with 0, else the first failing rank's status, 128 +
+ * signal for a signal, 126 or 127 when the program cannot be executed. The last line on stderr says who failed and how.
+ * */
 int gy_launch_run(const struct gy_launch *launch);
 
 #endif

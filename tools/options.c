@@ -1,5 +1,5 @@
-/* argp reports an error in two lines (getopt's, then "Try --help"); here it is one: getopt writes its own line to stderr and
- * argp's stream for errors leads nowhere. */
+/* argp reports an error in two lines (getopt's, then "Try --help"); here it is one: getopt writes its own line to
+ * stderr and argp's stream for errors leads nowhere. */
 #include "options.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
-/* What all of gyre's programs share on the command line: a wrong argument is one line on stderr and exit status 2; --help and
+/* What all of gyre's programs share on the command line: a wrong argument is one line on stderr and exit status 2;
+ * --help and
  * --version come from argp; the GYRE_* environment is checked strictly before anything starts. */
 #ifndef GYRE_TOOLS_OPTIONS_H
 #define GYRE_TOOLS_OPTIONS_H
@@ -8,7 +9,8 @@
 
 #define GY_EXIT_USAGE 2
 
-/* Parses with argp, quietly: the only line about an error is the one that names it. `name` is the program's, a literal. */
+/* Parses with argp, quietly: the only line about an error is the one that names it. `name` is the program's, a literal.
+ * */
 void gy_options_parse(const char *name, const struct argp *argp, unsigned flags, int argc, char **argv, void *input);
 /* To be called by the parser at ARGP_KEY_INIT. */
 void gy_options_init(struct argp_state *state);

@@ -1,5 +1,5 @@
-/* For the rank programs of the system tests. A rank prints nothing unless it fails; it ends by _exit, after a time limit of its own at the
- * latest. */
+/* For the rank programs of the system tests. A rank prints nothing unless it fails; it ends by _exit, after a time
+ * limit of its own at the latest. */
 #ifndef GYRE_TESTS_SUPPORT_RANK_H
 #define GYRE_TESTS_SUPPORT_RANK_H
 
@@ -39,18 +39,19 @@ static inline gyre_comm *rank_begin(unsigned seconds)
     return comm;
 }
 
-static inline void rank_expect(const gyre_comm *comm, gyre_status status, gyre_status wanted, const char *what, int line)
+static inline void rank_expect(const gyre_comm *comm, gyre_status status, gyre_status wanted, const char *what,
+                               int line)
 {
     if (status != wanted)
-        rank_fail("line %d: %s gave %s instead of %s: %s", line, what, gyre_status_name(status), gyre_status_name(wanted),
-                  gyre_last_error(comm));
+        rank_fail("line %d: %s gave %s instead of %s: %s", line, what, gyre_status_name(status),
+                  gyre_status_name(wanted), gyre_last_error(comm));
 }
 
 #define OK(comm, call) rank_expect(comm, call, GYRE_SUCCESS, #call, __LINE__)
 #define GIVES(wanted, comm, call) rank_expect(comm, call, wanted, #call, __LINE__)
-#define CHECK(condition)                                            \
-    do {                                                            \
-        if (!(condition))                                           \
+#define CHECK(condition)                                              \
+    do {                                                              \
+        if (!(condition))                                             \
             rank_fail("line %d: not true: %s", __LINE__, #condition); \
     } while (0)
 

@@ -30,14 +30,19 @@ static gyre_status start(const struct gy_case *it, gyre_request **request_p)
         return gyre_all_gather_start(it->comm, it->input, it->output, it->count, it->dtype, request_p);
     case GY_KIND_BROADCAST:
         return gyre_broadcast_start(it->comm, it->input, it->output, it->count, it->dtype, it->root, request_p);
-    default:
-        return gyre_barrier_start(it->comm, request_p);
+    default: return gyre_barrier_start(it->comm, request_p);
     }
 }
 
 static struct gy_case make_case(enum gy_kind kind, size_t bytes)
 {
-    struct gy_case it = {.kind = kind, .comm = comm, .rank = rank, .size = size, .root = size - 1, .dtype = GYRE_FLOAT32, .op = GYRE_SUM};
+    struct gy_case it = {.kind = kind,
+                         .comm = comm,
+                         .rank = rank,
+                         .size = size,
+                         .root = size - 1,
+                         .dtype = GYRE_FLOAT32,
+                         .op = GYRE_SUM};
     gy_case_size(&it, bytes);
     it.input = allocate(it.bytes);
     it.output = allocate(it.bytes);
@@ -96,7 +101,8 @@ static void test_crossed(void)
 {
     gyre_comm *other;
     OK(comm, gyre_comm_duplicate(comm, &other));
-    struct gy_case a = make_case(GY_KIND_ALL_REDUCE, (size_t)64 << 20), b = make_case(GY_KIND_ALL_REDUCE, (size_t)64 << 20);
+    struct gy_case a = make_case(GY_KIND_ALL_REDUCE, (size_t)64 << 20),
+                   b = make_case(GY_KIND_ALL_REDUCE, (size_t)64 << 20);
     b.comm = other;
     gy_case_fill(&a, 1);
     gy_case_fill(&b, 2);
@@ -246,7 +252,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } suites[] = {{"requests", test_requests}, {"crossed", test_crossed}, {"flat", test_flat}, {"mixed", test_mixed}, {"order", test_order}};
+    } suites[] = {{"requests", test_requests},
+                  {"crossed", test_crossed},
+                  {"flat", test_flat},
+                  {"mixed", test_mixed},
+                  {"order", test_order}};
     comm = rank_begin(120);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);

@@ -1,5 +1,5 @@
-/* One rank of the tests of wrong calls: shapes that differ between ranks are named on both sides; misuse is refused and leaves the communicator
- * as it was; abort reaches everyone; a forked child is turned away. */
+/* One rank of the tests of wrong calls: shapes that differ between ranks are named on both sides; misuse is refused and
+ * leaves the communicator as it was; abort reaches everyone; a forked child is turned away. */
 #include <sys/wait.h>
 
 #include "support/rank.h"
@@ -35,7 +35,8 @@ static gyre_status call_op(bool odd)
 
 static gyre_status call_kind(bool odd)
 {
-    return odd ? gyre_all_gather(comm, input, output, 1000, GYRE_FLOAT32) : gyre_all_reduce(comm, input, output, 1000, GYRE_FLOAT32, GYRE_SUM);
+    return odd ? gyre_all_gather(comm, input, output, 1000, GYRE_FLOAT32)
+               : gyre_all_reduce(comm, input, output, 1000, GYRE_FLOAT32, GYRE_SUM);
 }
 
 static gyre_status call_root(bool odd)
@@ -52,7 +53,8 @@ static void expect_mismatch(const char *what, gyre_status (*call)(bool odd), con
         status = gyre_barrier(comm);
     const char *text = gyre_last_error(comm);
     if (status != GYRE_MISMATCH || !strstr(text, one) || !strstr(text, other))
-        rank_fail("%s differs: got %s, '%s', which should name '%s' and '%s'", what, gyre_status_name(status), text, one, other);
+        rank_fail("%s differs: got %s, '%s', which should name '%s' and '%s'", what, gyre_status_name(status), text,
+                  one, other);
     GIVES(GYRE_MISMATCH, comm, gyre_barrier(comm)); /* stays failed */
     OK(NULL, gyre_comm_destroy(comm));
 }

@@ -4,8 +4,8 @@
  *   stop       SIGSTOP: PEER_STALLED                                                        forked          the victim's forked child sleeps on
  *   straggler  computing for longer than the stall clock is no error                        computing       a third of the ranks is not in a call
  *
- * This process is the launcher: it forks the ranks (it has no threads and no library state), shares one page with them for time stamps and
- * reports, and checks afterwards that no process and no file in /dev/shm is left. */
+ * This process is the launcher: it forks the ranks (it has no threads and no library state), shares one page with them
+ * for time stamps and reports, and checks afterwards that no process and no file in /dev/shm is left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +120,8 @@ static int free_port(void)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !getsockname(fd, (struct sockaddr *)&address, &length));
+    CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&address, length) &&
+          !getsockname(fd, (struct sockaddr *)&address, &length));
     close(fd);
     return ntohs(address.sin_port);
 }
@@ -155,15 +156,15 @@ static void dump(void)
                 shared->reports[i].text);
 }
 
-#define REQUIRE(condition, ...)            \
-    do {                                   \
-        if (!(condition)) {                \
-            fprintf(stderr, __VA_ARGS__);  \
-            fputc('\n', stderr);           \
-            dump();                        \
-            end_ranks();                   \
-            exit(1);                       \
-        }                                  \
+#define REQUIRE(condition, ...)           \
+    do {                                  \
+        if (!(condition)) {               \
+            fprintf(stderr, __VA_ARGS__); \
+            fputc('\n', stderr);          \
+            dump();                       \
+            end_ranks();                  \
+            exit(1);                      \
+        }                                 \
     } while (0)
 
 static void wait_for_calls(uint64_t calls)
@@ -182,7 +183,8 @@ static void wait_for_reports(int victim, int seconds)
     int64_t limit = rank_now_ns() + seconds * 1000000000ll;
     for (int i = 0; i < ranks; i++) {
         while (i != victim && !__atomic_load_n(&shared->reports[i].done, __ATOMIC_ACQUIRE)) {
-            REQUIRE(rank_now_ns() < limit, "%s: rank %d hangs: no error %d s after rank %d was hit", scenario, i, seconds, victim);
+            REQUIRE(rank_now_ns() < limit, "%s: rank %d hangs: no error %d s after rank %d was hit", scenario, i,
+                    seconds, victim);
             usleep(500);
         }
     }
@@ -196,16 +198,19 @@ static void count_time(int64_t ns)
     buckets[bucket]++;
 }
 
-/* The sentence names the culprit, the operation and the sequence number: a number near the calls that this rank had finished. */
+/* The sentence names the culprit, the operation and the sequence number: a number near the calls that this rank had
+ * finished. */
 static void check_survivor(int rank, int victim, gyre_status wanted, int64_t hit_ns, int64_t most_ms)
 {
     char name[32];
     const struct report *report = &shared->reports[rank];
     int64_t took = report->when_ns - hit_ns;
     snprintf(name, sizeof name, "rank %d", victim);
-    REQUIRE(report->status == wanted, "rank %d got %s, not %s", rank, gyre_status_name(report->status), gyre_status_name(wanted));
+    REQUIRE(report->status == wanted, "rank %d got %s, not %s", rank, gyre_status_name(report->status),
+            gyre_status_name(wanted));
     const char *found = strstr(report->text, name);
-    REQUIRE(found && (found[strlen(name)] < '0' || found[strlen(name)] > '9'), "rank %d does not name %s: %s", rank, name, report->text);
+    REQUIRE(found && (found[strlen(name)] < '0' || found[strlen(name)] > '9'), "rank %d does not name %s: %s", rank,
+            name, report->text);
     REQUIRE(strstr(report->text, "all_reduce"), "rank %d does not name the operation: %s", rank, report->text);
     bool sequence = false;
     for (uint64_t near = report->calls > 1 ? report->calls - 2 : 0; near <= report->calls + 1; near++) {
@@ -213,7 +218,8 @@ static void check_survivor(int rank, int victim, gyre_status wanted, int64_t hit
         snprintf(number, sizeof number, "%llu", (unsigned long long)near);
         sequence = sequence || strstr(report->text, number);
     }
-    REQUIRE(sequence, "rank %d does not give the sequence number after %llu calls: %s", rank, (unsigned long long)report->calls, report->text);
+    REQUIRE(sequence, "rank %d does not give the sequence number after %llu calls: %s", rank,
+            (unsigned long long)report->calls, report->text);
     REQUIRE(took <= most_ms * 1000000, "rank %d was told after %lld ms", rank, (long long)(took / 1000000));
     count_time(took > 0 ? took : 0);
 }
@@ -268,7 +274,8 @@ static void round_straggler(void)
     end_ranks();
 }
 
-/* During the meeting or the goodbye: everyone ends in time, with success or an error that is about a peer or the meeting. */
+/* During the meeting or the goodbye: everyone ends in time, with success or an error that is about a peer or the
+ * meeting. */
 static void round_edge(void)
 {
     int victim = (int)draw((uint64_t)ranks);
@@ -280,7 +287,8 @@ static void round_edge(void)
     wait_for_reports(victim, 20);
     for (int i = 0; i < ranks; i++) {
         gyre_status status = shared->reports[i].status;
-        bool legal = status == GYRE_SUCCESS || (status >= GYRE_PEER_DEAD && status <= GYRE_PEER_LEFT) || status == GYRE_MEETING_FAILED;
+        bool legal = status == GYRE_SUCCESS || (status >= GYRE_PEER_DEAD && status <= GYRE_PEER_LEFT) ||
+                     status == GYRE_MEETING_FAILED;
         REQUIRE(i == victim || legal, "rank %d got %s", i, gyre_status_name(status));
         REQUIRE(i == victim || is("destroy") || status != GYRE_SUCCESS, "rank %d did not notice", i);
     }

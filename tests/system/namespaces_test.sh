@@ -1,6 +1,7 @@
 #!/bin/bash
-# Hosts as network namespaces on a bridge: 2 to 4 hosts with 1 to 3 ranks each, IPv4 and IPv6, and on every host one more interface that leads
-# nowhere. Each rank runs the whole correctness sweep. Needs root. Usage: namespaces_test.sh SWEEP-TEST
+# Hosts as network namespaces on a bridge: 2 to 4 hosts with 1 to 3 ranks each, IPv4 and IPv6, and on every host one
+# more interface that leads nowhere. Each rank runs the whole correctness sweep. Needs root. Usage: namespaces_test.sh
+# SWEEP-TEST
 set -eu
 test=$1
 if [ "$(id -u)" != 0 ] || ! ip netns add "gyre$$x" 2>/dev/null; then

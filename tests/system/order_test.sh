@@ -1,5 +1,6 @@
 #!/bin/bash
-# The same bits on every run: the hashes that rank 0 prints, of three runs per transport. Usage: order_test.sh GYRE-RUN CALLS-TEST
+# The same bits on every run: the hashes that rank 0 prints, of three runs per transport. Usage: order_test.sh GYRE-RUN
+# CALLS-TEST
 set -eu
 for transport in shm tcp; do
     for size in 3 4; do

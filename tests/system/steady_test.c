@@ -1,8 +1,10 @@
-/* The second call of a shape: no allocation; and a 4-byte all_reduce over shared memory, no system call. The argument says which is counted.
+/* The second call of a shape: no allocation; and a 4-byte all_reduce over shared memory, no system call. The argument
+ * says which is counted.
  *
  * "allocations": this program's malloc family stands before the C library's for libgyre too, and counts.
- * "calls": a seccomp filter makes every system call but write and exit a SIGSYS, for 1,000 calls. Where both ranks have a core of their own a wait
- * spins; other processes on this machine may still take the core away and make a wait sleep, rightly, so the driver tries a few times. */
+ * "calls": a seccomp filter makes every system call but write and exit a SIGSYS, for 1,000 calls. Where both ranks have
+ * a core of their own a wait spins; other processes on this machine may still take the core away and make a wait sleep,
+ * rightly, so the driver tries a few times. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

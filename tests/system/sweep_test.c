@@ -1,14 +1,16 @@
-/* One rank of the correctness sweep: every collective with every algorithm forced in turn, each in a world of its own (so worlds are also made
- * and ended many times in one process); in each every dtype, op, placement, alignment and a list of counts, with exact data and every bit of
- * the result compared.
+/* One rank of the correctness sweep: every collective with every algorithm forced in turn, each in a world of its own
+ * (so worlds are also made and ended many times in one process); in each every dtype, op, placement, alignment and a
+ * list of counts, with exact data and every bit of the result compared.
  *
- * Arguments: "windows" or "links": whether the transport in GYRE_TRANSPORT can do the direct algorithms, which then must have been used. */
+ * Arguments: "windows" or "links": whether the transport in GYRE_TRANSPORT can do the direct algorithms, which then
+ * must have been used. */
 #include "collective.h"
 #include "support/rank.h"
 
 #define COUNT_MOST 65537
 
-static const char *const algorithms[] = {"", "ring", "halving_doubling", "binary_tree", "direct_one_shot", "direct_two_shot"};
+static const char *const algorithms[] = {
+    "", "ring", "halving_doubling", "binary_tree", "direct_one_shot", "direct_two_shot"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
 static const gyre_dtype dtypes[] = {GYRE_FLOAT32, GYRE_FLOAT64, GYRE_INT32};
@@ -19,7 +21,8 @@ static uint64_t iteration;
 
 static void set_count(struct gy_case *it, size_t count)
 {
-    size_t share = gyre_dtype_size(it->dtype) * (it->kind == GY_KIND_REDUCE_SCATTER || it->kind == GY_KIND_ALL_GATHER ? (size_t)it->size : 1);
+    size_t share = gyre_dtype_size(it->dtype) *
+                   (it->kind == GY_KIND_REDUCE_SCATTER || it->kind == GY_KIND_ALL_GATHER ? (size_t)it->size : 1);
     it->count = count;
     it->bytes = count * share;
 }
@@ -37,8 +40,8 @@ static void sweep_case(struct gy_case *it, size_t count)
             size_t wrong = gy_case_wrong(it, iteration);
             if (wrong)
                 rank_fail("%s of %s: %zu elements of count %zu wrong: %s %s, in place %d, shift %zu, root %d",
-                          gy_kind_name(it->kind), getenv("GYRE_ALGORITHM"), wrong, it->count, gyre_dtype_name(it->dtype),
-                          gyre_op_name(it->op), in_place, shift, it->root);
+                          gy_kind_name(it->kind), getenv("GYRE_ALGORITHM"), wrong, it->count,
+                          gyre_dtype_name(it->dtype), gyre_op_name(it->op), in_place, shift, it->root);
         }
     }
 }
@@ -83,7 +86,11 @@ static bool sweep_world(enum gy_kind kind, const char *algorithm)
 /* The check of the check: one flipped bit is one wrong element. */
 static void prove_check(void)
 {
-    struct gy_case it = {.kind = GY_KIND_BROADCAST, .size = 2, .dtype = GYRE_FLOAT32, .input = memory[0], .output = memory[1],
+    struct gy_case it = {.kind = GY_KIND_BROADCAST,
+                         .size = 2,
+                         .dtype = GYRE_FLOAT32,
+                         .input = memory[0],
+                         .output = memory[1],
                          .in_place = true};
     set_count(&it, 1000);
     gy_case_fill(&it, 5);
@@ -104,7 +111,8 @@ int main(int argc, char **argv)
     prove_check();
     for (int kind = 0; kind < GY_KINDS; kind++) {
         for (int a = 0; a < ALGORITHMS; a++) {
-            bool direct = strncmp(algorithms[a], "direct", 6) == 0, used = sweep_world((enum gy_kind)kind, algorithms[a]);
+            bool direct = strncmp(algorithms[a], "direct", 6) == 0,
+                 used = sweep_world((enum gy_kind)kind, algorithms[a]);
             bool alone = atoi(getenv("WORLD_SIZE")) == 1;
             if (!used && !alone && (kind == GY_KIND_ALL_REDUCE ? !direct || windows : a == 0))
                 rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), algorithms[a]);

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The command lines of the tools: wrong arguments, --help, --version, gyre-run's exit status and last line, gyre-perf's rows.
+# The command lines of the tools: wrong arguments, --help, --version, gyre-run's exit status and last line, gyre-perf's
+# rows.
 # Usage: tools_test.sh GYRE-RUN GYRE-INFO GYRE-PERF
 set -u
 run=$1 info=$2 perf=$3 failures=0
