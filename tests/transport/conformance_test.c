@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,25 +26,24 @@ static void exchange(struct rank *rank, uint64_t count, uint32_t (*size)(uint64_
     unsigned char *payloads = malloc((size_t)POOL * (most + 1));
     CHECK(payloads, "no memory");
     memset(frames, 0, sizeof(frames));
-    uint64_t posted = 0, open = 1;
-    while (open || rank->arrived < count) {
-        open = 0;
-        while (posted < count && !frames[posted % POOL].queued) {
-            struct gy_frame_out *frame = &frames[posted % POOL];
-            rank_frame(rank, frame, posted + 1, payloads + posted % POOL * (most + 1), size(posted));
-            posted++;
-            rank->ops->post(rank->link, frame);
-            CHECK(frame->queued != frame->done, "a posted frame is queued or done");
+    uint64_t end = rank->posted + count, open = 1;
+    while (open || rank->arrived < end) {
+        while (rank->posted < end && !frames[rank->posted % POOL].queued) {
+            size_t slot = rank->posted % POOL;
+            rank_frame(rank, &frames[slot], rank->posted + 1, payloads + slot * (most + 1), size(rank->posted));
+            rank->posted++;
+            rank->ops->post(rank->link, &frames[slot]);
+            CHECK(frames[slot].queued != frames[slot].done, "a posted frame is queued or done");
         }
+        open = end - rank->posted;
         for (int i = 0; i < POOL; i++)
             open += frames[i].queued;
-        open += count - posted;
-        if (rank->broken && rank->arrived == count)
-            break;
-        if (open || rank->arrived < count)
-            rank_turn(rank, sleep);
         /* The peer may be done, and gone, when all has arrived. */
-        CHECK(!rank->broken || rank->arrived == count, "the link broke");
+        CHECK(!rank->broken || rank->arrived == end, "the link broke");
+        if (rank->broken)
+            break;
+        if (open || rank->arrived < end)
+            rank_turn(rank, sleep);
     }
     free(payloads);
 }
@@ -213,6 +213,24 @@ static void body_broken(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* A forked child lets go of everything; its parent's links, doorbell and epoll set go on. */
+static void body_forked(struct rank *rank)
+{
+    rank_link(rank);
+    exchange(rank, 10, size_small, 500, false);
+    pid_t child = fork();
+    CHECK(child >= 0, "no process");
+    if (child == 0) {
+        rank->ops->fini(rank->instance, true);
+        gy_segment_free(rank->segment);
+        _exit(0);
+    }
+    int status = 1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", status);
+    exchange(rank, 100, size_mixed, 300000, true);
+    rank_barrier(rank);
+}
+
 /* shm: the peer writes rubbish. */
 static void body_rubbish(struct rank *rank)
 {
@@ -254,6 +272,8 @@ int main(int argc, char **argv)
     ranks_run(&how, "early high", body_early_high);
     ranks_run(&how, "wake", body_wake);
     ranks_run(&how, "stop", body_stop);
+    if (how.processes)
+        ranks_run(&how, "forked", body_forked);
     if (tcp)
         ranks_run(&how, "broken", body_broken);
     else

@@ -30,6 +30,7 @@ struct rank {
     struct gy_segment *segment;
     void *instance;
     struct gy_link *link; /* to peer, once rank_link was called */
+    uint64_t posted;      /* frames of all exchanges so far */
     /* what the sink saw */
     unsigned char *landing;
     uint64_t arrived, arrived_bytes, broken;
