@@ -189,7 +189,7 @@ static gyre_status reach_root(struct member *member)
     for (;;) {
         struct gy_place place = {0};
 
-        if (find_root(member, &place)) {
+        if ((!*member->why || gy_now() < member->deadline) && find_root(member, &place)) {
             if (dial_once(member, &place, member->meeting->identity->key, 0, 0))
                 return GYRE_SUCCESS;
             gy_place_format(&place, at, sizeof(at));
@@ -200,7 +200,8 @@ static gyre_status reach_root(struct member *member)
                                     member->refusal == GY_REFUSAL_SECRET
                                         ? "; every rank needs the same GYRE_SECRET or GYRE_SECRET_FILE"
                                         : "");
-            snprintf(member->why, sizeof(member->why), "%s: %s", at, strerror(member->errnum));
+            if (!*member->why || gy_now() < member->deadline) /* not: the last attempt was cut short */
+                snprintf(member->why, sizeof(member->why), "%s: %s", at, strerror(member->errnum));
         }
         if (gy_now() >= member->deadline)
             return gy_error_set(member->error, GYRE_MEETING_FAILED, 0,

@@ -19,6 +19,7 @@
 #define HELLO_BYTES (12 + GY_MEMBER_WIRE)
 #define FINISH_GRACE (10 * GY_SECOND)
 #define FLUSH_GRACE (GY_SECOND / 5)
+#define LATECOMER_GRACE (2 * GY_SECOND)
 
 struct root;
 
@@ -27,7 +28,7 @@ struct visitor {
     struct visitor *next;
     struct gy_stream stream;
     int rank;
-    bool registered, done;
+    bool registered, done, told;
 };
 
 struct root {
@@ -36,9 +37,12 @@ struct root {
     struct visitor *visitors;
     struct visitor **by_rank;        /* [size] registered ones */
     enum gy_refusal *refusals;       /* [size] why the last one that said it was this rank was refused */
-    int registered, done;
+    int registered, done, told;
+    bool telling; /* failed, and everybody is being told */
     struct gy_error failure;
 };
+
+static void tell_visitor(struct root *root, struct visitor *visitor);
 
 static void fail(struct root *root, gyre_status status, int rank, const char *text)
 {
@@ -70,6 +74,10 @@ static void hear_hello(struct root *root, struct visitor *visitor, uint8_t *body
     uint64_t label;
     uint32_t theirs;
 
+    if (root->failure.status != GYRE_SUCCESS && root->telling) {
+        tell_visitor(root, visitor);
+        return;
+    }
     if (bytes != HELLO_BYTES || visitor->registered) {
         gy_stream_close(&visitor->stream);
         return;
@@ -228,15 +236,29 @@ static void hand_on_table(struct root *root)
     }
 }
 
-static void tell_failure(struct root *root)
+static void tell_visitor(struct root *root, struct visitor *visitor)
 {
     uint8_t body[8 + GY_MEET_TEXT];
-    size_t bytes = gy_meet_failed_encode(&root->failure, body);
-    int64_t deadline = gy_now() + FLUSH_GRACE;
+
+    if (visitor->told)
+        return;
+    visitor->told = true;
+    gy_stream_send(&visitor->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(&root->failure, body));
+    root->told++;
+}
+
+/* Everybody who is there, and for a moment those who come late: they would wait for a rank 0 that is gone. */
+static void tell_failure(struct root *root)
+{
+    int64_t deadline = gy_now() + LATECOMER_GRACE;
     bool flushed = false;
 
     for (struct visitor *visitor = root->visitors; visitor; visitor = visitor->next)
-        gy_stream_send(&visitor->stream, GY_MEET_FAILED, body, bytes);
+        tell_visitor(root, visitor);
+    root->telling = true;
+    while (root->failure.status == GYRE_REFUSED && root->told < root->world->size - 1 && gy_now() < deadline)
+        gy_poller_poll(root->world->poller, GY_SECOND / 20);
+    deadline = gy_now() + FLUSH_GRACE;
     while (!flushed && gy_now() < deadline) {
         flushed = true;
         for (struct visitor *visitor = root->visitors; visitor; visitor = visitor->next)

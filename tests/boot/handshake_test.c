@@ -1,0 +1,196 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/handshake.h"
+
+static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job", other_key[GY_HANDSHAKE_KEY_BYTES] = "another key";
+
+#define JOB 0x1122334455667788u
+#define ALL (1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK)
+
+/* Moves what `from` says to `to`, `piece` bytes at a time; a copy goes to `record`. */
+static size_t move(struct gy_handshake *from, struct gy_handshake *to, size_t piece, uint8_t *record)
+{
+    const uint8_t *bytes;
+    size_t count, moved = 0;
+
+    while ((count = gy_handshake_take(from, &bytes)) > 0) {
+        count = count < piece ? count : piece;
+        if (record)
+            memcpy(record + moved, bytes, count);
+        gy_handshake_feed(to, bytes, count);
+        gy_handshake_taken(from, count);
+        moved += count;
+    }
+    return moved;
+}
+
+static void talk(struct gy_handshake *dialer, struct gy_handshake *acceptor, size_t piece)
+{
+    while (move(dialer, acceptor, piece, NULL) + move(acceptor, dialer, piece, NULL) > 0)
+        ;
+}
+
+static void expect_refused(struct gy_handshake *dialer, struct gy_handshake *acceptor, enum gy_refusal refusal)
+{
+    talk(dialer, acceptor, 1000);
+    cr_assert_eq(dialer->state, GY_HANDSHAKE_REFUSED);
+    cr_assert_eq(acceptor->state, GY_HANDSHAKE_REFUSED);
+    cr_assert_eq(dialer->refusal, refusal, "dialer: %s", gy_refusal_text(dialer->refusal));
+    cr_assert_eq(acceptor->refusal, refusal, "acceptor: %s", gy_refusal_text(acceptor->refusal));
+}
+
+Test(handshake, good_in_pieces_of_any_size)
+{
+    struct gy_handshake dialer, acceptor;
+
+    for (size_t piece = 1; piece < 100; piece++) {
+        gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+        gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+        talk(&dialer, &acceptor, piece);
+        cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
+        cr_assert_eq(acceptor.state, GY_HANDSHAKE_DONE);
+        cr_assert_eq(acceptor.from, 5);
+        cr_assert_eq(acceptor.purpose, GY_PURPOSE_LINK);
+        cr_assert_eq(gy_handshake_wants(&acceptor), 0);
+    }
+}
+
+Test(handshake, the_job_is_learnt_when_meeting_only)
+{
+    struct gy_handshake dialer, acceptor;
+
+    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_MEET, 5, 0);
+    gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL);
+    talk(&dialer, &acceptor, 1000);
+    cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
+    cr_assert_eq(dialer.job, JOB);
+    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_LINK, 5, 0);
+    gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL);
+    expect_refused(&dialer, &acceptor, GY_REFUSAL_JOB);
+}
+
+Test(handshake, every_refusal_has_its_reason_on_both_sides)
+{
+    struct gy_handshake dialer, acceptor;
+
+    gy_handshake_dial(&dialer, other_key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    expect_refused(&dialer, &acceptor, GY_REFUSAL_SECRET);
+    gy_handshake_dial(&dialer, key, JOB + 1, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    expect_refused(&dialer, &acceptor, GY_REFUSAL_JOB);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 4);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    expect_refused(&dialer, &acceptor, GY_REFUSAL_RANK);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 8, 3);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    expect_refused(&dialer, &acceptor, GY_REFUSAL_RANK);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, 1u << GY_PURPOSE_MEET);
+    expect_refused(&dialer, &acceptor, GY_REFUSAL_PURPOSE);
+}
+
+Test(handshake, another_version_is_named)
+{
+    struct gy_handshake dialer, acceptor;
+    const uint8_t *bytes;
+
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_take(&dialer, &bytes);
+    dialer.out[4] = 9; /* the version field of message 1 */
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    expect_refused(&dialer, &acceptor, GY_REFUSAL_VERSION);
+    cr_assert_eq(acceptor.peer_version, 9);
+}
+
+/* A recorded conversation, said again to the same acceptor, fails: its nonce is new. */
+Test(handshake, replay)
+{
+    struct gy_handshake dialer, acceptor;
+    uint8_t first[GY_HANDSHAKE_BYTES_1], third[GY_HANDSHAKE_BYTES_3];
+
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    move(&dialer, &acceptor, 1000, first);
+    move(&acceptor, &dialer, 1000, NULL);
+    move(&dialer, &acceptor, 1000, third);
+    cr_assert_eq(acceptor.state, GY_HANDSHAKE_DONE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_feed(&acceptor, first, sizeof(first));
+    cr_assert_eq(acceptor.state, GY_HANDSHAKE_RUNNING);
+    gy_handshake_feed(&acceptor, third, sizeof(third));
+    cr_assert_eq(acceptor.state, GY_HANDSHAKE_REFUSED);
+    cr_assert_eq(acceptor.refusal, GY_REFUSAL_SECRET);
+}
+
+/* Without the key, using the other side as an oracle: send back what it said, or let two dialers talk. */
+Test(handshake, reflection)
+{
+    struct gy_handshake dialer, second, acceptor;
+    uint8_t said[GY_HANDSHAKE_BYTES_2];
+
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_dial(&second, key, JOB, GY_PURPOSE_LINK, 3, 5);
+    move(&dialer, &second, 1000, NULL);
+    move(&second, &dialer, 1000, NULL);
+    cr_assert_neq(dialer.state, GY_HANDSHAKE_DONE);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    move(&dialer, &acceptor, 1000, NULL);
+    move(&acceptor, &second, 1000, said);
+    /* The acceptor's own MAC as message 3. */
+    memmove(said + 4, said + GY_HANDSHAKE_BYTES_2 - 32, 32);
+    memcpy(said, (const uint8_t[]){0, 1, 0, 0}, 4);
+    gy_handshake_feed(&acceptor, said, GY_HANDSHAKE_BYTES_3);
+    cr_assert_eq(acceptor.refusal, GY_REFUSAL_SECRET);
+}
+
+/* Every single flipped bit of every message ends in a refusal somewhere, never in two sides that are content. */
+Test(handshake, flipped_bits)
+{
+    for (size_t bit = 0; bit < 8 * (GY_HANDSHAKE_BYTES_1 + GY_HANDSHAKE_BYTES_2 + 2 * GY_HANDSHAKE_BYTES_3); bit++) {
+        struct gy_handshake sides[2];
+        size_t at = 0;
+
+        gy_handshake_dial(&sides[0], key, JOB, GY_PURPOSE_LINK, 5, 3);
+        gy_handshake_accept(&sides[1], key, JOB, 3, 8, ALL);
+        for (int turn = 0; turn < 4; turn++) {
+            struct gy_handshake *from = &sides[turn % 2], *to = &sides[1 - turn % 2];
+            const uint8_t *bytes;
+            size_t count = gy_handshake_take(from, &bytes);
+
+            if (bit / 8 >= at && bit / 8 < at + count)
+                from->out[bit / 8 - at] ^= (uint8_t)(1u << bit % 8);
+            at += count;
+            move(from, to, 1000, NULL);
+        }
+        cr_assert(sides[0].state != GY_HANDSHAKE_DONE || sides[1].state != GY_HANDSHAKE_DONE, "bit %zu was not noticed", bit);
+    }
+}
+
+Test(handshake, truncated_and_garbage)
+{
+    struct gy_handshake acceptor, dialer;
+    uint8_t bytes[512];
+
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_feed(&acceptor, dialer.out, GY_HANDSHAKE_BYTES_1 - 1);
+    cr_assert_eq(acceptor.state, GY_HANDSHAKE_RUNNING);
+    cr_assert_eq(gy_handshake_wants(&acceptor), 1);
+    srand(1);
+    for (int i = 0; i < 10000; i++) {
+        for (size_t k = 0; k < sizeof(bytes); k++)
+            bytes[k] = (uint8_t)rand();
+        if (i % 2)
+            memcpy(bytes, "GYRE\1\0", 6);
+        gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+        gy_handshake_feed(&acceptor, bytes, sizeof(bytes));
+        cr_assert_eq(acceptor.state, GY_HANDSHAKE_REFUSED);
+        gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+        gy_handshake_feed(&dialer, bytes, sizeof(bytes));
+        cr_assert_eq(dialer.state, GY_HANDSHAKE_REFUSED);
+    }
+}
