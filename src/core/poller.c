@@ -55,8 +55,17 @@ void gy_poller_free(struct gy_poller *poller)
 {
     if (!poller)
         return;
-    close(poller->epoll_fd);
+    if (poller->epoll_fd >= 0)
+        close(poller->epoll_fd);
     gy_free(poller);
+}
+
+void gy_poller_abandon(struct gy_poller *poller)
+{
+    if (poller && poller->epoll_fd >= 0)
+        close(poller->epoll_fd);
+    if (poller)
+        poller->epoll_fd = -1;
 }
 
 gyre_status gy_poller_add(struct gy_poller *poller, struct gy_watch *watch, struct gy_error *error)

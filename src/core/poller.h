@@ -21,6 +21,8 @@ struct gy_watch {
 struct gy_poller;
 gyre_status gy_poller_create(struct gy_poller **poller_p, struct gy_error *error);
 void gy_poller_free(struct gy_poller *poller);
+/* For a forked child: closes its copy of the set, which stays the parent's. Later removals do nothing. */
+void gy_poller_abandon(struct gy_poller *poller);
 gyre_status gy_poller_add(struct gy_poller *poller, struct gy_watch *watch, struct gy_error *error);
 void gy_poller_change(struct gy_poller *poller, struct gy_watch *watch, uint32_t events);
 void gy_poller_remove(struct gy_poller *poller, struct gy_watch *watch); /* idempotent; before the fd is closed */

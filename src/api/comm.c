@@ -1,0 +1,157 @@
+/* Making, duplicating, ending and asking communicators; memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/check.h"
+#include "core/clock.h"
+#include "core/mem.h"
+
+static _Thread_local struct gy_error create_error;
+
+gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
+{
+    gy_error_clear(&create_error);
+    if (!comm_p)
+        return gy_error_set(&create_error, GYRE_INVALID_ARGUMENT, -1, "gyre_comm_create: comm_p is NULL");
+    if (config && config->size != sizeof(*config))
+        return gy_error_set(&create_error, GYRE_INVALID_ARGUMENT, -1,
+                            "gyre_comm_create: config->size is %zu, expected sizeof(gyre_config) = %zu", config->size,
+                            sizeof(*config));
+    struct gy_context *ctx;
+    gyre_status status = gy_context_create(config, &ctx, &create_error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gyre_comm *comm;
+    status = gy_comm_create(ctx, ctx->next_comm++, &comm, &create_error);
+    if (status != GYRE_SUCCESS) {
+        gy_context_free(ctx);
+        return status;
+    }
+    *comm_p = comm;
+    return GYRE_SUCCESS;
+}
+
+/* All ranks agree on the identifier, so that duplicates made in different orders cannot be confused; the barrier keeps the first messages on the new
+ * communicator from arriving where it does not exist yet. */
+gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p)
+{
+    if (!comm || !comm_p)
+        return GYRE_INVALID_ARGUMENT;
+    int32_t mine = (int32_t)comm->ctx->next_comm, id;
+    gyre_status status = gyre_all_reduce(comm, &mine, &id, 1, GYRE_INT32, GYRE_MAX);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gyre_comm *made;
+    status = gy_comm_create(comm->ctx, (uint32_t)id, &made, &comm->error);
+    if (status != GYRE_SUCCESS)
+        return status; /* the others wait in the barrier below: this rank's end tells them */
+    comm->ctx->next_comm = (uint32_t)id + 1;
+    status = gyre_barrier(comm);
+    if (status != GYRE_SUCCESS) {
+        gy_comm_free(made);
+        return status;
+    }
+    *comm_p = made;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_comm_destroy(gyre_comm *comm)
+{
+    if (!comm)
+        return GYRE_SUCCESS;
+    struct gy_context *ctx = comm->ctx;
+    if (ctx->generation != atomic_load(&gy_fork_generation))
+        return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
+    struct gyre_request *next;
+    bool pending = false;
+    for (struct gyre_request *r = ctx->active_first; r; r = next) {
+        next = r->next;
+        pending |= r->comm == comm;
+    }
+    if (pending && !ctx->closed) {
+        /* Peers wait for what will never come, and links still point into the caller's buffers. */
+        gyre_comm_abort(comm);
+        gy_turn(ctx, gy_now());
+    }
+    gy_comm_free(comm);
+    if (!ctx->comms)
+        gy_context_free(ctx);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_comm_abort(gyre_comm *comm)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    char text[80];
+    snprintf(text, sizeof(text), "rank %d aborted the communicator", comm->rank);
+    gy_overlay_report(comm->ctx->overlay, GYRE_ABORTED, comm->rank, text);
+    return GYRE_SUCCESS;
+}
+
+int gyre_comm_rank(const gyre_comm *comm)
+{
+    return comm ? comm->rank : -1;
+}
+
+int gyre_comm_size(const gyre_comm *comm)
+{
+    return comm ? comm->size : -1;
+}
+
+const char *gyre_last_error(const gyre_comm *comm)
+{
+    if (!comm)
+        return create_error.text;
+    return comm->error.text[0] ? comm->error.text : comm->ctx->error.text;
+}
+
+gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gy_recorder_dump(&comm->recorder, comm->rank, fd);
+    return GYRE_SUCCESS;
+}
+
+const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, size_t count, gyre_dtype dtype)
+{
+    enum gy_collective which;
+    enum gy_algorithm algorithm;
+    struct gy_error error = {0};
+    if (!comm || !collective || !gy_collective_find(collective, &which))
+        return NULL;
+    if (gy_select(comm, which, count * gyre_dtype_size(dtype), &algorithm, &error) != GYRE_SUCCESS)
+        return NULL;
+    return gy_algorithm_name(algorithm);
+}
+
+gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
+{
+    if (!comm || !memory_p)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = gy_check_comm(comm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (comm->ctx->segment)
+        return gy_segment_heap_alloc(comm->ctx->segment, bytes ? bytes : 1, memory_p, &comm->error);
+    void *memory = gy_alloc_aligned(4096, bytes ? bytes : 1);
+    if (!memory)
+        return gy_check_fail(comm, GYRE_NO_MEMORY, "out of memory for %zu bytes", bytes);
+    memset(memory, 0, bytes);
+    *memory_p = memory;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    if (!memory)
+        return GYRE_SUCCESS;
+    if (!comm->ctx->segment)
+        gy_free(memory);
+    else if (!gy_segment_heap_free(comm->ctx->segment, memory))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p was not given by gyre_mem_alloc of this world", memory);
+    return GYRE_SUCCESS;
+}

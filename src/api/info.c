@@ -1,0 +1,38 @@
+/* What tools print: the build, the machine, the transports and why one is not there. */
+#include <stdio.h>
+
+#include "core/config.h"
+#include "core/topology.h"
+#include "transport/transport.h"
+
+void gyre_info(gyre_print_func print, void *user)
+{
+    char line[256];
+    if (!print)
+        return;
+    snprintf(line, sizeof(line), "gyre %s, wire version %d, built with %s", gyre_version(), GY_WIRE_VERSION, __VERSION__);
+    print(user, line);
+    gy_topology_describe(print, user);
+    for (int t = 0; gy_transports[t]; t++) {
+        char why[160] = "";
+        bool there = gy_transports[t]->available(why, sizeof(why));
+        snprintf(line, sizeof(line), "transport %s: %s%s", gy_transports[t]->name, there ? "available" : "unavailable: ", why);
+        print(user, line);
+    }
+}
+
+void gyre_config_describe(gyre_print_func print, void *user)
+{
+    if (print)
+        gy_config_describe(print, user);
+}
+
+gyre_status gyre_config_check(char *text, size_t text_bytes)
+{
+    struct gy_config config;
+    struct gy_error error = {0};
+    gyre_status status = gy_config_read_strict(&config, &error);
+    if (text && text_bytes > 0)
+        snprintf(text, text_bytes, "%s", error.text);
+    return status;
+}

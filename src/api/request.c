@@ -1,0 +1,68 @@
+/* test, wait, wait_all, progress. */
+#include "api/check.h"
+#include "core/clock.h"
+
+static gyre_status take(gyre_request **request)
+{
+    gyre_request *r = *request;
+    gyre_status status = r->status;
+    *request = NULL;
+    gy_request_recycle(r);
+    return status;
+}
+
+gyre_status gyre_test(gyre_request **request)
+{
+    if (!request)
+        return GYRE_INVALID_ARGUMENT;
+    if (!*request)
+        return GYRE_SUCCESS;
+    if (!(*request)->complete) {
+        gyre_status status = gyre_progress((*request)->comm);
+        if (status == GYRE_FORKED)
+            return status;
+    }
+    return (*request)->complete ? take(request) : GYRE_IN_PROGRESS;
+}
+
+gyre_status gyre_wait(gyre_request **request)
+{
+    if (!request)
+        return GYRE_INVALID_ARGUMENT;
+    if (!*request)
+        return GYRE_SUCCESS;
+    if (!(*request)->complete) {
+        gyre_status status = gy_check_comm((*request)->comm);
+        if (status == GYRE_FORKED)
+            return status;
+        gy_wait(*request);
+    }
+    return take(request);
+}
+
+gyre_status gyre_wait_all(gyre_request **requests, size_t count)
+{
+    if (count > 0 && !requests)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status first = GYRE_SUCCESS;
+    for (size_t i = 0; i < count; i++) {
+        gyre_status status = gyre_wait(&requests[i]);
+        if (first == GYRE_SUCCESS)
+            first = status;
+    }
+    return first;
+}
+
+gyre_status gyre_progress(gyre_comm *comm)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = gy_check_comm(comm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_progress(comm->ctx);
+    int64_t now = gy_now();
+    if (now - comm->ctx->turned > GY_MILLISECOND / 5)
+        gy_turn(comm->ctx, now);
+    return comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
+}

@@ -1,0 +1,89 @@
+#include "collectives/channel.h"
+
+#include "core/mem.h"
+
+struct gy_channel *gy_channel_create(void)
+{
+    struct gy_channel *channel = gy_alloc_zero(1, sizeof(*channel));
+    if (channel)
+        channel->credit = GY_EAGER_CREDITS;
+    return channel;
+}
+
+void gy_channel_free(struct gy_channel *channel)
+{
+    if (!channel)
+        return;
+    gy_free(channel->stash);
+    gy_free(channel);
+}
+
+struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p)
+{
+    if (frame->bytes > GY_EAGER_BYTES)
+        return NULL;
+    if (!channel->stash && !(channel->stash = gy_alloc((size_t)GY_EAGER_CREDITS * GY_EAGER_BYTES)))
+        return NULL;
+    for (unsigned i = 0; i < GY_EAGER_CREDITS; i++) {
+        struct gy_stashed *stashed = &channel->stashed[i];
+        if (stashed->used)
+            continue;
+        stashed->used = true;
+        stashed->frame = *frame;
+        *memory_p = gy_channel_stash_memory(channel, stashed);
+        return stashed;
+    }
+    return NULL;
+}
+
+unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const struct gy_stashed *stashed)
+{
+    return channel->stash + (size_t)(stashed - channel->stashed) * GY_EAGER_BYTES;
+}
+
+struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value)
+{
+    for (unsigned i = 0; i < GY_EAGER_CREDITS; i++) {
+        struct gy_stashed *s = &channel->stashed[i];
+        if (s->used && s->frame.sequence == sequence && s->frame.lane == lane && s->frame.value == value)
+            return s;
+    }
+    return NULL;
+}
+
+struct gy_stashed *gy_channel_any(struct gy_channel *channel, uint64_t sequence)
+{
+    for (unsigned i = 0; i < GY_EAGER_CREDITS; i++)
+        if (channel->stashed[i].used && channel->stashed[i].frame.sequence == sequence)
+            return &channel->stashed[i];
+    return NULL;
+}
+
+void gy_channel_keep_grant(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value)
+{
+    struct gy_kept_grant *free_place = NULL;
+    for (int i = 0; i < GY_GRANTS_KEPT; i++) {
+        struct gy_kept_grant *kept = &channel->grants[i];
+        if (kept->sequence == sequence && kept->lane == lane) {
+            if (value > kept->value)
+                kept->value = value;
+            return;
+        }
+        if (kept->sequence == 0)
+            free_place = kept;
+    }
+    if (free_place)
+        *free_place = (struct gy_kept_grant){.sequence = sequence, .lane = lane, .value = value};
+}
+
+uint64_t gy_channel_take_grant(struct gy_channel *channel, uint64_t sequence, uint16_t lane)
+{
+    for (int i = 0; i < GY_GRANTS_KEPT; i++) {
+        struct gy_kept_grant *kept = &channel->grants[i];
+        if (kept->sequence == sequence && kept->lane == lane) {
+            kept->sequence = 0;
+            return kept->value;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,53 @@
+/* A channel: what one communicator and one peer owe each other.
+ *
+ *   eager    frames of at most GY_EAGER_BYTES leave at once, against GY_EAGER_CREDITS; the receiver stashes what comes before it has entered, and gives the
+ *            credit back in batches when it has consumed it. The oldest operation may spend every credit, younger ones only the upper half, so that
+ *            operations that a peer has not entered cannot starve the one it waits in.
+ *   granted  larger frames wait for a grant: the receiver allows the iterations whose place is ready, so that data never waits in between.
+ *            A grant for an operation that the sender has not entered is kept here; when there is no room it is dropped, and the sender asks again (WANT).
+ *
+ * Memory is bounded: 64 KiB of stash, allocated at the first early frame. */
+#ifndef GY_COLLECTIVES_CHANNEL_H
+#define GY_COLLECTIVES_CHANNEL_H
+
+#include "transport/transport.h"
+
+#define GY_EAGER_BYTES 8192u
+#define GY_EAGER_CREDITS 8u
+#define GY_GRANTS_KEPT 16
+
+struct gy_stashed {
+    bool used;
+    struct gy_frame frame;
+};
+
+struct gy_kept_grant {
+    uint64_t sequence, value; /* sequence 0: unused */
+    uint16_t lane;
+};
+
+struct gy_channel {
+    unsigned credit; /* eager frames that I may send */
+    uint64_t entered; /* the peer is known to have entered this operation */
+    unsigned owed;   /* eager frames consumed and not given back yet */
+    struct gy_frame_out credit_out;
+    struct gy_stashed stashed[GY_EAGER_CREDITS];
+    unsigned char *stash; /* GY_EAGER_CREDITS * GY_EAGER_BYTES, or NULL */
+    struct gy_kept_grant grants[GY_GRANTS_KEPT];
+};
+
+struct gy_channel *gy_channel_create(void);
+void gy_channel_free(struct gy_channel *channel);
+
+/* A free place for an early frame, its memory in *memory_p; NULL when the peer overdrew its credit or memory is out. */
+struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p);
+unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const struct gy_stashed *stashed);
+struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value);
+/* Any stashed frame of an operation: its shape tells what the peer called. */
+struct gy_stashed *gy_channel_any(struct gy_channel *channel, uint64_t sequence);
+
+void gy_channel_keep_grant(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value);
+/* Takes the kept grant out; 0: none. */
+uint64_t gy_channel_take_grant(struct gy_channel *channel, uint64_t sequence, uint16_t lane);
+
+#endif

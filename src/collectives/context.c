@@ -1,0 +1,242 @@
+#include "collectives/context.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectives/request.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/topology.h"
+
+static bool transport_wanted(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    if (!list[0] || !strcmp(name, "self"))
+        return true;
+    for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',')
+        if (strcspn(item, ",") == length && !strncmp(item, name, length))
+            return true;
+    return false;
+}
+
+static gyre_status open_transports(struct gy_context *ctx, struct gy_error *error)
+{
+    struct gy_transport_env env = {.world = ctx->world, .segment = ctx->segment, .config = &ctx->config,
+                                   .poller = ctx->poller, .sink = gy_stream_sink};
+    env.sink.user = ctx;
+    for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {
+        const struct gy_transport_ops *ops = gy_transports[t];
+        char why[160];
+        if (!transport_wanted(ctx->config.transports, ops->name) || (ops == &gy_transport_shm && !ctx->segment))
+            continue;
+        if (!ops->available(why, sizeof(why))) {
+            gy_log(GY_LOG_INFO, "transport %s is not used: %s", ops->name, why);
+            continue;
+        }
+        gyre_status status = ops->open(&env, &ctx->instance[ctx->transports], error);
+        if (status != GYRE_SUCCESS)
+            return status;
+        ctx->ops[ctx->transports++] = ops;
+    }
+    return GYRE_SUCCESS;
+}
+
+static gyre_status choose_transports(struct gy_context *ctx, struct gy_error *error)
+{
+    for (int p = 0; p < ctx->world->size; p++) {
+        int t = 0;
+        while (t < ctx->transports && !ctx->ops[t]->reaches(ctx->instance[t], p))
+            t++;
+        if (t == ctx->transports)
+            return gy_error_set(error, GYRE_PEER_UNREACHABLE, p,
+                                "no transport of GYRE_TRANSPORT=%s reaches rank %d; gyre-info says which there are",
+                                ctx->config.transports, p);
+        ctx->peers[p].transport = t;
+    }
+    return GYRE_SUCCESS;
+}
+
+static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
+{
+    if (!transport_wanted(ctx->config.transports, "shm"))
+        return GYRE_SUCCESS;
+    int64_t deadline = gy_now() + ctx->config.meet_timeout_ns;
+    gyre_status status = gy_segment_create(ctx->world, deadline, &ctx->segment, error);
+    if (status == GYRE_SUCCESS && ctx->segment)
+        gy_overlay_attach_word(ctx->overlay, gy_segment_verdict(ctx->segment));
+    return status;
+}
+
+static void free_parts(struct gy_context *ctx)
+{
+    if (ctx->overlay)
+        gy_overlay_free(ctx->overlay);
+    for (int t = 0; t < ctx->transports; t++) {
+        if (!ctx->closed)
+            ctx->ops[t]->close(ctx->instance[t]);
+        ctx->ops[t]->fini(ctx->instance[t], false);
+    }
+    if (ctx->segment)
+        gy_segment_free(ctx->segment);
+    if (ctx->world)
+        gy_world_free(ctx->world);
+    if (ctx->poller)
+        gy_poller_free(ctx->poller);
+    while (ctx->idle) {
+        struct gyre_request *next = ctx->idle->next;
+        gy_free(ctx->idle);
+        ctx->idle = next;
+    }
+    for (int i = 0; i < GY_BUFFERS_KEPT; i++)
+        gy_free(ctx->buffers[i].memory);
+    gy_free(ctx->linked);
+    gy_free(ctx->peers);
+    gy_free(ctx);
+}
+
+gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p, struct gy_error *error)
+{
+    struct gy_context *ctx = gy_alloc_zero(1, sizeof(*ctx));
+    if (!ctx)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for a context");
+    gyre_status status = gy_config_read(&ctx->config, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_poller_create(&ctx->poller, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_world_meet(user, &ctx->config, ctx->poller, &ctx->world, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_overlay_create(ctx->world, &ctx->overlay, error);
+    if (status == GYRE_SUCCESS)
+        status = make_segment(ctx, error);
+    if (status != GYRE_SUCCESS)
+        goto fail;
+    size_t size = (size_t)ctx->world->size;
+    ctx->peers = gy_alloc_zero(size, sizeof(*ctx->peers));
+    ctx->linked = gy_alloc_zero(size, sizeof(*ctx->linked));
+    if (!ctx->peers || !ctx->linked) {
+        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for %zu peers", size);
+        goto fail;
+    }
+    status = open_transports(ctx, error);
+    if (status == GYRE_SUCCESS)
+        status = choose_transports(ctx, error);
+    if (status != GYRE_SUCCESS)
+        goto fail;
+    /* A rank that is pinned to one core says nothing about the others' cores. */
+    long cores = gy_topology_usable_cores() > 1 ? gy_topology_usable_cores() : sysconf(_SC_NPROCESSORS_ONLN);
+    ctx->crowded = ctx->world->nlocals > cores;
+    gy_fork_watch(ctx);
+    *ctx_p = ctx;
+    return GYRE_SUCCESS;
+
+fail:
+    free_parts(ctx);
+    return status;
+}
+
+void gy_context_free(struct gy_context *ctx)
+{
+    gy_fork_unwatch(ctx);
+    if (!ctx->closed)
+        for (int t = 0; t < ctx->transports; t++)
+            ctx->ops[t]->stop(ctx->instance[t]);
+    free_parts(ctx);
+}
+
+gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **link_p)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    if (!p->link) {
+        gyre_status status = ctx->ops[p->transport]->link(ctx->instance[p->transport], peer, &p->link, &ctx->error);
+        if (status != GYRE_SUCCESS) {
+            p->link = NULL;
+            return status;
+        }
+        ctx->linked[ctx->links++] = peer;
+        ctx->remote |= ctx->ops[p->transport] == &gy_transport_tcp;
+    }
+    *link_p = p->link;
+    return GYRE_SUCCESS;
+}
+
+void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *frame)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    frame->done = false;
+    frame->queued = true;
+    frame->sent = 0;
+    frame->next = NULL;
+    ctx->ops[p->transport]->post(p->link, frame);
+}
+
+void gy_context_fail(struct gy_context *ctx)
+{
+    if (ctx->closed)
+        return;
+    ctx->closed = true;
+    for (int t = 0; t < ctx->transports; t++)
+        ctx->ops[t]->close(ctx->instance[t]);
+    for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next) {
+        struct gyre_request *r = ctx->active_first;
+        while (r && r->comm != comm)
+            r = r->next;
+        char what[200] = "between two operations";
+        if (r)
+            gy_shape_print(&r->shape, what, sizeof(what));
+        if (comm->error.status == GYRE_SUCCESS) {
+            comm->error = ctx->error;
+            if (r && r->waiting_for >= 0)
+                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was in %s, waiting for rank %d",
+                         ctx->error.text, comm->rank, what, r->waiting_for);
+            else
+                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was %s%s", ctx->error.text, comm->rank,
+                         r ? "in " : "", what);
+        }
+    }
+    while (ctx->active_first)
+        gy_request_finish(ctx->active_first, ctx->error.status);
+}
+
+/* Sizes are rounded up to powers of two, so that a thousand counts use a handful of buffers. */
+void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p)
+{
+    size_t rounded = 4096;
+    while (rounded < bytes) {
+        if (rounded > SIZE_MAX / 2)
+            return NULL;
+        rounded *= 2;
+    }
+    for (int i = 0; i < GY_BUFFERS_KEPT; i++)
+        if (ctx->buffers[i].memory && ctx->buffers[i].bytes == rounded) {
+            void *memory = ctx->buffers[i].memory;
+            ctx->buffers[i].memory = NULL;
+            *bytes_p = rounded;
+            return memory;
+        }
+    void *memory = gy_alloc_aligned(64, rounded);
+    if (memory)
+        *bytes_p = rounded;
+    return memory;
+}
+
+void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes)
+{
+    int smallest = 0;
+    for (int i = 0; i < GY_BUFFERS_KEPT; i++) {
+        if (!ctx->buffers[i].memory) {
+            ctx->buffers[i] = (struct gy_buffer){memory, bytes};
+            return;
+        }
+        if (ctx->buffers[i].bytes < ctx->buffers[smallest].bytes)
+            smallest = i;
+    }
+    if (ctx->buffers[smallest].bytes < bytes) {
+        gy_free(ctx->buffers[smallest].memory);
+        ctx->buffers[smallest] = (struct gy_buffer){memory, bytes};
+    } else {
+        gy_free(memory);
+    }
+}

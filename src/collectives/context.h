@@ -1,0 +1,83 @@
+/* The context: all state of one world, shared by its communicators. Links, segment, overlay and the list of active requests hang off it, and one thread
+ * at a time drives it. Two contexts in one process share nothing. */
+#ifndef GY_COLLECTIVES_CONTEXT_H
+#define GY_COLLECTIVES_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "boot/overlay.h"
+#include "core/config.h"
+#include "transport/segment.h"
+#include "transport/transport.h"
+
+#define GY_TRANSPORTS_MOST 8
+#define GY_BUFFERS_KEPT 16
+
+/* What this rank knows of another one. */
+struct gy_peer {
+    int transport;              /* index into ctx->ops, −1: nothing reaches it */
+    struct gy_link *link;       /* NULL until a plan needs it */
+    struct gy_frame_out ping;   /* asks whether it is alive inside gyre */
+    struct gy_frame_out pong;   /* answers */
+    bool pong_owed;
+    int64_t broken;             /* when its link broke, 0: it did not */
+    int64_t heard;              /* when it last showed a sign of life inside gyre */
+    uint64_t heartbeat;         /* last value seen in shared memory */
+    struct gy_error why;        /* why the link broke */
+};
+
+/* Scratch memory kept for the next request, so that a repeated shape allocates nothing. */
+struct gy_buffer {
+    void *memory;
+    size_t bytes;
+};
+
+struct gy_context {
+    struct gy_config config;
+    struct gy_error error; /* the first failure of the world; communicators show it in their own words */
+    struct gy_poller *poller;
+    struct gy_world *world;
+    struct gy_overlay *overlay;
+    struct gy_segment *segment;
+    const struct gy_transport_ops *ops[GY_TRANSPORTS_MOST];
+    void *instance[GY_TRANSPORTS_MOST];
+    int transports;
+    struct gy_peer *peers; /* [size] */
+    int *linked;           /* ranks with a link, [links] */
+    int links;
+    bool remote;           /* some link has a descriptor: look at the poller often */
+    bool crowded;          /* more local ranks than cores */
+    bool closed;           /* transports are closed: after a failure */
+    struct gyre_comm *comms;
+    struct gyre_request *active_first, *active_last;
+    struct gyre_request *idle; /* free list */
+    struct gy_buffer buffers[GY_BUFFERS_KEPT];
+    uint32_t next_comm;
+    uint64_t generation;   /* of the process that made it: see fork.c */
+    int64_t turned;        /* time of the last slow turn */
+    unsigned turns;        /* progress calls since the clock was read */
+    struct gy_context *next; /* list of fork.c */
+};
+
+gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p, struct gy_error *error);
+/* An orderly end: goodbye, no waiting for peers. */
+void gy_context_free(struct gy_context *ctx);
+
+/* The link to `peer`, made when first asked for. */
+gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **link_p);
+/* Queues a frame to a peer that has a link. */
+void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *frame);
+
+/* The world is broken (ctx->error says why): closes the transports, ends every request. Idempotent. */
+void gy_context_fail(struct gy_context *ctx);
+
+/* Power-of-two sized memory from the cache; NULL when out of memory. */
+void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p);
+void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
+
+/* fork.c: a child inherits descriptors and memory but no right to use them. */
+extern _Atomic uint64_t gy_fork_generation;
+void gy_fork_watch(struct gy_context *ctx);
+void gy_fork_unwatch(struct gy_context *ctx);
+
+#endif

@@ -1,0 +1,205 @@
+/* The executor: moves the lanes of a request through its plan.
+ *
+ *        lane 0   send ──▶ send ──▶ send          each lane is a cursor (step, round, tile);
+ *                   ▲        ▲                     an iteration starts when its needs are complete,
+ *        lane 1   recv ──▶ recv ──▶ recv          and completes when its data has moved
+ *
+ * Nothing here blocks: an iteration that cannot start is tried again at the next turn. A lane moves at most GY_TILES_PER_TURN tiles a turn, so that all requests
+ * of a context advance together. */
+#include <string.h>
+
+#include "collectives/request.h"
+#include "core/dtype.h"
+
+#define GY_TILES_PER_TURN 4
+
+/* The step and round under the cursor have changed: works out what follows from them. */
+void gy_lane_begin(struct gyre_request *r, int l)
+{
+    const struct gy_plan *plan = r->plan;
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &plan->step[lane->step];
+    bool shared = plan->lane[l].window_lane >= 0;
+    lane->tiles = gy_plan_tiles(r->total, plan->blocks, shared ? 1 : step->range.width, r->tile);
+    lane->everyone = 0;
+    if (lane->round != 0 || step->kind > GY_RECV_REDUCE)
+        return;
+    lane->eager = gy_plan_longest(r->total, plan->blocks, step->range.width) * r->element <= GY_EAGER_BYTES;
+    lane->granted = 0;
+    lane->pair_base = 0;
+    for (int32_t s = plan->lane[l].first; s < lane->step; s++) {
+        const struct gy_step *earlier = &plan->step[s];
+        if (earlier->peer == step->peer)
+            lane->pair_base += (uint64_t)earlier->rounds *
+                               gy_plan_tiles(r->total, plan->blocks, earlier->range.width, r->tile);
+    }
+    lane->want = step->kind == GY_SEND && !lane->eager;
+}
+
+/* Moves the cursor past an iteration that has been started. */
+void gy_lane_next(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    lane->iteration++;
+    lane->everyone = 0;
+    if (++lane->tile < lane->tiles)
+        return;
+    lane->tile = 0;
+    lane->lane_round++;
+    if (++lane->round == r->plan->step[lane->step].rounds) {
+        lane->round = 0;
+        if (++lane->step == r->plan->lane[l].first + r->plan->lane[l].count) {
+            lane->exhausted = true;
+            return;
+        }
+    }
+    gy_lane_begin(r, l);
+}
+
+void gy_lane_done(struct gy_lane_state *lane, int64_t round, size_t tile, size_t tiles)
+{
+    lane->done_round = tile + 1 == tiles ? round + 1 : round;
+    lane->done_tiles = tile + 1 == tiles ? 0 : tile + 1;
+}
+
+static bool completed(const struct gy_lane_state *lane, int64_t round, size_t tile, bool whole)
+{
+    if (round < 0 || lane->done_round > round)
+        return true;
+    return !whole && lane->done_round == round && lane->done_tiles > tile;
+}
+
+bool gy_needs_met(struct gyre_request *r, int l, const struct gy_step *step, int64_t lane_round, size_t tile)
+{
+    for (int n = 0; n < GY_NEEDS; n++) {
+        const struct gy_need *need = &step->needs[n];
+        if (need->lane < 0)
+            continue;
+        if (need->everyone) {
+            uint64_t target = r->window_base + r->lane[l].iteration + 1;
+            uint64_t lag = (uint64_t)need->lag;
+            if (target > lag && !gy_window_everyone(r, l, step, r->plan->lane[need->lane].window_lane, target - lag))
+                return false;
+        } else if (!completed(&r->lane[need->lane], lane_round - need->lag, tile, need->whole)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct gy_piece gy_lane_piece(const struct gyre_request *r, int l)
+{
+    const struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    struct gy_piece piece;
+    int32_t lo = gy_range_block(step->range, r->plan->blocks, lane->round);
+    gy_plan_piece(r->total, r->plan->blocks, lo, step->range.width, r->tile, lane->tile, &piece.start, &piece.count);
+    return piece;
+}
+
+unsigned char *gy_operand(const struct gyre_request *r, int l, enum gy_space space, size_t start)
+{
+    const struct gy_plan *plan = r->plan;
+    const struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &plan->step[lane->step];
+    switch (space) {
+    case GY_INPUT: /* never written: the cast serves callers that share one type for both operands */
+        return (unsigned char *)(uintptr_t)r->input +
+               (start - gy_block_start(r->total, plan->blocks, plan->input_lo)) * r->element;
+    case GY_OUTPUT:
+        return r->output + (start - gy_block_start(r->total, plan->blocks, plan->output_lo)) * r->element;
+    default: {
+        int64_t slot = ((int64_t)step->slot0 + (int64_t)step->slot_stride * lane->round) % plan->scratch_slots;
+        if (slot < 0)
+            slot += plan->scratch_slots;
+        int32_t origin = plan->scratch_lo >= 0 ? plan->scratch_lo : gy_range_block(step->range, plan->blocks, lane->round);
+        return r->scratch + (size_t)slot * r->slot_bytes +
+               (start - gy_block_start(r->total, plan->blocks, origin)) * r->element;
+    }
+    }
+}
+
+static void local_step(struct gyre_request *r, int l)
+{
+    const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    struct gy_piece piece = gy_lane_piece(r, l);
+    if (piece.count == 0)
+        return;
+    unsigned char *src = gy_operand(r, l, step->src, piece.start), *dst = gy_operand(r, l, step->dst, piece.start);
+    if (step->kind == GY_REDUCE) {
+        uint32_t saved = gy_fp_enter();
+        gy_reduce2(dst, src, gy_operand(r, l, step->src2, piece.start), piece.count, r->dtype, r->op);
+        gy_fp_leave(saved);
+    } else if (src != dst) {
+        memcpy(dst, src, piece.count * r->element);
+    }
+}
+
+/* One iteration of a step that completes at once. */
+static bool immediate_step(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    if (!gy_needs_met(r, l, step, lane->lane_round, lane->tile))
+        return false;
+    if (step->kind >= GY_PUBLISH)
+        gy_window_step(r, l);
+    else
+        local_step(r, l);
+    gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
+    gy_lane_next(r, l);
+    return true;
+}
+
+static bool lane_advance(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    bool moved = lane->flights > 0 && gy_stream_reap(r, l);
+    for (int i = 0; i < GY_TILES_PER_TURN && !lane->exhausted && !r->complete; i++) {
+        bool now;
+        switch (r->plan->step[lane->step].kind) {
+        case GY_SEND:
+            now = gy_stream_send(r, l);
+            break;
+        case GY_RECV:
+        case GY_RECV_REDUCE:
+            now = gy_stream_receive(r, l);
+            break;
+        default:
+            now = immediate_step(r, l);
+        }
+        if (!now)
+            break;
+        moved = true;
+    }
+    if (lane->flights > 0 && gy_stream_reap(r, l))
+        moved = true;
+    lane->finished = lane->exhausted && lane->flights == 0 && !lane->control.queued;
+    return moved;
+}
+
+bool gy_request_advance(struct gyre_request *r)
+{
+    if (r->plan->window) {
+        if (r->comm->window_first != r)
+            return false;
+        if (!r->begun && gy_window_begin(r) != GYRE_SUCCESS)
+            return true;
+        if (r->tiny)
+            return gy_tiny_advance(r);
+    }
+    bool moved = false, finished = true;
+    for (int l = 0; l < r->plan->lanes && !r->complete; l++) {
+        if (r->lane[l].finished)
+            continue;
+        moved |= lane_advance(r, l);
+        finished &= r->lane[l].finished;
+    }
+    if (finished && !r->complete) {
+        if (r->plan->window)
+            gy_window_end(r);
+        gy_request_finish(r, GYRE_SUCCESS);
+        return true;
+    }
+    return moved;
+}

@@ -1,0 +1,176 @@
+/* The stall and arrival clocks. Death is the overlay's business; here are ranks that live and do not move.
+ *
+ *   has the awaited rank entered the operation?
+ *     no:  it may be computing: legal until GYRE_TIMEOUT, with one log line a minute                        -> PEER_LATE
+ *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
+ *            yes: it waits itself for somebody else, whose turn it is to be found
+ *            no:  for GYRE_STALL_TIMEOUT                                                                     -> PEER_STALLED */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/request.h"
+#include "core/clock.h"
+#include "core/log.h"
+
+#define GY_PING_EVERY (1 * GY_SECOND)
+#define GY_TELL_EVERY (60 * GY_SECOND)
+#define GY_BROKEN_GRACE (50 * GY_MILLISECOND) /* a link that breaks because the peer died: the overlay's verdict says so first */
+
+bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
+{
+    return a->sequence == b->sequence && a->count == b->count && a->root == b->root && a->collective == b->collective &&
+           a->dtype == b->dtype && a->op == b->op && a->algorithm == b->algorithm;
+}
+
+void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine)
+{
+    char a[160], b[160], text[480];
+    gy_shape_print(mine, a, sizeof(a));
+    gy_shape_print(theirs, b, sizeof(b));
+    snprintf(text, sizeof(text), "ranks called different collectives on communicator %" PRIu32 ": rank %d called %s, rank %d called %s",
+             comm->id, comm->rank, a, peer, b);
+    gy_error_set(&comm->ctx->error, GYRE_MISMATCH, peer, "%s", text);
+    gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, peer, text);
+}
+
+static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int peer)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    if (!p->link || p->ping.queued || p->broken)
+        return;
+    gy_frame_fill(r, &p->ping.header, GY_FRAME_PING, 0);
+    p->ping.payload = NULL;
+    gy_context_post(ctx, peer, &p->ping);
+}
+
+/* Answers when this rank is inside gyre, for only then is this code running. */
+void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    struct gyre_comm *comm = gy_comm_find(ctx, ping->comm);
+    if (!p->link || p->pong.queued || !comm)
+        return;
+    p->pong.header = *ping;
+    p->pong.header.kind = GY_FRAME_PONG;
+    p->pong.header.value = comm->sequence;
+    p->pong.payload = NULL;
+    gy_context_post(ctx, peer, &p->pong);
+}
+
+void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong)
+{
+    struct gyre_comm *comm = gy_comm_find(ctx, pong->comm);
+    struct gy_channel *channel = comm ? gy_comm_channel(comm, peer) : NULL;
+    if (channel && pong->value > channel->entered)
+        channel->entered = pong->value;
+}
+
+static bool has_entered(struct gyre_request *r, int peer)
+{
+    const struct gyre_comm *comm = r->comm;
+    if (comm->window >= 0) {
+        const struct gy_window_control *control =
+            gy_segment_window(comm->ctx->segment, comm->ctx->world->members[peer].local, comm->window);
+        return atomic_load_explicit(&control->entered, memory_order_acquire) >= r->shape.sequence;
+    }
+    struct gy_channel *channel = comm->channels[peer];
+    return channel && channel->entered >= r->shape.sequence;
+}
+
+/* When `peer` last showed that it runs inside gyre. */
+static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    const struct gy_world *world = ctx->world;
+    if (ctx->segment && world->members[peer].host == world->members[world->rank].host) {
+        uint64_t beat = atomic_load_explicit(&gy_segment_rank(ctx->segment, world->members[peer].local)->heartbeat,
+                                             memory_order_relaxed);
+        if (beat != p->heartbeat) {
+            p->heartbeat = beat;
+            p->heard = now;
+        }
+    }
+    if (p->heard == 0)
+        p->heard = now;
+    return p->heard;
+}
+
+static void verdict(struct gyre_request *r, gyre_status status, int peer, const char *format, double seconds)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    char what[160], text[480];
+    gy_shape_print(&r->shape, what, sizeof(what));
+    int length = snprintf(text, sizeof(text), "rank %d ", peer);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(text + length, sizeof(text) - (size_t)length, format, what, seconds);
+#pragma GCC diagnostic pop
+    gy_error_set(&ctx->error, status, peer, "%s", text);
+    gy_overlay_report(ctx->overlay, status, peer, text);
+}
+
+static void check_request(struct gyre_request *r, int64_t now)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int peer = r->waiting_for;
+    if (peer < 0 || peer == r->comm->rank)
+        return;
+    if (r->idle_since == 0)
+        r->idle_since = r->told = now;
+    if (gy_overlay_has_left(ctx->overlay, peer)) {
+        char text[160];
+        gy_shape_print(&r->shape, text, sizeof(text));
+        gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "rank %d destroyed its communicator; %s needs it", peer, text);
+        return; /* local: whoever does not need that rank goes on */
+    }
+    if (r->comm->window_reserved && !gy_window_verify(r, peer))
+        return;
+    int64_t waited = now - r->idle_since;
+    if (waited < GY_PING_EVERY)
+        return;
+    if (now - r->asked > GY_PING_EVERY) {
+        r->asked = now;
+        post_ping(ctx, r, peer);
+    }
+    int64_t heard = last_heard(ctx, peer, now);
+    if (!has_entered(r, peer)) {
+        if (waited > ctx->config.timeout_ns)
+            verdict(r, GYRE_PEER_LATE, peer, "did not arrive in %s within %.0f s (GYRE_TIMEOUT)", (double)waited / 1e9);
+        else if (now - r->told > GY_TELL_EVERY) {
+            r->told = now;
+            gy_log(GY_LOG_WARN, "waiting for rank %d to arrive in operation %" PRIu64 " for %.0f s", peer, r->shape.sequence,
+                   (double)waited / 1e9);
+        }
+    } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
+        verdict(r, GYRE_PEER_STALLED, peer, "entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?",
+                (double)(now - heard) / 1e9);
+    }
+}
+
+static void check_broken(struct gy_context *ctx, int64_t now)
+{
+    for (int i = 0; i < ctx->links; i++) {
+        int peer = ctx->linked[i];
+        struct gy_peer *p = &ctx->peers[peer];
+        if (p->broken == 0 || gy_overlay_has_left(ctx->overlay, peer))
+            continue;
+        if (p->broken < 0)
+            p->broken = now;
+        if (now - p->broken < GY_BROKEN_GRACE)
+            continue;
+        gy_error_set(&ctx->error, GYRE_PEER_UNREACHABLE, peer, "the link to rank %d broke: %.300s", peer, p->why.text);
+        gy_overlay_report(ctx->overlay, GYRE_PEER_UNREACHABLE, peer, ctx->error.text);
+    }
+}
+
+void gy_liveness_check(struct gy_context *ctx, int64_t now)
+{
+    if (ctx->segment) {
+        struct gy_rank_control *mine = gy_segment_rank(ctx->segment, ctx->world->local);
+        atomic_fetch_add_explicit(&mine->heartbeat, 1, memory_order_relaxed);
+    }
+    check_broken(ctx, now);
+    for (struct gyre_request *r = ctx->active_first; r && ctx->error.status == GYRE_SUCCESS; r = r->next)
+        check_request(r, now);
+}

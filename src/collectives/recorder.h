@@ -1,0 +1,32 @@
+/* The flight recorder: the last 256 operations of a communicator, and its counters. Written by the driving thread, read on error and on request. */
+#ifndef GY_COLLECTIVES_RECORDER_H
+#define GY_COLLECTIVES_RECORDER_H
+
+#include "collectives/plan.h"
+
+#define GY_RECORDS 256
+
+enum gy_record_state { GY_RECORD_STARTED, GY_RECORD_DONE, GY_RECORD_FAILED };
+
+struct gy_record {
+    uint64_t sequence, count;
+    int64_t began, ended; /* gy_now; ended 0: not yet */
+    int32_t root, waiting_for;
+    uint8_t collective, dtype, op, algorithm, state;
+};
+
+struct gy_recorder {
+    uint64_t started, done, failed, bytes;
+    struct gy_record record[GY_RECORDS];
+};
+
+struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, uint64_t sequence);
+/* The record of an operation, NULL when it has been overwritten. */
+struct gy_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence);
+void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd);
+
+/* "all_reduce #17 (float32 x 1000, sum, ring)" */
+struct gy_arrival;
+void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,133 @@
+/* A request: one collective under way on one rank. Its lanes are cursors into the plan; the executor moves them. */
+#ifndef GY_COLLECTIVES_REQUEST_H
+#define GY_COLLECTIVES_REQUEST_H
+
+#include "collectives/comm.h"
+
+#define GY_SENDS_IN_FLIGHT 4
+
+struct gy_in_flight {
+    struct gy_frame_out out;
+    int peer;
+    int64_t round;
+    size_t tile, tiles;
+};
+
+struct gy_lane_state {
+    /* The next iteration to start. */
+    int32_t step;       /* index into plan->step; the lane's end when exhausted */
+    int32_t round;      /* inside the step */
+    int64_t lane_round; /* through all steps of the lane */
+    size_t tile, tiles; /* of the round */
+    uint64_t iteration; /* through the whole lane */
+    bool exhausted, finished;
+    /* What is complete: rounds before done_round, and done_tiles tiles of that one. */
+    int64_t done_round;
+    size_t done_tiles;
+    /* Links: iterations are numbered per peer and channel; pair_base is the number at the start of the step. */
+    uint64_t pair_base;
+    uint64_t granted;   /* sender: may send below this; receiver: has allowed below this (pair numbers) */
+    bool eager;         /* the step's frames are small */
+    bool want;          /* sender: ask for the grant */
+    struct gy_frame_out control; /* GRANT or WANT */
+    struct gy_in_flight flight[GY_SENDS_IN_FLIGHT];
+    unsigned first_flight, flights;
+    void *landing;      /* where granted operands arrive */
+    size_t landing_bytes;
+    int everyone;       /* ranks below this one are known to satisfy the window need at hand */
+};
+
+struct gyre_request {
+    struct gyre_comm *comm;
+    struct gyre_request *next, *previous; /* active list, or free list */
+    struct gyre_request *next_window;     /* queue of the communicator's window collectives */
+    struct gy_plan *plan;
+    struct gy_arrival shape;
+    const unsigned char *input;
+    unsigned char *output;
+    size_t total, element, tile; /* elements of the vector; bytes of one; elements per tile */
+    gyre_dtype dtype;
+    gyre_op op;
+    bool complete;
+    gyre_status status;
+    bool verified;         /* windows: every peer's arrival has been compared with ours */
+    bool begun;            /* windows: it is this request's turn and its arrival is published */
+    bool tiny;             /* windows: the whole vector travels in the flag's line */
+    uint64_t tiny_number;
+    int tiny_next;         /* peers below this one have published */
+    uint64_t window_base;
+    unsigned char *scratch;
+    size_t scratch_bytes, slot_bytes;
+    int waiting_for;       /* the rank that the last attempt missed, −1 */
+    int64_t idle_since, asked, told; /* clocks: see liveness.c */
+    struct gy_lane_state lane[GY_PLAN_LANES];
+};
+
+struct gy_call {
+    enum gy_collective collective;
+    const void *input;
+    void *output;
+    size_t count;
+    gyre_dtype dtype;
+    gyre_op op;
+    int root;
+};
+
+/* Starts a collective; the arguments have been checked. Never blocks. */
+gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+/* Ends it and takes it off the lists; the user still holds it. */
+void gy_request_finish(struct gyre_request *request, gyre_status status);
+/* Back to the free list, after completion. */
+void gy_request_recycle(struct gyre_request *request);
+struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence);
+
+/* executor.c: moves the request's lanes; true if anything moved. */
+bool gy_request_advance(struct gyre_request *request);
+void gy_lane_begin(struct gyre_request *request, int lane);
+/* Is iteration (lane_round, tile) of `step` allowed? Notes whom it waits for. */
+bool gy_needs_met(struct gyre_request *request, int lane, const struct gy_step *step, int64_t lane_round, size_t tile);
+void gy_lane_next(struct gyre_request *request, int lane);
+void gy_lane_done(struct gy_lane_state *state, int64_t round, size_t tile, size_t tiles);
+/* Address and length of an operand's piece for the lane's current iteration. */
+struct gy_piece {
+    size_t start, count;
+};
+struct gy_piece gy_lane_piece(const struct gyre_request *request, int lane);
+unsigned char *gy_operand(const struct gyre_request *request, int lane, enum gy_space space, size_t start);
+
+/* streams.c: the steps over links. */
+bool gy_stream_send(struct gyre_request *request, int lane);
+bool gy_stream_receive(struct gyre_request *request, int lane);
+bool gy_stream_reap(struct gyre_request *request, int lane);
+void gy_stream_consume(struct gyre_request *request, int lane, const void *payload);
+void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel);
+extern const struct gy_sink gy_stream_sink; /* without `user` */
+
+/* windows.c: the steps over shared memory. */
+/* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across algorithms. */
+void gy_window_arrive(struct gyre_request *request);
+/* Compares with what `peer` has entered; false: mismatch, and the world is told. */
+bool gy_window_verify(struct gyre_request *request, int peer);
+gyre_status gy_window_begin(struct gyre_request *request);
+bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane, uint64_t target);
+void gy_window_step(struct gyre_request *request, int lane);
+void gy_window_end(struct gyre_request *request);
+bool gy_tiny_advance(struct gyre_request *request);
+size_t gy_window_tile(const struct gyre_request *request);
+
+/* Ends the world because ranks called different things; both shapes are in the sentence. */
+void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);
+bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
+
+/* progress.c */
+bool gy_progress(struct gy_context *ctx);
+void gy_wait(struct gyre_request *request);
+void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);
+/* The slow turn: descriptors, the verdict, clocks. */
+void gy_turn(struct gy_context *ctx, int64_t now);
+/* liveness.c: the stall and arrival clocks of everything that waits. */
+void gy_liveness_check(struct gy_context *ctx, int64_t now);
+void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping);
+void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong);
+
+#endif

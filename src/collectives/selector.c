@@ -1,0 +1,92 @@
+/* Which algorithm: a pure function of collective, size in bytes, world size, where the ranks are, and the configuration, all of which every rank shares
+ * (the configuration is compared when the world is made). */
+#include <string.h>
+
+#include "collectives/comm.h"
+#include "core/log.h"
+
+/* The algorithm that GYRE_ALGORITHM forces for a collective; GY_ALGORITHMS: none. */
+static gyre_status forced(const char *setting, enum gy_collective collective, enum gy_algorithm *algorithm_p,
+                          struct gy_error *error)
+{
+    *algorithm_p = GY_ALGORITHMS;
+    while (*setting) {
+        size_t length = strcspn(setting, ",");
+        char item[64], *colon;
+        if (length >= sizeof(item))
+            return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_ALGORITHM: an item is too long: %.80s", setting);
+        memcpy(item, setting, length);
+        item[length] = '\0';
+        setting += length + (setting[length] == ',');
+        if (!item[0])
+            continue;
+        enum gy_collective which;
+        enum gy_algorithm algorithm;
+        colon = strchr(item, ':');
+        if (colon)
+            *colon = '\0';
+        if (!colon || !gy_collective_find(item, &which) || !gy_algorithm_find(colon + 1, &algorithm))
+            return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
+                                "GYRE_ALGORITHM: \"%s%s%s\" is not collective:algorithm, such as all_reduce:ring", item,
+                                colon ? ":" : "", colon ? colon + 1 : "");
+        if (which == collective)
+            *algorithm_p = algorithm;
+    }
+    return GYRE_SUCCESS;
+}
+
+static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size)
+{
+    if (collective == GY_BARRIER)
+        return GY_DIRECT_ONE_SHOT;
+    /* One-shot reads everybody's whole vector; two-shot reads slices but synchronises twice. */
+    size_t small = size <= 2 ? 4096 : size <= 4 ? 2048 : 1024;
+    return bytes <= small ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
+}
+
+static enum gy_algorithm choose_links(enum gy_collective collective, size_t bytes, int size)
+{
+    if (collective == GY_BROADCAST)
+        return bytes >= ((size_t)1 << 20) && size > 2 ? GY_RING : GY_BINARY_TREE;
+    if (collective == GY_BARRIER)
+        return GY_HALVING_DOUBLING;
+    /* A ring sends 2(N−1) messages of bytes/N each, over neighbours only; halving-doubling 2·log2 N. */
+    return bytes >= (size_t)size * 65536 ? GY_RING : GY_HALVING_DOUBLING;
+}
+
+static bool usable(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm)
+{
+    bool windows = algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT;
+    return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
+}
+
+gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes, enum gy_algorithm *algorithm_p,
+                      struct gy_error *error)
+{
+    static const enum gy_algorithm order[] = {GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
+                                              GY_BINARY_TREE};
+    enum gy_algorithm choice;
+    if (comm->ctx->config.algorithm[0]) {
+        gyre_status status = forced(comm->ctx->config.algorithm, collective, &choice, error);
+        if (status != GYRE_SUCCESS)
+            return status;
+        if (choice != GY_ALGORITHMS && usable(comm, collective, choice)) {
+            *algorithm_p = choice;
+            return GYRE_SUCCESS;
+        }
+        if (choice != GY_ALGORITHMS)
+            return gy_error_set(error, GYRE_UNSUPPORTED, -1,
+                                "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s", gy_collective_name(collective),
+                                gy_algorithm_name(choice), comm->size,
+                                comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)" : "");
+    }
+    choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size) : choose_links(collective, bytes, comm->size);
+    for (size_t i = 0; !usable(comm, collective, choice); i++) {
+        if (i == GY_ARRAY_LENGTH(order))
+            return gy_error_set(error, GYRE_INTERNAL, -1, "no algorithm for %s on %d ranks", gy_collective_name(collective),
+                                comm->size);
+        choice = order[i];
+    }
+    *algorithm_p = choice;
+    return GYRE_SUCCESS;
+}

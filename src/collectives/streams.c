@@ -1,0 +1,387 @@
+/* The steps over links, and the sink into which every link delivers.
+ *
+ *   sender                                     receiver
+ *   eager:   DATA(value = iteration) ────────▶ lane is there: consume; else stash; CREDIT back in batches
+ *   granted: WANT? ──────────────────────────▶
+ *                   ◀──────────────────────── GRANT(value = iterations allowed), as soon as their place is ready
+ *            DATA ───────────────────────────▶ straight to its place, or to the landing buffer and reduced from there
+ *
+ * Iterations are numbered per peer and channel, so that both sides count alike whatever else their lanes do. */
+#include <string.h>
+
+#include "collectives/request.h"
+#include "core/dtype.h"
+
+void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy_frame_kind kind, int channel)
+{
+    memset(frame, 0, sizeof(*frame));
+    frame->kind = (uint8_t)kind;
+    frame->epoch = r->comm->ctx->world->epoch;
+    frame->comm = r->comm->id;
+    frame->sequence = r->shape.sequence;
+    frame->count = r->shape.count;
+    frame->root = r->shape.root;
+    frame->lane = (uint16_t)channel;
+    frame->collective = r->shape.collective;
+    frame->dtype = r->shape.dtype;
+    frame->op = r->shape.op;
+    frame->algorithm = r->shape.algorithm;
+}
+
+static bool is_oldest(const struct gyre_request *r)
+{
+    for (const struct gyre_request *q = r->comm->ctx->active_first; q; q = q->next)
+        if (q->comm == r->comm && !q->plan->window)
+            return q == r;
+    return true;
+}
+
+static bool control(struct gyre_request *r, int l, int peer, enum gy_frame_kind kind, uint64_t value)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    if (lane->control.queued)
+        return false;
+    gy_frame_fill(r, &lane->control.header, kind, r->plan->lane[l].channel);
+    lane->control.header.value = value;
+    lane->control.payload = NULL;
+    gy_context_post(r->comm->ctx, peer, &lane->control);
+    return true;
+}
+
+/* May the frame leave now? Takes what it costs. */
+static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    struct gy_channel *channel = r->comm->channels[peer];
+    if (lane->eager) {
+        unsigned reserve = is_oldest(r) ? 0 : GY_EAGER_CREDITS / 2;
+        if (channel->credit <= reserve)
+            return false;
+        channel->credit--;
+        return true;
+    }
+    if (lane->want) {
+        uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->plan->lane[l].channel);
+        if (kept > lane->granted)
+            lane->granted = kept;
+        if (lane->granted > number || control(r, l, peer, GY_FRAME_WANT, number))
+            lane->want = false;
+    }
+    return number < lane->granted;
+}
+
+bool gy_stream_send(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    if (lane->flights == GY_SENDS_IN_FLIGHT || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
+        return false;
+    uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
+    if (!allowed(r, l, step->peer, number)) {
+        r->waiting_for = step->peer;
+        return false;
+    }
+    struct gy_in_flight *flight = &lane->flight[(lane->first_flight + lane->flights) % GY_SENDS_IN_FLIGHT];
+    struct gy_piece piece = gy_lane_piece(r, l);
+    flight->round = lane->lane_round;
+    flight->tile = lane->tile;
+    flight->tiles = lane->tiles;
+    flight->peer = step->peer;
+    gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->plan->lane[l].channel);
+    flight->out.header.value = number;
+    flight->out.header.bytes = (uint32_t)(piece.count * r->element);
+    flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
+    flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
+    lane->flights++;
+    gy_lane_next(r, l);
+    gy_context_post(r->comm->ctx, step->peer, &flight->out);
+    return true;
+}
+
+bool gy_stream_reap(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    bool moved = false;
+    while (lane->flights > 0 && lane->flight[lane->first_flight].out.done) {
+        struct gy_in_flight *flight = &lane->flight[lane->first_flight];
+        gy_lane_done(lane, flight->round, flight->tile, flight->tiles);
+        lane->first_flight = (lane->first_flight + 1) % GY_SENDS_IN_FLIGHT;
+        lane->flights--;
+        moved = true;
+    }
+    if (lane->flights > 0)
+        r->waiting_for = lane->flight[lane->first_flight].peer;
+    return moved;
+}
+
+/* Uses the payload of the lane's current iteration. */
+void gy_stream_consume(struct gyre_request *r, int l, const void *payload)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    struct gy_piece piece = gy_lane_piece(r, l);
+    if (piece.count > 0) {
+        unsigned char *dst = gy_operand(r, l, step->dst, piece.start);
+        if (step->kind == GY_RECV_REDUCE) {
+            const void *own = gy_operand(r, l, step->src, piece.start);
+            uint32_t saved = gy_fp_enter();
+            gy_reduce2(dst, step->flip ? payload : own, step->flip ? own : payload, piece.count, r->dtype, r->op);
+            gy_fp_leave(saved);
+        } else if (dst != payload) {
+            memcpy(dst, payload, piece.count * r->element);
+        }
+    }
+    gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
+    gy_lane_next(r, l);
+}
+
+/* Gives back what was consumed, in batches; tried again at every turn while the frame before is under way. */
+static void return_credit(struct gyre_comm *comm, int peer)
+{
+    struct gy_channel *channel = comm->channels[peer];
+    if (channel->owed < GY_EAGER_CREDITS / 2 || channel->credit_out.queued)
+        return;
+    struct gy_frame *frame = &channel->credit_out.header;
+    memset(frame, 0, sizeof(*frame));
+    frame->kind = GY_FRAME_CREDIT;
+    frame->epoch = comm->ctx->world->epoch;
+    frame->comm = comm->id;
+    frame->value = channel->owed;
+    channel->owed = 0;
+    channel->credit_out.payload = NULL;
+    gy_context_post(comm->ctx, peer, &channel->credit_out);
+}
+
+static void give_credit(struct gyre_comm *comm, int peer)
+{
+    comm->channels[peer]->owed++;
+    return_credit(comm, peer);
+}
+
+/* Iterations of the current step whose place is ready, in pair numbers. */
+static uint64_t horizon(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    uint64_t here = (uint64_t)lane->round * lane->tiles + lane->tile;
+    uint64_t next = lane->granted > lane->pair_base + here ? lane->granted - lane->pair_base : here;
+    uint64_t end = (uint64_t)step->rounds * lane->tiles;
+    int64_t first_round = lane->lane_round - lane->round;
+    while (next < end && gy_needs_met(r, l, step, first_round + (int64_t)(next / lane->tiles), (size_t)(next % lane->tiles)))
+        next++;
+    return lane->pair_base + next;
+}
+
+bool gy_stream_receive(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    struct gy_channel *channel = r->comm->channels[step->peer];
+    r->waiting_for = step->peer;
+    return_credit(r->comm, step->peer);
+    if (!lane->eager) {
+        uint64_t ready = horizon(r, l);
+        if (ready > lane->granted && control(r, l, step->peer, GY_FRAME_GRANT, ready))
+            lane->granted = ready;
+        return false; /* data comes through the sink */
+    }
+    uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
+    struct gy_stashed *stashed = gy_channel_find(channel, r->shape.sequence, r->plan->lane[l].channel, number);
+    if (!stashed || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
+        return false;
+    int peer = step->peer;
+    gy_stream_consume(r, l, gy_channel_stash_memory(channel, stashed));
+    stashed->used = false;
+    give_credit(r->comm, peer);
+    return true;
+}
+
+/* ---- the sink ---- */
+
+static gyre_status protocol(struct gy_context *ctx, int peer, const char *what)
+{
+    gy_error_set(&ctx->error, GYRE_PROTOCOL, peer, "rank %d sent %s; do all ranks run the same gyre?", peer, what);
+    gy_overlay_report(ctx->overlay, GYRE_PROTOCOL, peer, ctx->error.text);
+    return GYRE_PROTOCOL;
+}
+
+static bool shape_of_frame(struct gyre_comm *comm, int peer, const struct gy_frame *frame, struct gyre_request *r)
+{
+    struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
+                                frame->dtype,    frame->op,    frame->algorithm};
+    if (gy_shape_equal(&theirs, &r->shape))
+        return true;
+    gy_mismatch(comm, peer, &theirs, &r->shape);
+    return false;
+}
+
+/* The lane of `r` that has `channel` and sends (or receives); −1: none. */
+static int find_lane(const struct gyre_request *r, unsigned channel, bool sends)
+{
+    for (int l = 0; l < r->plan->lanes; l++) {
+        enum gy_step_kind kind = r->plan->step[r->plan->lane[l].first].kind;
+        bool matches = sends ? kind == GY_SEND : kind == GY_RECV || kind == GY_RECV_REDUCE;
+        if (matches && r->plan->lane[l].channel == channel)
+            return l;
+    }
+    return -1;
+}
+
+/* Is the frame the one that the lane waits for? */
+static bool is_next(struct gyre_request *r, int l, int peer, const struct gy_frame *frame)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    if (lane->exhausted)
+        return false;
+    const struct gy_step *step = &r->plan->step[lane->step];
+    uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
+    return step->peer == peer && number == frame->value && gy_needs_met(r, l, step, lane->lane_round, lane->tile) &&
+           gy_lane_piece(r, l).count * r->element == frame->bytes;
+}
+
+static void *place_granted(struct gyre_request *r, int l, int peer, const struct gy_frame *frame)
+{
+    if (l < 0 || !is_next(r, l, peer, frame) || frame->value >= r->lane[l].granted)
+        return NULL;
+    const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    if (step->kind == GY_RECV_REDUCE)
+        return r->lane[l].landing;
+    return gy_operand(r, l, step->dst, gy_lane_piece(r, l).start);
+}
+
+static void *sink_place(void *user, int peer, const struct gy_frame *frame)
+{
+    struct gy_context *ctx = user;
+    struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
+    if (!comm || frame->kind != GY_FRAME_DATA) {
+        protocol(ctx, peer, "data outside any communicator");
+        return NULL;
+    }
+    if (frame->flags & GY_FRAME_EAGER) {
+        struct gy_channel *channel = gy_comm_channel(comm, peer);
+        unsigned char *memory = NULL;
+        if (!channel || !gy_channel_stash(channel, frame, &memory))
+            protocol(ctx, peer, "more early frames than it had credit for, or memory is out");
+        return memory;
+    }
+    struct gyre_request *r = gy_request_find(comm, frame->sequence);
+    if (r && !shape_of_frame(comm, peer, frame, r))
+        return NULL;
+    void *memory = r ? place_granted(r, find_lane(r, frame->lane, false), peer, frame) : NULL;
+    if (!memory)
+        protocol(ctx, peer, "data that it had no grant for");
+    return memory;
+}
+
+static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload)
+{
+    struct gyre_request *r = gy_request_find(comm, frame->sequence);
+    if (r && !shape_of_frame(comm, peer, frame, r))
+        return GYRE_MISMATCH;
+    int l = r ? find_lane(r, frame->lane, false) : -1;
+    if (!(frame->flags & GY_FRAME_EAGER)) {
+        if (l < 0 || !is_next(r, l, peer, frame) || frame->value >= r->lane[l].granted)
+            return protocol(comm->ctx, peer, "data that it had no grant for");
+        gy_stream_consume(r, l, payload);
+        return GYRE_SUCCESS;
+    }
+    struct gy_channel *channel = gy_comm_channel(comm, peer);
+    if (!channel)
+        return protocol(comm->ctx, peer, "an early frame, and memory is out");
+    struct gy_stashed *stashed = gy_channel_find(channel, frame->sequence, frame->lane, frame->value);
+    if (l >= 0 && is_next(r, l, peer, frame)) {
+        gy_stream_consume(r, l, payload);
+        if (stashed)
+            stashed->used = false;
+        give_credit(comm, peer);
+        return GYRE_SUCCESS;
+    }
+    unsigned char *memory;
+    if (stashed)
+        return GYRE_SUCCESS; /* it was placed there */
+    if (!gy_channel_stash(channel, frame, &memory))
+        return protocol(comm->ctx, peer, "more early frames than it had credit for, or memory is out");
+    memcpy(memory, payload, frame->bytes);
+    return GYRE_SUCCESS;
+}
+
+static gyre_status grant_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    struct gyre_request *r = gy_request_find(comm, frame->sequence);
+    if (r && !shape_of_frame(comm, peer, frame, r))
+        return GYRE_MISMATCH;
+    if (!r && frame->sequence <= comm->sequence)
+        return GYRE_SUCCESS; /* a repeated grant for what is complete */
+    int l = r ? find_lane(r, frame->lane, true) : -1;
+    struct gy_lane_state *lane = l >= 0 ? &r->lane[l] : NULL;
+    if (lane && !lane->exhausted && r->plan->step[lane->step].peer == peer) {
+        if (frame->value > lane->granted)
+            lane->granted = frame->value;
+        return GYRE_SUCCESS;
+    }
+    struct gy_channel *channel = gy_comm_channel(comm, peer);
+    if (channel && !(lane && lane->exhausted))
+        gy_channel_keep_grant(channel, frame->sequence, frame->lane, frame->value);
+    return GYRE_SUCCESS;
+}
+
+static gyre_status want_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    struct gyre_request *r = gy_request_find(comm, frame->sequence);
+    if (!r)
+        return GYRE_SUCCESS; /* the grant goes out when this rank enters */
+    if (!shape_of_frame(comm, peer, frame, r))
+        return GYRE_MISMATCH;
+    int l = find_lane(r, frame->lane, false);
+    struct gy_lane_state *lane = l >= 0 ? &r->lane[l] : NULL;
+    if (lane && !lane->exhausted && r->plan->step[lane->step].peer == peer && lane->granted > frame->value)
+        control(r, l, peer, GY_FRAME_GRANT, lane->granted); /* one that is still queued will do as well */
+    return GYRE_SUCCESS;
+}
+
+static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
+{
+    struct gy_context *ctx = user;
+    ctx->peers[peer].heard = 0; /* the clock is read lazily: liveness.c */
+    if (frame->epoch != ctx->world->epoch)
+        return GYRE_SUCCESS;
+    if (frame->kind == GY_FRAME_PING)
+        return gy_liveness_ping(ctx, peer, frame), GYRE_SUCCESS;
+    if (frame->kind == GY_FRAME_PONG)
+        return gy_liveness_pong(ctx, peer, frame), GYRE_SUCCESS;
+    struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
+    struct gy_channel *from = comm ? gy_comm_channel(comm, peer) : NULL;
+    if (from && frame->sequence > from->entered)
+        from->entered = frame->sequence;
+    if (!comm)
+        return GYRE_SUCCESS; /* destroyed here: what still comes is for nobody */
+    switch (frame->kind) {
+    case GY_FRAME_DATA:
+        return data_arrived(comm, peer, frame, payload);
+    case GY_FRAME_GRANT:
+        return grant_arrived(comm, peer, frame);
+    case GY_FRAME_WANT:
+        return want_arrived(comm, peer, frame);
+    case GY_FRAME_CREDIT: {
+        struct gy_channel *channel = gy_comm_channel(comm, peer);
+        if (channel && frame->value <= GY_EAGER_CREDITS - channel->credit)
+            channel->credit += (unsigned)frame->value;
+        else
+            return protocol(ctx, peer, "more credit than there is");
+        return GYRE_SUCCESS;
+    }
+    default:
+        return protocol(ctx, peer, "a frame of an unknown kind");
+    }
+}
+
+static void sink_broken(void *user, int peer, const struct gy_error *error)
+{
+    struct gy_context *ctx = user;
+    if (ctx->peers[peer].broken)
+        return;
+    ctx->peers[peer].broken = -1; /* the next slow turn dates it */
+    ctx->peers[peer].why = *error;
+}
+
+const struct gy_sink gy_stream_sink = {.place = sink_place, .arrived = sink_arrived, .broken = sink_broken};

@@ -1,0 +1,262 @@
+/* The steps over shared windows.
+ *
+ *   rank i:  publish  window[i][slot] = my tile            counter 0 of i ──▶ everyone
+ *            gather   dst = reduce over window[*][slot]    counter 1 of i ──▶ everyone: slot may be reused; result is there
+ *            collect  dst = result[*][slot]                counter 2 of i ──▶ everyone: result slot may be reused
+ *
+ * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter mod GY_WINDOW_SLOTS). A counter is stored with
+ * release after the data that it announces, and read with acquire before the data is touched.
+ *
+ * Tiny vectors skip the slots: payload and flag share one cache line, double-buffered by the parity of the tiny exchange. Nobody writes exchange k + 2 before
+ * everyone has published k + 1, and whoever has published k + 1 has finished reading k. */
+#include <string.h>
+
+#include "collectives/request.h"
+#include "core/dtype.h"
+
+static int local_of(const struct gyre_comm *comm, int rank)
+{
+    return comm->ctx->world->members[rank].local;
+}
+
+static struct gy_window_control *control_of(const struct gyre_comm *comm, int rank)
+{
+    return gy_segment_window(comm->ctx->segment, local_of(comm, rank), comm->window);
+}
+
+static void wake_everyone(const struct gyre_comm *comm)
+{
+    for (int p = 0; p < comm->size; p++)
+        if (p != comm->rank)
+            gy_segment_wake(comm->ctx->segment, local_of(comm, p));
+}
+
+size_t gy_window_tile(const struct gyre_request *r)
+{
+    size_t slot = gy_segment_window_bytes(r->comm->ctx->segment) / (2 * GY_WINDOW_SLOTS), sharers = 1;
+    for (int s = 0; s < r->plan->steps; s++)
+        if (r->plan->step[s].kind == GY_PUBLISH && r->plan->step[s].range.width > 1)
+            sharers = (size_t)r->plan->blocks - 1;
+    size_t bytes = slot / sharers;
+    bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
+    return gy_max_size(1, bytes / r->element);
+}
+
+static unsigned char *slot_of(const struct gyre_request *r, int rank, enum gy_space space, uint64_t iteration)
+{
+    const struct gyre_comm *comm = r->comm;
+    size_t slot = gy_segment_window_bytes(comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
+    size_t index = (size_t)(iteration % GY_WINDOW_SLOTS) + (space == GY_RESULT ? GY_WINDOW_SLOTS : 0);
+    return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
+}
+
+void gy_window_arrive(struct gyre_request *r)
+{
+    struct gy_window_control *mine = control_of(r->comm, r->comm->rank);
+    mine->arrival[r->shape.sequence % GY_ARRIVALS] = r->shape;
+    atomic_store_explicit(&mine->entered, r->shape.sequence, memory_order_release);
+}
+
+bool gy_window_verify(struct gyre_request *r, int peer)
+{
+    const struct gy_window_control *theirs = control_of(r->comm, peer);
+    uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
+    if (entered < r->shape.sequence || entered >= r->shape.sequence + GY_ARRIVALS - 1)
+        return true; /* not there yet, or so far ahead that the record is being replaced */
+    struct gy_arrival shape = theirs->arrival[r->shape.sequence % GY_ARRIVALS];
+    if (shape.sequence != r->shape.sequence || gy_shape_equal(&shape, &r->shape))
+        return true;
+    gy_mismatch(r->comm, peer, &shape, &r->shape);
+    return false;
+}
+
+static bool verify_everyone(struct gyre_request *r)
+{
+    for (int p = 0; p < r->comm->size && !r->verified; p++)
+        if (p != r->comm->rank && !gy_window_verify(r, p))
+            return false;
+    r->verified = true;
+    return true;
+}
+
+gyre_status gy_window_begin(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    r->begun = true;
+    size_t contribution = r->plan->shape.collective == GY_BARRIER ? 0 : r->shape.count * r->element;
+    r->tiny = r->plan->one_shot && contribution <= GY_WINDOW_INLINE;
+    if (r->tiny) {
+        r->tiny_number = ++comm->inline_started;
+        return GYRE_SUCCESS;
+    }
+    r->window_base = comm->window_base;
+    comm->window_base += gy_plan_tiles(r->total, r->plan->blocks, 1, r->tile);
+    return GYRE_SUCCESS;
+}
+
+bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *step, int window_lane, uint64_t target)
+{
+    struct gyre_comm *comm = r->comm;
+    bool ours = target > r->window_base; /* progress in this collective: the peer's arrival is there as well */
+    if (step->peer >= 0) {
+        const struct gy_window_control *peer = control_of(comm, step->peer);
+        r->waiting_for = step->peer;
+        return step->peer == comm->rank ||
+               (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) >= target &&
+                (!ours || gy_window_verify(r, step->peer)));
+    }
+    if (comm->known[window_lane] < target) {
+        struct gy_lane_state *lane = &r->lane[l];
+        for (; lane->everyone < comm->size; lane->everyone++) {
+            if (lane->everyone == comm->rank)
+                continue;
+            const struct gy_window_control *peer = control_of(comm, lane->everyone);
+            if (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) < target) {
+                r->waiting_for = lane->everyone;
+                return false;
+            }
+        }
+        lane->everyone = 0;
+        comm->known[window_lane] = target;
+    }
+    return !ours || r->verified || verify_everyone(r);
+}
+
+static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+{
+    const struct gy_plan *plan = r->plan;
+    unsigned char *slot = slot_of(r, r->comm->rank, GY_WINDOW, iteration);
+    for (int32_t i = 0; i < step->range.width; i++) {
+        int32_t b = step->range.lo + i;
+        struct gy_piece piece;
+        if (step->range.width > 1 && b == r->comm->rank)
+            continue;
+        gy_plan_piece(r->total, plan->blocks, b, 1, r->tile, r->lane[l].tile, &piece.start, &piece.count);
+        size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
+        if (piece.count > 0)
+            memcpy(slot + place, gy_operand(r, l, step->src, piece.start), piece.count * r->element);
+    }
+}
+
+/* Where rank p has published the piece of slice b. */
+static const unsigned char *published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
+{
+    size_t place = r->plan->blocks == 1 ? 0 : (size_t)(b < p ? b : b - 1) * r->tile * r->element;
+    return slot_of(r, p, GY_WINDOW, iteration) + place;
+}
+
+static void gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+{
+    struct gy_piece piece;
+    gy_plan_piece(r->total, r->plan->blocks, step->range.lo, 1, r->tile, r->lane[l].tile, &piece.start, &piece.count);
+    if (step->range.width == 0 || piece.count == 0)
+        return;
+    const void *sources[GY_WINDOW_RANKS];
+    for (int p = 0; p < r->comm->size; p++)
+        sources[p] = p == r->comm->rank ? gy_operand(r, l, step->src, piece.start)
+                                        : published(r, p, step->range.lo, iteration);
+    void *kept = step->keep ? slot_of(r, r->comm->rank, GY_RESULT, iteration) : NULL;
+    uint32_t saved = gy_fp_enter();
+    gy_reduce_many(gy_operand(r, l, step->dst, piece.start), kept, sources, r->comm->size, piece.count, r->dtype, r->op);
+    gy_fp_leave(saved);
+}
+
+static void collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+{
+    int32_t first = step->peer >= 0 ? step->range.lo : 0;
+    int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
+    for (int32_t b = first; b < end && step->range.width > 0; b++) {
+        struct gy_piece piece;
+        int from = step->peer >= 0 ? step->peer : b;
+        if (from == r->comm->rank)
+            continue;
+        gy_plan_piece(r->total, r->plan->blocks, b, 1, r->tile, r->lane[l].tile, &piece.start, &piece.count);
+        if (piece.count > 0)
+            memcpy(gy_operand(r, l, step->dst, piece.start), slot_of(r, from, step->src, iteration),
+                   piece.count * r->element);
+    }
+}
+
+void gy_window_step(struct gyre_request *r, int l)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    uint64_t iteration = r->window_base + lane->iteration;
+    if (step->kind == GY_PUBLISH)
+        publish(r, step, l, iteration);
+    else if (step->kind == GY_GATHER)
+        gather(r, step, l, iteration);
+    else
+        collect(r, step, l, iteration);
+    int shared = r->plan->lane[l].window_lane;
+    if (shared < 0)
+        return;
+    struct gy_window_control *mine = control_of(r->comm, r->comm->rank);
+    atomic_store_explicit(&mine->lane[shared].progress, iteration + 1, memory_order_release);
+    wake_everyone(r->comm);
+}
+
+void gy_window_end(struct gyre_request *r)
+{
+    struct gy_window_control *mine = control_of(r->comm, r->comm->rank);
+    uint64_t after = r->window_base + gy_plan_tiles(r->total, r->plan->blocks, 1, r->tile);
+    bool changed = false;
+    for (int w = 0; w < GY_WINDOW_LANES; w++) {
+        if (atomic_load_explicit(&mine->lane[w].progress, memory_order_relaxed) == after)
+            continue;
+        atomic_store_explicit(&mine->lane[w].progress, after, memory_order_release);
+        changed = true;
+    }
+    if (changed)
+        wake_everyone(r->comm);
+}
+
+/* ---- tiny vectors ---- */
+
+static void tiny_finish(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    unsigned parity = (unsigned)(r->tiny_number & 1);
+    size_t bytes = r->shape.count * r->element;
+    if (r->shape.collective == GY_ALL_GATHER) {
+        for (int p = 0; p < comm->size; p++)
+            memcpy(r->output + (size_t)p * bytes, control_of(comm, p)->line[parity].payload, bytes);
+    } else if (r->shape.collective == GY_BROADCAST) {
+        memcpy(r->output, control_of(comm, (int)r->shape.root)->line[parity].payload, bytes);
+    } else if (r->shape.collective == GY_ALL_REDUCE) {
+        unsigned char sum[GY_WINDOW_INLINE];
+        uint32_t saved = gy_fp_enter();
+        memcpy(sum, control_of(comm, 0)->line[parity].payload, bytes);
+        for (int p = 1; p < comm->size; p++)
+            gy_reduce2(sum, sum, control_of(comm, p)->line[parity].payload, r->shape.count, r->dtype, r->op);
+        gy_fp_leave(saved);
+        memcpy(r->output, sum, bytes);
+    }
+}
+
+bool gy_tiny_advance(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    unsigned parity = (unsigned)(r->tiny_number & 1);
+    struct gy_window_line *mine = &control_of(comm, comm->rank)->line[parity];
+    if (atomic_load_explicit(&mine->sequence, memory_order_relaxed) != r->tiny_number) {
+        bool gives = r->shape.collective != GY_BARRIER &&
+                     (r->shape.collective != GY_BROADCAST || (int)r->shape.root == comm->rank);
+        if (gives && r->shape.count > 0)
+            memcpy(mine->payload, r->input, r->shape.count * r->element);
+        atomic_store_explicit(&mine->sequence, r->tiny_number, memory_order_release);
+        wake_everyone(comm);
+    }
+    for (; r->tiny_next < comm->size; r->tiny_next++) {
+        const struct gy_window_line *line = &control_of(comm, r->tiny_next)->line[parity];
+        if (atomic_load_explicit(&line->sequence, memory_order_acquire) < r->tiny_number) {
+            r->waiting_for = r->tiny_next;
+            return false;
+        }
+        if (r->tiny_next != comm->rank && !gy_window_verify(r, r->tiny_next))
+            return true;
+    }
+    tiny_finish(r);
+    gy_request_finish(r, GYRE_SUCCESS);
+    return true;
+}
