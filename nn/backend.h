@@ -16,15 +16,16 @@ struct gy_nn_update {
 struct gyre_nn_backend {
     const char *name;
     gyre_dtype dtype;
-    size_t element; /* bytes */
+    size_t element;               /* bytes */
     void *(*alloc)(size_t bytes); /* zeroed, at least 64-byte aligned */
     void (*release)(void *memory);
     void (*copy)(void *dst, const void *src, size_t bytes);
     void (*zero)(void *x, size_t bytes);
 
     /* c[m×n] = op(a)·op(b) + beta·c, where op transposes if asked: op(a) is m×k, op(b) is k×n. */
-    void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b, double beta, void *c);
-    void (*add_bias)(size_t rows, size_t cols, const void *bias, void *y);      /* y[r][c] += bias[c] */
+    void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b,
+                 double beta, void *c);
+    void (*add_bias)(size_t rows, size_t cols, const void *bias, void *y);       /* y[r][c] += bias[c] */
     void (*add_column_sums)(size_t rows, size_t cols, const void *dy, void *db); /* db[c] += Σr dy[r][c] */
     void (*relu)(size_t count, const void *x, void *y);
     void (*tanh)(size_t count, const void *x, void *y);
@@ -35,7 +36,8 @@ struct gyre_nn_backend {
     void (*sigmoid_backward)(size_t count, const void *y, const void *dy, void *dx);
     /* Both return the cost summed over the rows (in double) and write its gradient with regard to y. targets may be NULL: one-hot labels */
     double (*cross_entropy)(size_t rows, size_t cols, const void *y, const int32_t *labels, void *dy);
-    double (*squared_error)(size_t rows, size_t cols, const void *y, const int32_t *labels, const void *targets, void *dy);
+    double (*squared_error)(size_t rows, size_t cols, const void *y, const int32_t *labels, const void *targets,
+                            void *dy);
     size_t (*count_correct)(size_t rows, size_t cols, const void *y, const int32_t *labels);
 
     double (*sum_squares)(size_t count, const void *x);

@@ -1,13 +1,14 @@
 /* The CPU's operations for one element type; included once for float and once for double by backend_cpu.c, with
  *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOG the functions of libm. */
 
-static void NAME(gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b, double beta,
-                       void *c)
+static void NAME(gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b,
+                       double beta, void *c)
 {
     if (m == 0 || n == 0)
         return;
-    GEMM(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n,
-         (blasint)k, 1, a, (blasint)(transpose_a ? m : k), b, (blasint)(transpose_b ? k : n), (REAL)beta, c, (blasint)n);
+    GEMM(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (blasint)m,
+         (blasint)n, (blasint)k, 1, a, (blasint)(transpose_a ? m : k), b, (blasint)(transpose_b ? k : n), (REAL)beta, c,
+         (blasint)n);
 }
 
 static void NAME(add_bias)(size_t rows, size_t cols, const void *bias, void *y)
@@ -28,26 +29,26 @@ static void NAME(add_column_sums)(size_t rows, size_t cols, const void *dy, void
             sum[c] += in[c];
 }
 
-#define ELEMENTWISE(name, expression)                                                                                          \
-    static void NAME(name)(size_t count, const void *x, void *y)                                                               \
-    {                                                                                                                          \
-        const REAL *in = x;                                                                                                    \
-        REAL *out = y;                                                                                                         \
-        for (size_t i = 0; i < count; i++)                                                                                     \
-            out[i] = expression;                                                                                               \
+#define ELEMENTWISE(name, expression)                            \
+    static void NAME(name)(size_t count, const void *x, void *y) \
+    {                                                            \
+        const REAL *in = x;                                      \
+        REAL *out = y;                                           \
+        for (size_t i = 0; i < count; i++)                       \
+            out[i] = expression;                                 \
     }
 ELEMENTWISE(relu, in[i] > 0 ? in[i] : 0)
 ELEMENTWISE(tanh, TANH(in[i]))
 ELEMENTWISE(sigmoid, 1 / (1 + EXP(-in[i])))
 #undef ELEMENTWISE
 
-#define DERIVATIVE(name, expression)                                                                                           \
-    static void NAME(name)(size_t count, const void *y, const void *dy, void *dx)                                              \
-    {                                                                                                                          \
-        const REAL *f = y, *in = dy;                                                                                           \
-        REAL *out = dx;                                                                                                        \
-        for (size_t i = 0; i < count; i++)                                                                                     \
-            out[i] = expression;                                                                                               \
+#define DERIVATIVE(name, expression)                                              \
+    static void NAME(name)(size_t count, const void *y, const void *dy, void *dx) \
+    {                                                                             \
+        const REAL *f = y, *in = dy;                                              \
+        REAL *out = dx;                                                           \
+        for (size_t i = 0; i < count; i++)                                        \
+            out[i] = expression;                                                  \
     }
 DERIVATIVE(relu_backward, f[i] > 0 ? in[i] : 0)
 DERIVATIVE(tanh_backward, in[i] * (1 - f[i] * f[i]))
@@ -74,7 +75,8 @@ static double NAME(cross_entropy)(size_t rows, size_t cols, const void *y, const
     return cost;
 }
 
-static double NAME(squared_error)(size_t rows, size_t cols, const void *y, const int32_t *labels, const void *targets, void *dy)
+static double NAME(squared_error)(size_t rows, size_t cols, const void *y, const int32_t *labels, const void *targets,
+                                  void *dy)
 {
     double cost = 0;
     const REAL *in = y, *target = targets;

@@ -39,8 +39,12 @@ static size_t list_tensors(const gyre_nn_model *model, const gyre_nn_optimizer *
     for (int slot = 0; slot < 2; slot++) {
         void *state = optimizer ? gyre_nn_optimizer_state(optimizer, slot) : NULL;
         if (state)
-            out[n++] = (struct gy_st_tensor){
-                .name = slot_names[slot], .dtype = gyre_nn_dtype(model), .rank = 1, .shape = {count}, .count = count, .data = state};
+            out[n++] = (struct gy_st_tensor){.name = slot_names[slot],
+                                             .dtype = gyre_nn_dtype(model),
+                                             .rank = 1,
+                                             .shape = {count},
+                                             .count = count,
+                                             .data = state};
     }
     return n;
 }
@@ -85,14 +89,16 @@ static gyre_status get(const struct gy_st_file *file, const char *path, const ch
     char *stop = NULL;
     unsigned long long value = text ? strtoull(text, &stop, 10) : 0;
     if (!text || *text < '0' || *text > '9' || *stop)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no checkpoint of gyre: \"%s\" is missing from its metadata", path, key);
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no checkpoint of gyre: \"%s\" is missing from its metadata",
+                          path, key);
     *value_p = value;
     return GYRE_SUCCESS;
 }
 
 static bool same_shape(const struct gy_st_tensor *a, const struct gy_st_tensor *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(a->shape[0])) == 0;
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(a->shape[0])) == 0;
 }
 
 static gyre_status read_position(const struct gy_st_file *file, const char *path, const gyre_nn_optimizer *optimizer,
@@ -111,8 +117,8 @@ static gyre_status read_position(const struct gy_st_file *file, const char *path
     return get(file, path, "optimizer_steps", steps);
 }
 
-static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
-                         struct gyre_nn_position *position_p)
+static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_nn_model *model,
+                         gyre_nn_optimizer *optimizer, struct gyre_nn_position *position_p)
 {
     struct gyre_nn_position position;
     uint64_t steps = 0;
@@ -126,8 +132,8 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
     for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
         const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);
         if (!theirs || !same_shape(theirs, &mine[i]))
-            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s does not fit this model: the tensor %s %s", path, mine[i].name,
-                                theirs ? "has another type or shape" : "is missing");
+            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s does not fit this model: the tensor %s %s", path,
+                                mine[i].name, theirs ? "has another type or shape" : "is missing");
     }
     for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
         const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);

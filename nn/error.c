@@ -38,5 +38,6 @@ gyre_status gy_nn_fail_system(int errnum, const char *format, ...)
 gyre_status gy_nn_fail_comm(gyre_status status, const gyre_comm *comm, const char *what)
 {
     const char *text = comm ? gyre_last_error(comm) : "";
-    return gy_nn_fail(status, "%s failed with %s: %s", what, gyre_status_name(status), *text ? text : gyre_status_text(status));
+    return gy_nn_fail(status, "%s failed with %s: %s", what, gyre_status_name(status),
+                      *text ? text : gyre_status_text(status));
 }

@@ -32,7 +32,8 @@ static gyre_nn_layer *push(gyre_nn_layer *below, gyre_nn_layer layer)
 {
     gyre_nn_layer *top = NULL;
     if (layer.outputs == 0 || layer.outputs > LARGEST_LAYER)
-        gy_nn_fail(GYRE_INVALID_ARGUMENT, "a layer of %zu outputs; between 1 and %zu are allowed", layer.outputs, LARGEST_LAYER);
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "a layer of %zu outputs; between 1 and %zu are allowed", layer.outputs,
+                   LARGEST_LAYER);
     else if (below && below->kind == COST)
         gy_nn_fail(GYRE_INVALID_ARGUMENT, "nothing comes above the cost of a model");
     else if (!(top = malloc(sizeof(*top))))
@@ -82,10 +83,10 @@ static void fill_modules(gyre_nn_model *model, const gyre_nn_layer *top)
     for (const gyre_nn_layer *layer = top; layer->kind != INPUT; layer = layer->below) {
         const struct gy_nn_module_ops *activation = activation_ops(layer->activation);
         if (activation)
-            model->modules[--i] =
-                (struct gy_nn_module){.ops = activation, .inputs = layer->outputs, .outputs = layer->outputs};
-        model->modules[--i] =
-            (struct gy_nn_module){.ops = &gy_nn_linear, .inputs = layer->below->outputs, .outputs = layer->outputs};
+            model->modules[--i] = (struct gy_nn_module){
+                .ops = activation, .inputs = layer->outputs, .outputs = layer->outputs};
+        model->modules[--i] = (struct gy_nn_module){
+            .ops = &gy_nn_linear, .inputs = layer->below->outputs, .outputs = layer->outputs};
     }
 }
 
@@ -111,7 +112,8 @@ static void initialize(const gyre_nn_model *model, uint64_t seed)
             continue;
         bool relu = i + 1 < model->nmodules && model->modules[i + 1].ops == &gy_nn_relu;
         double in = (double)module->inputs, out = (double)module->outputs;
-        draw(model, module->offset, module->inputs * module->outputs, relu ? sqrt(6 / in) : sqrt(6 / (in + out)), &state);
+        draw(model, module->offset, module->inputs * module->outputs, relu ? sqrt(6 / in) : sqrt(6 / (in + out)),
+             &state);
     }
 }
 

@@ -33,7 +33,8 @@ static void add_tensors(gyre_nn_model *model, const struct gy_nn_module *module)
     struct gyre_nn_tensor *weight = &model->tensors[model->ntensors++];
     struct gyre_nn_tensor *bias = &model->tensors[model->ntensors++];
     *weight = (struct gyre_nn_tensor){.rows = module->outputs, .cols = module->inputs, .offset = module->offset};
-    *bias = (struct gyre_nn_tensor){.rows = 1, .cols = module->outputs, .offset = module->offset + module->inputs * module->outputs};
+    *bias = (struct gyre_nn_tensor){
+        .rows = 1, .cols = module->outputs, .offset = module->offset + module->inputs * module->outputs};
     snprintf(weight->name, sizeof(weight->name), "%zu.weight", number);
     snprintf(bias->name, sizeof(bias->name), "%zu.bias", number);
 }
@@ -127,7 +128,8 @@ static gyre_status reserve(gyre_nn_model *model, size_t rows)
     }
     if (!ok) {
         free_activations(model);
-        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the activations of %zu rows; use a smaller batch or --accumulate", rows);
+        return gy_nn_fail(GYRE_NO_MEMORY,
+                          "no memory for the activations of %zu rows; use a smaller batch or --accumulate", rows);
     }
     model->capacity = rows;
     return GYRE_SUCCESS;
@@ -171,12 +173,13 @@ static gyre_status check_labels(const gyre_nn_model *model, const int32_t *label
 {
     for (size_t r = 0; r < model->rows; r++)
         if (labels[r] < 0 || (size_t)labels[r] >= model->outputs)
-            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "label %d of row %zu is outside the model's %zu outputs", (int)labels[r], r,
-                              model->outputs);
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "label %d of row %zu is outside the model's %zu outputs",
+                              (int)labels[r], r, model->outputs);
     return GYRE_SUCCESS;
 }
 
-gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p, size_t *correct_p)
+gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p,
+                             size_t *correct_p)
 {
     if (model->capacity == 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_evaluate comes after gyre_nn_forward");
@@ -189,7 +192,8 @@ gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const 
             return status;
     }
     const void *y = model->modules[model->nmodules - 1].y;
-    double cost = model->cost->evaluate(model->backend, model->rows, model->outputs, y, labels, targets, model->delta[0]);
+    double cost = model->cost->evaluate(model->backend, model->rows, model->outputs, y, labels, targets,
+                                        model->delta[0]);
     model->evaluated = true;
     if (correct_p)
         *correct_p = model->backend->count_correct(model->rows, model->outputs, y, labels);

@@ -48,7 +48,8 @@ static gyre_status run_kind(struct bench *bench, int kind, double times[KINDS])
     int64_t start = gy_nn_now();
     gyre_nn_sync_begin(bench->sync);
     if (kind != COMMUNICATION)
-        status = pass(bench, kind == OVERLAPPED ? gyre_nn_sync_passed : NULL, kind == COMPUTE ? &times[BACKWARD] : NULL);
+        status = pass(bench, kind == OVERLAPPED ? gyre_nn_sync_passed : NULL,
+                      kind == COMPUTE ? &times[BACKWARD] : NULL);
     if (status == GYRE_SUCCESS && (kind == COMMUNICATION || kind == SERIAL))
         status = gyre_nn_sync_reduce(bench->sync);
     if (status == GYRE_SUCCESS && (kind == SERIAL || kind == OVERLAPPED))
@@ -91,7 +92,8 @@ static double quantile(const double (*table)[KINDS], size_t rounds, int kind, do
 static gyre_status measure(struct bench *bench, size_t rounds, struct gyre_nn_overlap *overlap_p)
 {
     double(*table)[KINDS] = calloc(rounds, sizeof(*table)), *column = calloc(rounds, sizeof(*column));
-    gyre_status status = table && column ? GYRE_SUCCESS : gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu rounds", rounds);
+    gyre_status status = table && column ? GYRE_SUCCESS
+                                         : gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu rounds", rounds);
     for (size_t i = 0; i < 3 && status == GYRE_SUCCESS; i++) /* warm-up */
         status = measure_round(bench, i, table[0]);
     for (size_t i = 0; i < rounds && status == GYRE_SUCCESS; i++)
@@ -126,12 +128,14 @@ static gyre_status load(struct bench *bench, const gyre_nn_dataset *data, size_t
     bench->labels = calloc(bench->rows + 1, sizeof(*bench->labels));
     if (!bench->x || !bench->labels)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", bench->rows);
-    gyre_nn_dataset_gather(data, data->train + first, bench->rows, gyre_nn_dtype(bench->model), bench->x, bench->labels);
+    gyre_nn_dataset_gather(data, data->train + first, bench->rows, gyre_nn_dtype(bench->model), bench->x,
+                           bench->labels);
     return GYRE_SUCCESS;
 }
 
 gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
-                                    const struct gyre_nn_train_options *options, size_t rounds, struct gyre_nn_overlap *overlap_p)
+                                    const struct gyre_nn_train_options *options, size_t rounds,
+                                    struct gyre_nn_overlap *overlap_p)
 {
     if (rounds == 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "at least one round is needed to measure");
@@ -143,7 +147,8 @@ gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_da
     gyre_status status = gyre_nn_clone(model, &bench.model);
     status = status ? status : gyre_nn_optimizer_create(bench.model, &options->optimizer, &bench.optimizer);
     status = status ? status : load(&bench, data, options->batch);
-    status = status ? status : gyre_nn_sync_attach(bench.model, bench.optimizer, comm, options->bucket_bytes, &bench.sync);
+    status = status ? status
+                    : gyre_nn_sync_attach(bench.model, bench.optimizer, comm, options->bucket_bytes, &bench.sync);
     status = status ? status : measure(&bench, rounds, overlap_p);
     gyre_nn_sync_detach(bench.sync);
     gyre_nn_optimizer_free(bench.optimizer);

@@ -58,18 +58,21 @@ static bool parse_shape(const json_t *shape, struct gy_st_tensor *tensor)
 }
 
 /* One entry of the header; its data inside [data, data + size). */
-static bool parse_tensor(const char *name, const json_t *entry, const uint8_t *data, size_t size, struct gy_st_tensor *tensor)
+static bool parse_tensor(const char *name, const json_t *entry, const uint8_t *data, size_t size,
+                         struct gy_st_tensor *tensor)
 {
     const json_t *offsets = json_object_get(entry, "data_offsets");
     size_t first, last, bytes;
     *tensor = (struct gy_st_tensor){.name = name};
     if (!json_is_object(entry) || json_array_size(offsets) != 2)
         return false;
-    if (!parse_type(json_object_get(entry, "dtype"), &tensor->dtype) || !parse_shape(json_object_get(entry, "shape"), tensor))
+    if (!parse_type(json_object_get(entry, "dtype"), &tensor->dtype) ||
+        !parse_shape(json_object_get(entry, "shape"), tensor))
         return false;
     if (!parse_size(json_array_get(offsets, 0), &first) || !parse_size(json_array_get(offsets, 1), &last))
         return false;
-    if (first > last || last > size || __builtin_mul_overflow(tensor->count, size_of(tensor->dtype), &bytes) || bytes != last - first)
+    if (first > last || last > size || __builtin_mul_overflow(tensor->count, size_of(tensor->dtype), &bytes) ||
+        bytes != last - first)
         return false;
     tensor->data = data + first;
     return true;
@@ -101,16 +104,18 @@ static gyre_status parse_tensors(struct gy_st_file *file, const uint8_t *data, s
     file->tensors = calloc(json_object_size(file->header) + 1, sizeof(*file->tensors));
     if (!file->tensors)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the %zu tensors of %s", json_object_size(file->header), name);
-    json_object_foreach(file->header, key, entry) {
+    json_object_foreach (file->header, key, entry) {
         if (strcmp(key, "__metadata__") == 0)
             continue;
         if (!parse_tensor(key, entry, data, size, &file->tensors[file->ntensors]))
-            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: type, shape and offsets of the tensor \"%.64s\" do not fit", name, key);
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                              "%s is damaged: type, shape and offsets of the tensor \"%.64s\" do not fit", name, key);
         file->ntensors++;
     }
     qsort(file->tensors, file->ntensors, sizeof(*file->tensors), compare_tensors);
     if (!tiles(file, data, size))
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: its tensors overlap, or do not cover its %zu bytes of data", name, size);
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "%s is damaged: its tensors overlap, or do not cover its %zu bytes of data", name, size);
     return GYRE_SUCCESS;
 }
 
@@ -123,7 +128,8 @@ gyre_status gy_st_decode(const void *bytes, size_t size, const char *name, struc
     memcpy(&length, bytes, sizeof(length));
     length = le64toh(length);
     if (length > size - sizeof(length) || length > GY_ST_LARGEST_HEADER)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no safetensors file, or cut short: a header of %llu bytes in %zu", name,
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "%s is no safetensors file, or cut short: a header of %llu bytes in %zu", name,
                           (unsigned long long)length, size);
     const char *text = (const char *)bytes + sizeof(length);
     json_error_t error;
@@ -132,7 +138,8 @@ gyre_status gy_st_decode(const void *bytes, size_t size, const char *name, struc
         gy_st_free(&file);
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: its header is no JSON object", name);
     }
-    gyre_status status = parse_tensors(&file, (const uint8_t *)text + length, size - sizeof(length) - (size_t)length, name);
+    gyre_status status = parse_tensors(&file, (const uint8_t *)text + length, size - sizeof(length) - (size_t)length,
+                                       name);
     if (status != GYRE_SUCCESS)
         gy_st_free(&file);
     else
@@ -169,7 +176,8 @@ static json_t *describe(const struct gy_st_tensor *tensor, size_t first)
     for (int i = 0; i < tensor->rank; i++)
         json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
     size_t last = first + tensor->count * size_of(tensor->dtype);
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)first, (json_int_t)last);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)first,
+                     (json_int_t)last);
 }
 
 /* The header as text, padded with spaces so that the data begin at a multiple of 8 bytes. NULL without memory. */

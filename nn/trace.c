@@ -47,8 +47,8 @@ void gy_nn_trace_add(gyre_nn_trace *trace, enum gy_nn_span span, int32_t index, 
 {
     if (!trace)
         return;
-    trace->spans[trace->total++ % trace->capacity] =
-        (struct span){.start = start, .end = gy_nn_now(), .kind = (int32_t)span, .index = index};
+    trace->spans[trace->total++ % trace->capacity] = (struct span){
+        .start = start, .end = gy_nn_now(), .kind = (int32_t)span, .index = index};
 }
 
 /* Everyone's spans in rank order, `most` per rank; unused ones have end 0. */
@@ -83,10 +83,12 @@ static gyre_status gather(gyre_nn_trace *trace, gyre_comm *comm, int ranks, stru
 static void print_names(FILE *file, int rank, int32_t buckets)
 {
     fprintf(file, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}},\n", rank, rank);
-    fprintf(file, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":\"compute\"}},\n", rank);
+    fprintf(file, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":\"compute\"}},\n",
+            rank);
     for (int32_t b = 0; b < buckets; b++)
-        fprintf(file, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"bucket %d\"}},\n", rank,
-                (int)b + 1, (int)b);
+        fprintf(file,
+                "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"bucket %d\"}},\n",
+                rank, (int)b + 1, (int)b);
 }
 
 static void print_spans(FILE *file, const struct span *spans, size_t count, int rank, int64_t origin)
@@ -99,7 +101,8 @@ static void print_spans(FILE *file, const struct span *spans, size_t count, int 
         bool reduce = s->kind == GY_NN_SPAN_REDUCE;
         if (reduce && s->index >= buckets)
             buckets = s->index + 1;
-        fprintf(file, "{\"name\":\"%s %d\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d},\n",
+        fprintf(file,
+                "{\"name\":\"%s %d\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d},\n",
                 names[s->kind], (int)s->index, reduce ? "communication" : "compute", (double)(s->start - origin) / 1e3,
                 (double)(s->end - s->start) / 1e3, rank, reduce ? (int)s->index + 1 : 0);
     }

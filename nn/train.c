@@ -42,15 +42,17 @@ struct gyre_nn_train_options gyre_nn_train_defaults(void)
     };
 }
 
-static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data, const struct gyre_nn_train_options *options)
+static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data,
+                         const struct gyre_nn_train_options *options)
 {
     if (options->size != sizeof(*options))
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "options.size is %zu, not %zu: start from gyre_nn_train_defaults()", options->size,
-                          sizeof(*options));
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "options.size is %zu, not %zu: start from gyre_nn_train_defaults()",
+                          options->size, sizeof(*options));
     if (options->batch == 0 || options->epochs == 0 || options->accumulate == 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "batch, epochs and accumulate are at least 1");
     if (gyre_nn_inputs(model) != data->features || gyre_nn_outputs(model) < data->classes)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
                           gyre_nn_inputs(model), gyre_nn_outputs(model), data->features, data->classes);
     return GYRE_SUCCESS;
 }
@@ -171,7 +173,8 @@ static gyre_status report(struct run *run, double rate)
     double cost = run->cost, loss, accuracy;
     if (!run->options.report)
         goto reset;
-    gyre_status status = run->ranks > 1 ? gyre_all_reduce(run->comm, &run->cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM) : GYRE_SUCCESS;
+    gyre_status status = run->ranks > 1 ? gyre_all_reduce(run->comm, &run->cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM)
+                                        : GYRE_SUCCESS;
     if (status != GYRE_SUCCESS)
         return gy_nn_fail_comm(status, run->comm, "summing the loss");
     status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->comm, &loss, &accuracy);
@@ -227,7 +230,8 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
     gyre_status status = check(model, data, options);
     if (status != GYRE_SUCCESS)
         return status;
-    struct run run = {.model = model, .data = data, .comm = comm, .options = *options, .position = {.seed = options->seed}};
+    struct run run = {
+        .model = model, .data = data, .comm = comm, .options = *options, .position = {.seed = options->seed}};
     run.rank = comm ? gyre_comm_rank(comm) : 0;
     run.ranks = comm ? gyre_comm_size(comm) : 1;
     if (run.options.schedule.total == 0)
@@ -237,7 +241,8 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
     while (status == GYRE_SUCCESS && run.position.epoch < options->epochs && !stopped(&run))
         status = epoch(&run);
     gyre_nn_trace_attach(model, NULL);
-    struct gyre_nn_train_result result = {.ranks = run.ranks, .steps = run.position.step, .seconds = (double)run.busy / 1e9};
+    struct gyre_nn_train_result result = {
+        .ranks = run.ranks, .steps = run.position.step, .seconds = (double)run.busy / 1e9};
     if (status == GYRE_SUCCESS)
         status = gyre_nn_test(model, data, data->test, data->ntest, comm, &result.loss, &result.accuracy);
     if (status == GYRE_SUCCESS && result_p) {
@@ -251,8 +256,8 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
 
 #define TEST_ROWS ((size_t)512)
 
-gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_comm *comm,
-                         double *loss_p, double *accuracy_p)
+gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
+                         gyre_comm *comm, double *loss_p, double *accuracy_p)
 {
     int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
     size_t first, mine;

@@ -61,8 +61,9 @@ GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gy
  * below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0. */
 GYRE_NN_API gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 /* features – hidden[0] – … – outputs, with cross entropy: a multi-layer perceptron. */
-GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden, gyre_nn_activation activation,
-                                    size_t outputs, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden,
+                                    gyre_nn_activation activation, size_t outputs, gyre_dtype dtype, uint64_t seed,
+                                    gyre_nn_model **model_p);
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
 GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
 
@@ -92,8 +93,8 @@ GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
  * lower): all gradients at offsets >= lower are final for this backward. */
 typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
 GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t rows, const void **outputs_p);
-GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p,
-                                         size_t *correct_p);
+GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets,
+                                         double *cost_p, size_t *correct_p);
 GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user);
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
@@ -120,8 +121,8 @@ typedef struct gyre_nn_dataset {
 GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p);
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
 /* Copies rows of x (converted to dtype) and labels. */
-GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_dtype dtype, void *x,
-                                        int32_t *labels);
+GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
+                                        gyre_dtype dtype, void *x, int32_t *labels);
 
 /* order[0 … count−1] becomes a permutation: Fisher–Yates by splitmix64 of (seed, epoch). The same on every rank and machine. */
 GYRE_NN_API void gyre_nn_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t count);
@@ -155,7 +156,8 @@ GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const str
 GYRE_NN_API void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer);
 /* begin counts one step; update then moves parameters [first, first+count) by their gradient times `scale`. */
 GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
-GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate, double scale);
+GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate,
+                                          double scale);
 /* State arrays (param_count elements each): slot 0 and 1, NULL where the optimiser has none. And the steps begun. */
 GYRE_NN_API void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot);
 GYRE_NN_API uint64_t gyre_nn_optimizer_steps(const gyre_nn_optimizer *optimizer);
@@ -184,8 +186,8 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
  * Gradients are sums over samples; finish divides by the global number of samples, so that unequal shards weigh right. */
 typedef struct gyre_nn_sync gyre_nn_sync;
 typedef struct gyre_nn_trace gyre_nn_trace;
-GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm, size_t bucket_bytes,
-                                            gyre_nn_sync **sync_p);
+GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,
+                                            size_t bucket_bytes, gyre_nn_sync **sync_p);
 GYRE_NN_API void gyre_nn_sync_detach(gyre_nn_sync *sync); /* before the communicator is destroyed; NULL is allowed */
 GYRE_NN_API void gyre_nn_sync_begin(gyre_nn_sync *sync);
 GYRE_NN_API void gyre_nn_sync_passed(void *sync, size_t lower);
@@ -209,7 +211,8 @@ struct gyre_nn_position {
 
 /* Safetensors files: parameters by their names, "optimizer.0" and "optimizer.1", the position as metadata. write goes to a new file
  * beside `path`, which is flushed and renamed. read checks names, types and shapes before it changes anything. */
-GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
+GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model,
+                                                 const gyre_nn_optimizer *optimizer,
                                                  const struct gyre_nn_position *position);
 GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
                                                 struct gyre_nn_position *position_p);
@@ -221,8 +224,8 @@ struct gyre_nn_report { /* one per epoch */
 typedef void (*gyre_nn_report_func)(void *user, const struct gyre_nn_report *report);
 
 struct gyre_nn_train_options {
-    size_t size; /* sizeof(struct gyre_nn_train_options) */
-    size_t batch;      /* global batch */
+    size_t size;               /* sizeof(struct gyre_nn_train_options) */
+    size_t batch;              /* global batch */
     size_t epochs, accumulate; /* accumulate: a batch is computed in so many pieces, and communicated once */
     uint64_t seed;
     struct gyre_nn_optimizer_config optimizer;
@@ -238,7 +241,8 @@ struct gyre_nn_train_options {
 };
 
 struct gyre_nn_train_result {
-    double accuracy, loss, seconds, samples_per_second; /* accuracy and loss on the test samples; seconds of training alone */
+    double accuracy, loss, seconds,
+        samples_per_second; /* accuracy and loss on the test samples; seconds of training alone */
     uint64_t steps, params_xxh3;
     int ranks;
 };
@@ -246,10 +250,11 @@ struct gyre_nn_train_result {
 /* Good for small classifiers: 30 epochs of batch 64, Adam, cosine. */
 GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
 GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
-                                      const struct gyre_nn_train_options *options, struct gyre_nn_train_result *result_p);
+                                      const struct gyre_nn_train_options *options,
+                                      struct gyre_nn_train_result *result_p);
 /* Mean cost and share of right answers on the samples `rows`, which the ranks divide. */
-GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
-                                     gyre_comm *comm, double *loss_p, double *accuracy_p);
+GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
+                                     size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 
 /* The hidden fraction: (serial − overlapped) / min(backward, communication), from `rounds` interleaved steps of each kind on a
  * copy of the model. Median and quartiles over the rounds, not clamped. Times in seconds: per step the slowest rank's, medians over
@@ -259,9 +264,9 @@ struct gyre_nn_overlap {
     double compute, backward, communication, serial, overlapped;
     size_t rounds, buckets;
 };
-GYRE_NN_API gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
-                                                const struct gyre_nn_train_options *options, size_t rounds,
-                                                struct gyre_nn_overlap *overlap_p);
+GYRE_NN_API gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_dataset *data,
+                                                gyre_comm *comm, const struct gyre_nn_train_options *options,
+                                                size_t rounds, struct gyre_nn_overlap *overlap_p);
 
 #ifdef __cplusplus
 }

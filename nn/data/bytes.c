@@ -75,7 +75,8 @@ gyre_status gy_nn_bytes_unpack(const void *packed, size_t size, const char *name
         code = inflate(&stream, Z_NO_FLUSH);
         bytes.size = room - stream.avail_out;
         if (code != Z_OK && code != Z_STREAM_END) {
-            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", name, stream.msg ? stream.msg : "it ends too early");
+            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", name,
+                                stream.msg ? stream.msg : "it ends too early");
             break;
         }
     }

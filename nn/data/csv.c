@@ -48,7 +48,8 @@ static size_t columns_of(const char *first, const char *last)
 }
 
 /* strtof stops at the comma or the line's end: the text ends with a 0. */
-static gyre_status parse_line(const struct csv *csv, const char *first, const char *last, gyre_nn_dataset *data, size_t row)
+static gyre_status parse_line(const struct csv *csv, const char *first, const char *last, gyre_nn_dataset *data,
+                              size_t row)
 {
     float *x = data->x + row * data->features;
     for (size_t c = 0; c <= data->features; c++) {
@@ -56,13 +57,14 @@ static gyre_status parse_line(const struct csv *csv, const char *first, const ch
         double value = strtod(first, &stop);
         bool end = c == data->features;
         if (stop == first || stop > last || (end ? stop != last : *stop != ',') || !isfinite(value))
-            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s, line %zu, column %zu: not a number followed by %s; %zu columns expected",
-                              csv->name, csv->line, c + 1, end ? "the line's end" : "a comma", data->features + 1);
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                              "%s, line %zu, column %zu: not a number followed by %s; %zu columns expected", csv->name,
+                              csv->line, c + 1, end ? "the line's end" : "a comma", data->features + 1);
         if (!end)
             x[c] = (float)value;
         else if (value < 0 || value >= GY_NN_LARGEST_CLASS || value != floor(value))
-            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s, line %zu: the label %g is not an integer from 0 to %d", csv->name, csv->line,
-                              value, GY_NN_LARGEST_CLASS - 1);
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s, line %zu: the label %g is not an integer from 0 to %d",
+                              csv->name, csv->line, value, GY_NN_LARGEST_CLASS - 1);
         else
             data->labels[row] = (int32_t)value;
         first = stop + 1;
@@ -84,7 +86,8 @@ gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gy
     }
     rows -= header;
     if (rows == 0 || columns < 2)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s holds no samples: numbers separated by commas are expected, the label last", name);
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "%s holds no samples: numbers separated by commas are expected, the label last", name);
     gyre_nn_dataset *data;
     gyre_status status = gy_nn_dataset_alloc(rows, columns - 1, &data);
     if (status != GYRE_SUCCESS)

@@ -4,8 +4,8 @@
 
 #include <gyre/nn.h>
 
-#define GY_NN_LARGEST_FILE ((size_t)8 << 30)  /* bytes, unpacked */
-#define GY_NN_LARGEST_CLASS 65536             /* labels are below this */
+#define GY_NN_LARGEST_FILE ((size_t)8 << 30) /* bytes, unpacked */
+#define GY_NN_LARGEST_CLASS 65536            /* labels are below this */
 
 struct gy_nn_bytes {
     uint8_t *data; /* followed by a 0, for text; freed with free() */

@@ -17,7 +17,8 @@ static gyre_status parse(struct idx *idx, const char *path, unsigned dimensions)
     const uint8_t *b = idx->bytes.data;
     size_t header = 4 + 4 * (size_t)dimensions, sizes[3] = {0, 1, 1};
     if (idx->bytes.size < header || b[0] || b[1] || b[2] != 8 || b[3] != dimensions)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no IDX file of unsigned bytes in %u dimensions", path, dimensions);
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no IDX file of unsigned bytes in %u dimensions", path,
+                          dimensions);
     for (unsigned d = 0; d < dimensions; d++)
         sizes[d] = (size_t)b[4 + 4 * d] << 24 | (size_t)b[5 + 4 * d] << 16 | (size_t)b[6 + 4 * d] << 8 | b[7 + 4 * d];
     idx->count = sizes[0];
@@ -25,8 +26,8 @@ static gyre_status parse(struct idx *idx, const char *path, unsigned dimensions)
     size_t total;
     if (idx->count == 0 || idx->item == 0 || __builtin_mul_overflow(idx->count, idx->item, &total) ||
         total != idx->bytes.size - header)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s should hold %zu×%zu×%zu bytes and holds %zu", path, sizes[0], sizes[1], sizes[2],
-                          idx->bytes.size - header);
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s should hold %zu×%zu×%zu bytes and holds %zu", path, sizes[0],
+                          sizes[1], sizes[2], idx->bytes.size - header);
     idx->items = b + header;
     return GYRE_SUCCESS;
 }
@@ -72,7 +73,8 @@ gyre_status gy_nn_idx_open(const char *folder, gyre_nn_dataset **data_p)
         status = load(folder, names[i], i % 2 == 0 ? 3 : 1, &part[i]);
     if (status == GYRE_SUCCESS &&
         (part[0].count != part[1].count || part[2].count != part[3].count || part[0].item != part[2].item))
-        status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "the IDX files of %s do not fit: %zu images and %zu labels, %zu and %zu", folder,
+        status = gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                            "the IDX files of %s do not fit: %zu images and %zu labels, %zu and %zu", folder,
                             part[0].count, part[1].count, part[2].count, part[3].count);
     if (status == GYRE_SUCCESS)
         status = gy_nn_dataset_alloc(part[0].count + part[2].count, part[0].item, &data);

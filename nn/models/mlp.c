@@ -1,8 +1,8 @@
 /* A multi-layer perceptron: dense layers with one activation, and cross entropy on top. Written with public calls only. */
 #include <gyre/nn.h>
 
-gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden, gyre_nn_activation activation, size_t outputs,
-                        gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p)
+gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden, gyre_nn_activation activation,
+                        size_t outputs, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p)
 {
     gyre_nn_layer *top = gyre_nn_input(features);
     for (size_t i = 0; i < nhidden; i++)

@@ -2,8 +2,8 @@
  * Without targets, labels are one-hot targets. */
 #include "modules/module.h"
 
-static double evaluate(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y, const int32_t *labels,
-                       const void *targets, void *dy)
+static double evaluate(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y,
+                       const int32_t *labels, const void *targets, void *dy)
 {
     return backend->squared_error(rows, outputs, y, labels, targets, dy);
 }

@@ -28,8 +28,8 @@ struct gy_nn_module_ops {
 struct gy_nn_cost_ops {
     const char *name;
     bool needs_labels; /* targets cannot stand in for labels */
-    double (*evaluate)(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y, const int32_t *labels,
-                       const void *targets, void *dy);
+    double (*evaluate)(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y,
+                       const int32_t *labels, const void *targets, void *dy);
 };
 
 extern const struct gy_nn_module_ops gy_nn_linear, gy_nn_relu, gy_nn_tanh, gy_nn_sigmoid;

@@ -1,8 +1,8 @@
 /* softmax cross entropy: the cost of a row is −log softmax(y)[label]; its gradient is softmax(y) − onehot(label). */
 #include "modules/module.h"
 
-static double evaluate(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y, const int32_t *labels,
-                       const void *targets, void *dy)
+static double evaluate(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y,
+                       const int32_t *labels, const void *targets, void *dy)
 {
     (void)targets;
     return backend->cross_entropy(rows, outputs, y, labels, dy);

@@ -36,7 +36,8 @@ static gyre_status broadcast_state(gyre_nn_sync *sync)
 {
     const gyre_nn_model *model = sync->model;
     uint64_t steps = gyre_nn_optimizer_steps(sync->optimizer);
-    void *arrays[3] = {model->params, gyre_nn_optimizer_state(sync->optimizer, 0), gyre_nn_optimizer_state(sync->optimizer, 1)};
+    void *arrays[3] = {model->params, gyre_nn_optimizer_state(sync->optimizer, 0),
+                       gyre_nn_optimizer_state(sync->optimizer, 1)};
     gyre_status status = gyre_broadcast(sync->comm, &steps, &steps, 2, GYRE_INT32, 0);
     for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++)
         if (arrays[i])
@@ -74,8 +75,8 @@ static void share_cores(const gyre_comm *comm)
         gyre_nn_set_blas_threads(cores / local > 1 ? cores / local : 1);
 }
 
-gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm, size_t bucket_bytes,
-                                gyre_nn_sync **sync_p)
+gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,
+                                size_t bucket_bytes, gyre_nn_sync **sync_p)
 {
     gyre_nn_sync *sync = calloc(1, sizeof(*sync));
     if (!sync)
@@ -88,7 +89,8 @@ gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimiz
         share_cores(comm);
         status = broadcast_state(sync);
         /* Memory that peers can read saves two copies; private memory works as well, so a refusal is no failure. */
-        if (status == GYRE_SUCCESS && gyre_mem_alloc(comm, model->count * model->backend->element, &sync->grads) == GYRE_SUCCESS)
+        if (status == GYRE_SUCCESS &&
+            gyre_mem_alloc(comm, model->count * model->backend->element, &sync->grads) == GYRE_SUCCESS)
             gyre_nn_place_grads(model, sync->grads);
     }
     if (status != GYRE_SUCCESS) {
@@ -104,7 +106,8 @@ void gyre_nn_sync_detach(gyre_nn_sync *sync)
     if (!sync)
         return;
     for (size_t i = 0; i < sync->nbuckets && sync->buckets; i++)
-        gyre_wait(&sync->buckets[i].request); /* complete already, in success or failure, unless a step was left half-way */
+        gyre_wait(
+            &sync->buckets[i].request); /* complete already, in success or failure, unless a step was left half-way */
     if (sync->grads) {
         gyre_nn_place_grads(sync->model, NULL);
         gyre_mem_free(sync->comm, sync->grads);
@@ -129,7 +132,9 @@ static void start_bucket(gyre_nn_sync *sync, struct bucket *bucket)
 {
     void *slice = gy_nn_at(sync->model, sync->model->grads, bucket->first);
     bucket->start = gy_nn_trace_now(sync->model->trace);
-    keep_status(sync, gyre_all_reduce_start(sync->comm, slice, slice, bucket->count, sync->model->backend->dtype, GYRE_SUM, &bucket->request),
+    keep_status(sync,
+                gyre_all_reduce_start(sync->comm, slice, slice, bucket->count, sync->model->backend->dtype, GYRE_SUM,
+                                      &bucket->request),
                 "starting the all-reduce of gradients");
 }
 
@@ -147,7 +152,8 @@ void gyre_nn_sync_passed(void *user, size_t lower)
     gyre_nn_sync *sync = user;
     if (!sync->comm)
         return;
-    while (sync->status == GYRE_SUCCESS && sync->started < sync->nbuckets && sync->buckets[sync->started].first >= lower)
+    while (sync->status == GYRE_SUCCESS && sync->started < sync->nbuckets &&
+           sync->buckets[sync->started].first >= lower)
         start_bucket(sync, &sync->buckets[sync->started++]);
     if (sync->status != GYRE_SUCCESS || sync->completed == sync->started)
         return;

@@ -25,7 +25,8 @@ static void set_up(struct problem *p, gyre_nn_activation activation, gyre_nn_cos
     gyre_nn_layer *top = gyre_nn_input(INPUTS);
     for (size_t i = 0; i < 2; i++)
         top = gyre_nn_dense(top, widths[i], activation);
-    cr_assert_eq(gyre_nn_new(gyre_nn_cost(top, 3, cost), GYRE_FLOAT64, 7, &p->model), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert_eq(gyre_nn_new(gyre_nn_cost(top, 3, cost), GYRE_FLOAT64, 7, &p->model), GYRE_SUCCESS, "%s",
+                 gyre_nn_last_error());
     for (size_t i = 0; i < ROWS * INPUTS; i++)
         p->x[i] = 2 * gy_nn_random_unit(&state) - 1;
     for (size_t i = 0; i < ROWS * 3; i++)
@@ -73,18 +74,34 @@ static void check(gyre_nn_activation activation, gyre_nn_cost_kind cost, bool us
         double below = cost_of(&p);
         params[i] = kept;
         double difference = (above - below) / (2 * h);
-        cr_assert_float_eq(grads[i], difference, 1e-6, "parameter %zu: %.12g, by differences %.12g", i, grads[i], difference);
+        cr_assert_float_eq(grads[i], difference, 1e-6, "parameter %zu: %.12g, by differences %.12g", i, grads[i],
+                           difference);
         largest = fmax(largest, fabs(difference));
     }
     cr_assert_gt(largest, 0.01, "no gradient to speak of: the check would prove nothing");
     gyre_nn_free(p.model);
 }
 
-Test(gradient, linear) { check(GYRE_NN_IDENTITY, GYRE_NN_MEAN_SQUARED_ERROR, true); }
-Test(gradient, relu) { check(GYRE_NN_RELU, GYRE_NN_CROSS_ENTROPY, false); }
-Test(gradient, tanh) { check(GYRE_NN_TANH, GYRE_NN_CROSS_ENTROPY, false); }
-Test(gradient, sigmoid) { check(GYRE_NN_SIGMOID, GYRE_NN_CROSS_ENTROPY, false); }
-Test(gradient, squared_error_of_labels) { check(GYRE_NN_TANH, GYRE_NN_MEAN_SQUARED_ERROR, false); }
+Test(gradient, linear)
+{
+    check(GYRE_NN_IDENTITY, GYRE_NN_MEAN_SQUARED_ERROR, true);
+}
+Test(gradient, relu)
+{
+    check(GYRE_NN_RELU, GYRE_NN_CROSS_ENTROPY, false);
+}
+Test(gradient, tanh)
+{
+    check(GYRE_NN_TANH, GYRE_NN_CROSS_ENTROPY, false);
+}
+Test(gradient, sigmoid)
+{
+    check(GYRE_NN_SIGMOID, GYRE_NN_CROSS_ENTROPY, false);
+}
+Test(gradient, squared_error_of_labels)
+{
+    check(GYRE_NN_TANH, GYRE_NN_MEAN_SQUARED_ERROR, false);
+}
 
 Test(gradient, adds_up_over_pieces)
 {

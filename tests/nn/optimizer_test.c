@@ -60,17 +60,33 @@ static void check(gyre_nn_optimizer_kind kind)
         gyre_nn_optimizer_update(optimizer, 4, 2, rate, 0.25); /* slices, last first, as buckets come */
         gyre_nn_optimizer_update(optimizer, 0, 4, rate, 0.25);
         for (int i = 0; i < 6; i++)
-            cr_assert_float_eq(params[i], reference[i].p, 1e-12, "step %d, parameter %d: %.15g, not %.15g", t, i, params[i], reference[i].p);
+            cr_assert_float_eq(params[i], reference[i].p, 1e-12, "step %d, parameter %d: %.15g, not %.15g", t, i,
+                               params[i], reference[i].p);
     }
     gyre_nn_optimizer_free(optimizer);
     gyre_nn_free(model);
 }
 
-Test(optimizer, sgd) { check(GYRE_NN_SGD); }
-Test(optimizer, momentum) { check(GYRE_NN_MOMENTUM); }
-Test(optimizer, nesterov) { check(GYRE_NN_NESTEROV); }
-Test(optimizer, adam) { check(GYRE_NN_ADAM); }
-Test(optimizer, adamw) { check(GYRE_NN_ADAMW); }
+Test(optimizer, sgd)
+{
+    check(GYRE_NN_SGD);
+}
+Test(optimizer, momentum)
+{
+    check(GYRE_NN_MOMENTUM);
+}
+Test(optimizer, nesterov)
+{
+    check(GYRE_NN_NESTEROV);
+}
+Test(optimizer, adam)
+{
+    check(GYRE_NN_ADAM);
+}
+Test(optimizer, adamw)
+{
+    check(GYRE_NN_ADAMW);
+}
 
 Test(optimizer, clipping_bounds_the_norm_of_the_mean_gradient)
 {
@@ -121,7 +137,8 @@ Test(optimizer, buckets_tile_the_arena_from_its_end)
 
 Test(schedule, values)
 {
-    struct gyre_nn_schedule s = {.kind = GYRE_NN_CONSTANT, .rate = 0.4, .factor = 0.5, .warmup = 4, .every = 10, .total = 104};
+    struct gyre_nn_schedule s = {
+        .kind = GYRE_NN_CONSTANT, .rate = 0.4, .factor = 0.5, .warmup = 4, .every = 10, .total = 104};
     cr_assert_float_eq(gyre_nn_schedule_rate(&s, 0), 0.1, 1e-15);
     cr_assert_float_eq(gyre_nn_schedule_rate(&s, 3), 0.4, 1e-15);
     cr_assert_float_eq(gyre_nn_schedule_rate(&s, 1000), 0.4, 1e-15);

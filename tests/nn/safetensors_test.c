@@ -36,8 +36,12 @@ Test(safetensors, good_files)
 {
     cr_assert_eq(decode("{}", 0), GYRE_SUCCESS);
     cr_assert_eq(decode("{" A "}", 24), GYRE_SUCCESS, "%s", gyre_nn_last_error());
-    cr_assert_eq(decode("{" A ",\"b\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[24,32]}}   ", 32), GYRE_SUCCESS);
-    cr_assert_eq(decode("{\"__metadata__\":{\"k\":\"v\"},\"e\":{\"dtype\":\"I32\",\"shape\":[0],\"data_offsets\":[0,0]}," A "}", 24), GYRE_SUCCESS);
+    cr_assert_eq(decode("{" A ",\"b\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[24,32]}}   ", 32),
+                 GYRE_SUCCESS);
+    cr_assert_eq(
+        decode("{\"__metadata__\":{\"k\":\"v\"},\"e\":{\"dtype\":\"I32\",\"shape\":[0],\"data_offsets\":[0,0]}," A "}",
+               24),
+        GYRE_SUCCESS);
 }
 
 Test(safetensors, damaged_files_are_refused)
@@ -61,8 +65,12 @@ Test(safetensors, damaged_files_are_refused)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}", 4},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", 12},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],"
+         "\"data_offsets\":[0,4]}}",
+         4},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],"
+         "\"data_offsets\":[8,12]}}",
+         12},
         {"{\"a\":7}", 0},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":\"x\",\"data_offsets\":[0,0]}}", 0},
     };
@@ -123,7 +131,8 @@ Test(checkpoint, comes_back_bit_for_bit_and_leaves_nothing_beside)
     cr_assert_eq(memcmp(&in, &out, sizeof(in)), 0);
     cr_assert_eq(memcmp(gyre_nn_params(a.model), gyre_nn_params(b.model), bytes), 0);
     for (int slot = 0; slot < 2; slot++)
-        cr_assert_eq(memcmp(gyre_nn_optimizer_state(a.optimizer, slot), gyre_nn_optimizer_state(b.optimizer, slot), bytes), 0);
+        cr_assert_eq(
+            memcmp(gyre_nn_optimizer_state(a.optimizer, slot), gyre_nn_optimizer_state(b.optimizer, slot), bytes), 0);
     cr_assert_eq(gyre_nn_optimizer_steps(b.optimizer), 12);
 
     struct run other = make(6, GYRE_NN_ADAM, 4), kind = make(5, GYRE_NN_SGD, 4);

@@ -98,7 +98,8 @@ static gyre_status open_text(const char *text, gyre_nn_dataset **data_p)
 Test(csv, header_crlf_and_standardised_columns)
 {
     gyre_nn_dataset *data = NULL;
-    cr_assert_eq(open_text("a,b,label\r\n1,7,0\r\n2,7,0\r\n3,7,0\r\n4,7,1\r\n5,7,1\r\n6,7,1", &data), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert_eq(open_text("a,b,label\r\n1,7,0\r\n2,7,0\r\n3,7,0\r\n4,7,1\r\n5,7,1\r\n6,7,1", &data), GYRE_SUCCESS,
+                 "%s", gyre_nn_last_error());
     cr_assert_eq(data->samples, 6);
     cr_assert_eq(data->features, 2);
     cr_assert_eq(data->classes, 2);
@@ -115,8 +116,8 @@ Test(csv, header_crlf_and_standardised_columns)
 Test(csv, damaged_files_are_refused_with_their_line)
 {
     gyre_nn_dataset *data = NULL;
-    static const char *const bad[] = {"", "1\n2\n", "1,2,0\n1,0\n", "1,2,0\n1,x,0\n", "1,2,0\n1,2,0,4\n", "1,2,0.5\n", "1,2,-1\n",
-                                      "1,nan,1\n", "1,2,99999999\n", "head,er\n"};
+    static const char *const bad[] = {"",          "1\n2\n",   "1,2,0\n1,0\n", "1,2,0\n1,x,0\n", "1,2,0\n1,2,0,4\n",
+                                      "1,2,0.5\n", "1,2,-1\n", "1,nan,1\n",    "1,2,99999999\n", "head,er\n"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         cr_assert_eq(open_text(bad[i], &data), GYRE_INVALID_ARGUMENT, "text %zu", i);
         cr_assert_gt(strlen(gyre_nn_last_error()), 10);

@@ -2,13 +2,13 @@
  * bits. Ranks are forked before anything of gyre or BLAS runs; each meets through a file, and leaves its result in shared memory. */
 #include <gyre/nn.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 #define MOST_RANKS 4
@@ -29,8 +29,8 @@ struct trial {
 
 /* 61 is divided by no world size here, 3 leaves a rank of four without samples; buckets of 1 KiB cut layers apart. */
 static const struct trial trials[] = {
-    {2, 64, 1, 0, GYRE_NN_MOMENTUM}, {3, 61, 1, 0, GYRE_NN_MOMENTUM}, {4, 61, 1, 0.5, GYRE_NN_ADAM}, {4, 3, 1, 0, GYRE_NN_SGD},
-    {3, 64, 4, 0, GYRE_NN_ADAMW},
+    {2, 64, 1, 0, GYRE_NN_MOMENTUM}, {3, 61, 1, 0, GYRE_NN_MOMENTUM}, {4, 61, 1, 0.5, GYRE_NN_ADAM},
+    {4, 3, 1, 0, GYRE_NN_SGD},       {3, 64, 4, 0, GYRE_NN_ADAMW},
 };
 
 static gyre_status train(const struct trial *trial, gyre_comm *comm, uint64_t seed, struct shared *shared, int slot)
@@ -94,8 +94,9 @@ static bool check(const struct trial *trial, const struct shared *many, const st
     bool same = many->count == one->count && one->count > 0;
     for (int r = 1; r < trial->ranks; r++)
         same = same && memcmp(many->params[r], many->params[0], many->count * sizeof(double)) == 0;
-    printf("%d ranks, batch %zu, %zu pieces: largest difference to one rank %.3g, loss %.9f and %.9f, ranks %s\n", trial->ranks,
-           trial->batch, trial->accumulate, largest, many->result[0].loss, one->result[0].loss, same ? "agree" : "DIFFER");
+    printf("%d ranks, batch %zu, %zu pieces: largest difference to one rank %.3g, loss %.9f and %.9f, ranks %s\n",
+           trial->ranks, trial->batch, trial->accumulate, largest, many->result[0].loss, one->result[0].loss,
+           same ? "agree" : "DIFFER");
     return same && largest < 1e-9 && many->result[0].steps == one->result[0].steps;
 }
 

@@ -12,7 +12,8 @@ static gyre_nn_dataset *digits(void)
     return data;
 }
 
-static struct gyre_nn_train_result train(const gyre_nn_dataset *data, const struct gyre_nn_train_options *options, gyre_dtype dtype)
+static struct gyre_nn_train_result train(const gyre_nn_dataset *data, const struct gyre_nn_train_options *options,
+                                         gyre_dtype dtype)
 {
     struct gyre_nn_train_result result;
     gyre_nn_model *model = NULL;
@@ -70,8 +71,14 @@ static void check_resume(gyre_nn_optimizer_kind kind, gyre_dtype dtype, uint64_t
     gyre_nn_dataset_free(data);
 }
 
-Test(train, resume_is_exact_inside_an_epoch) { check_resume(GYRE_NN_ADAM, GYRE_FLOAT32, 20); }
-Test(train, resume_is_exact_between_epochs) { check_resume(GYRE_NN_NESTEROV, GYRE_FLOAT64, 30); }
+Test(train, resume_is_exact_inside_an_epoch)
+{
+    check_resume(GYRE_NN_ADAM, GYRE_FLOAT32, 20);
+}
+Test(train, resume_is_exact_between_epochs)
+{
+    check_resume(GYRE_NN_NESTEROV, GYRE_FLOAT64, 30);
+}
 
 Test(train, accumulation_gives_the_same_model_within_rounding)
 {

@@ -9,9 +9,35 @@
 #include <string.h>
 
 enum {
-    KEY_MODEL = 1000, KEY_HIDDEN, KEY_ACTIVATION, KEY_DTYPE, KEY_DATA, KEY_STRATEGY, KEY_BATCH, KEY_EPOCHS, KEY_STEPS, KEY_ACCUMULATE,
-    KEY_SEED, KEY_OPTIMIZER, KEY_LR, KEY_MOMENTUM, KEY_WEIGHT_DECAY, KEY_SCHEDULE, KEY_WARMUP, KEY_CLIP, KEY_BUCKET, KEY_METRICS,
-    KEY_CHECKPOINT, KEY_CHECKPOINT_EVERY, KEY_RESUME, KEY_TRACE, KEY_MEASURE, KEY_ROUNDS, KEY_VERIFY, KEY_QUIET, KEY_BLAS_THREADS,
+    KEY_MODEL = 1000,
+    KEY_HIDDEN,
+    KEY_ACTIVATION,
+    KEY_DTYPE,
+    KEY_DATA,
+    KEY_STRATEGY,
+    KEY_BATCH,
+    KEY_EPOCHS,
+    KEY_STEPS,
+    KEY_ACCUMULATE,
+    KEY_SEED,
+    KEY_OPTIMIZER,
+    KEY_LR,
+    KEY_MOMENTUM,
+    KEY_WEIGHT_DECAY,
+    KEY_SCHEDULE,
+    KEY_WARMUP,
+    KEY_CLIP,
+    KEY_BUCKET,
+    KEY_METRICS,
+    KEY_CHECKPOINT,
+    KEY_CHECKPOINT_EVERY,
+    KEY_RESUME,
+    KEY_TRACE,
+    KEY_MEASURE,
+    KEY_ROUNDS,
+    KEY_VERIFY,
+    KEY_QUIET,
+    KEY_BLAS_THREADS,
 };
 
 static const struct argp_option options[] = {
@@ -30,7 +56,8 @@ static const struct argp_option options[] = {
     {"lr", KEY_LR, "RATE", 0, "learning rate (default 0.003; 0.1 for sgd, 0.05 for momentum and nesterov)", 3},
     {"momentum", KEY_MOMENTUM, "M", 0, "of momentum and nesterov (default 0.9)", 3},
     {"weight-decay", KEY_WEIGHT_DECAY, "W", 0, "(default 0; 0.01 for adamw)", 3},
-    {"schedule", KEY_SCHEDULE, "S", 0, "cosine (default), constant, or step[:EVERY[:FACTOR]] in steps (default 1000:0.1)", 3},
+    {"schedule", KEY_SCHEDULE, "S", 0,
+     "cosine (default), constant, or step[:EVERY[:FACTOR]] in steps (default 1000:0.1)", 3},
     {"warmup", KEY_WARMUP, "N", 0, "steps over which the rate rises (default 0)", 3},
     {"clip", KEY_CLIP, "NORM", 0, "largest norm of a gradient (default: no clipping)", 3},
     {"bucket", KEY_BUCKET, "BYTES", 0, "size of a gradient bucket, with k or M (default 256k)", 4},
@@ -40,7 +67,8 @@ static const struct argp_option options[] = {
     {"checkpoint-every", KEY_CHECKPOINT_EVERY, "N", 0, "... or every N steps", 5},
     {"resume", KEY_RESUME, "FILE", 0, "go on from a checkpoint", 5},
     {"trace", KEY_TRACE, "FILE", 0, "write a timeline in the Chrome trace format", 5},
-    {"measure-overlap", KEY_MEASURE, NULL, 0, "after training, measure how much communication hides behind backward", 6},
+    {"measure-overlap", KEY_MEASURE, NULL, 0, "after training, measure how much communication hides behind backward",
+     6},
     {"rounds", KEY_ROUNDS, "N", 0, "rounds of that measurement (default 25)", 6},
     {"verify-single", KEY_VERIFY, NULL, 0, "after training, train the same on one rank and compare", 6},
     {"quiet", KEY_QUIET, NULL, 0, "no progress line", 6},
@@ -115,7 +143,9 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     case KEY_BLAS_THREADS: parse->blas_threads = (int)gy_options_integer("--blas-threads", arg, 1, 1024); break;
     case KEY_METRICS: parse->out.metrics = arg; break;
     case KEY_CHECKPOINT: train->checkpoint = arg; break;
-    case KEY_CHECKPOINT_EVERY: train->checkpoint_every = (uint64_t)gy_options_integer("--checkpoint-every", arg, 1, INT64_MAX); break;
+    case KEY_CHECKPOINT_EVERY:
+        train->checkpoint_every = (uint64_t)gy_options_integer("--checkpoint-every", arg, 1, INT64_MAX);
+        break;
     case KEY_RESUME: train->resume = arg; break;
     case KEY_TRACE: parse->out.trace = arg; break;
     case KEY_MEASURE: parse->out.measure_overlap = true; break;
@@ -139,10 +169,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: gy_options_refuse("\"%s\" is not understood", arg);
     case KEY_MODEL: choice("--model", arg, models); break;
     case KEY_HIDDEN: parse_hidden(out, arg); break;
-    case KEY_ACTIVATION: out->activation = (gyre_nn_activation)(GYRE_NN_RELU + choice("--activation", arg, activations)); break;
+    case KEY_ACTIVATION:
+        out->activation = (gyre_nn_activation)(GYRE_NN_RELU + choice("--activation", arg, activations));
+        break;
     case KEY_DTYPE: out->dtype = choice("--dtype", arg, dtypes) ? GYRE_FLOAT64 : GYRE_FLOAT32; break;
     case KEY_DATA: out->data = arg; break;
-    case KEY_OPTIMIZER: out->train.optimizer.kind = (gyre_nn_optimizer_kind)choice("--optimizer", arg, optimizers); break;
+    case KEY_OPTIMIZER:
+        out->train.optimizer.kind = (gyre_nn_optimizer_kind)choice("--optimizer", arg, optimizers);
+        break;
     case KEY_LR: parse->rate = real("--lr", arg, 0); break;
     case KEY_MOMENTUM: parse->momentum = real("--momentum", arg, 0); break;
     case KEY_WEIGHT_DECAY: parse->decay = real("--weight-decay", arg, 0); break;
@@ -158,13 +192,25 @@ static const double default_rates[] = {0.1, 0.05, 0.05, 3e-3, 3e-3};
 
 void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
 {
-    static const struct argp argp = {options, parse_option, NULL,
-                                     "Trains a model, on one rank or, started by gyre-run, torchrun, mpirun or srun, on many.\v"
-                                     "The defaults train the built-in handwritten digits to more than 97 % test accuracy.",
-                                     NULL, NULL, NULL};
+    static const struct argp argp = {
+        options,
+        parse_option,
+        NULL,
+        "Trains a model, on one rank or, started by gyre-run, torchrun, mpirun or srun, on many.\v"
+        "The defaults train the built-in handwritten digits to more than 97 % test accuracy.",
+        NULL,
+        NULL,
+        NULL};
     struct parse parse = {
-        .out = {.data = "digits", .hidden = {128}, .nhidden = 1, .activation = GYRE_NN_RELU, .dtype = GYRE_FLOAT32, .rounds = 25},
-        .rate = NAN, .momentum = NAN, .decay = NAN,
+        .out = {.data = "digits",
+                .hidden = {128},
+                .nhidden = 1,
+                .activation = GYRE_NN_RELU,
+                .dtype = GYRE_FLOAT32,
+                .rounds = 25},
+        .rate = NAN,
+        .momentum = NAN,
+        .decay = NAN,
     };
     parse.out.train = gyre_nn_train_defaults();
     gy_options_parse("gyre-train", &argp, 0, argc, argv, &parse);
@@ -175,6 +221,8 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
         train->optimizer.momentum = parse.momentum;
     if (!isnan(parse.decay))
         train->optimizer.weight_decay = parse.decay;
+    if (parse.out.verify_single && train->resume && train->checkpoint && strcmp(train->resume, train->checkpoint) == 0)
+        gy_options_refuse("--verify-single starts from --resume once more: give --checkpoint another file");
     if (parse.blas_threads > 0)
         gyre_nn_set_blas_threads(parse.blas_threads);
     *arguments_p = parse.out;

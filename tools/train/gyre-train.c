@@ -44,9 +44,9 @@ static void on_report(void *user, const struct gyre_nn_report *report)
     if (!say(job))
         return;
     bool terminal = isatty(STDOUT_FILENO), last = report->epoch == report->epochs;
-    printf("%sepoch %" PRIu64 "/%" PRIu64 "  step %" PRIu64 "  loss %.4f  test accuracy %.2f %%  lr %.2g  %.1f s%s", terminal ? "\r" : "",
-           report->epoch, report->epochs, report->step, report->loss, 100 * report->accuracy, report->rate, report->seconds,
-           terminal && !last ? "   " : "\n");
+    printf("%sepoch %" PRIu64 "/%" PRIu64 "  step %" PRIu64 "  loss %.4f  test accuracy %.2f %%  lr %.2g  %.1f s%s",
+           terminal ? "\r" : "", report->epoch, report->epochs, report->step, report->loss, 100 * report->accuracy,
+           report->rate, report->seconds, terminal && !last ? "   " : "\n");
     fflush(stdout);
 }
 
@@ -66,12 +66,14 @@ static int meet(struct job *job)
 static gyre_status make_model(const struct job *job, gyre_nn_model **model_p)
 {
     const struct arguments *a = &job->arguments;
-    return gyre_nn_mlp(job->data->features, a->hidden, a->nhidden, a->activation, job->data->classes, a->dtype, a->train.seed, model_p);
+    return gyre_nn_mlp(job->data->features, a->hidden, a->nhidden, a->activation, job->data->classes, a->dtype,
+                       a->train.seed, model_p);
 }
 
 static int prepare(struct job *job)
 {
-    if (gyre_nn_dataset_open(job->arguments.data, &job->data) != GYRE_SUCCESS || make_model(job, &job->model) != GYRE_SUCCESS)
+    if (gyre_nn_dataset_open(job->arguments.data, &job->data) != GYRE_SUCCESS ||
+        make_model(job, &job->model) != GYRE_SUCCESS)
         return complain(job, gyre_nn_last_error());
     if (job->rank == 0 && job->arguments.metrics) {
         job->metrics = metrics_open(job->arguments.metrics);
@@ -81,9 +83,9 @@ static int prepare(struct job *job)
             return complain(job, text);
     }
     if (say(job))
-        printf("%s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n", job->arguments.data,
-               job->data->ntrain, job->data->ntest, job->data->features, job->data->classes, gyre_nn_param_count(job->model), job->ranks,
-               job->ranks == 1 ? "" : "s");
+        printf("%s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n",
+               job->arguments.data, job->data->ntrain, job->data->ntest, job->data->features, job->data->classes,
+               gyre_nn_param_count(job->model), job->ranks, job->ranks == 1 ? "" : "s");
     fflush(stdout);
     return 0;
 }
@@ -107,9 +109,10 @@ static int train(struct job *job)
         return complain(job, gyre_nn_last_error());
     const struct gyre_nn_train_result *r = &job->result;
     if (job->rank == 0)
-        printf("test accuracy %.2f %%, loss %.4f; %" PRIu64 " steps in %.2f s, %.0f samples/s on %d rank%s; parameters %016" PRIx64 "\n",
-               100 * r->accuracy, r->loss, r->steps, r->seconds, r->samples_per_second, r->ranks, r->ranks == 1 ? "" : "s",
-               r->params_xxh3);
+        printf("test accuracy %.2f %%, loss %.4f; %" PRIu64
+               " steps in %.2f s, %.0f samples/s on %d rank%s; parameters %016" PRIx64 "\n",
+               100 * r->accuracy, r->loss, r->steps, r->seconds, r->samples_per_second, r->ranks,
+               r->ranks == 1 ? "" : "s", r->params_xxh3);
     return 0;
 }
 
@@ -124,19 +127,22 @@ static int measure_overlap(struct job *job)
             printf("overlap: one rank has no communication to hide\n");
         return 0;
     }
-    if (gyre_nn_measure_overlap(job->model, job->data, job->comm, &job->arguments.train, job->arguments.rounds, &o) != GYRE_SUCCESS)
+    if (gyre_nn_measure_overlap(job->model, job->data, job->comm, &job->arguments.train, job->arguments.rounds, &o) !=
+        GYRE_SUCCESS)
         return complain(job, gyre_nn_last_error());
     job->hidden = o.hidden;
     metrics_overlap(job->metrics, &o);
     if (job->rank != 0)
         return 0;
-    printf("overlap: hidden fraction %.2f (quartiles %.2f to %.2f, %zu rounds, %zu buckets); ms per step: compute %.3f, of it backward %.3f; "
+    printf("overlap: hidden fraction %.2f (quartiles %.2f to %.2f, %zu rounds, %zu buckets); ms per step: compute "
+           "%.3f, of it backward %.3f; "
            "communication %.3f; serial %.3f, overlapped %.3f\n",
-           o.hidden, o.hidden_low, o.hidden_high, o.rounds, o.buckets, 1e3 * o.compute, 1e3 * o.backward, 1e3 * o.communication,
-           1e3 * o.serial, 1e3 * o.overlapped);
+           o.hidden, o.hidden_low, o.hidden_high, o.rounds, o.buckets, 1e3 * o.compute, 1e3 * o.backward,
+           1e3 * o.communication, 1e3 * o.serial, 1e3 * o.overlapped);
     const char *local = getenv("LOCAL_WORLD_SIZE");
     if (local && atoi(local) >= sysconf(_SC_NPROCESSORS_ONLN))
-        printf("overlap: the ranks of this host leave no core free; communication through shared memory is then work for the same cores "
+        printf("overlap: the ranks of this host leave no core free; communication through shared memory is then work "
+               "for the same cores "
                "and cannot be hidden\n");
     return 0;
 }
@@ -147,7 +153,8 @@ static double largest_difference(const gyre_nn_model *a, const gyre_nn_model *b)
     const void *x = gyre_nn_params(a), *y = gyre_nn_params(b);
     bool wide = gyre_nn_dtype(a) == GYRE_FLOAT64;
     for (size_t i = 0; i < gyre_nn_param_count(a); i++) {
-        double d = wide ? ((const double *)x)[i] - ((const double *)y)[i] : (double)((const float *)x)[i] - (double)((const float *)y)[i];
+        double d = wide ? ((const double *)x)[i] - ((const double *)y)[i]
+                        : (double)((const float *)x)[i] - (double)((const float *)y)[i];
         if (!(fabs(d) <= largest)) /* a NaN stays */
             largest = fabs(d);
     }
@@ -172,9 +179,11 @@ static int verify_single(struct job *job)
         } else {
             double difference = largest_difference(job->model, model);
             metrics_verify(job->metrics, difference, job->result.loss, alone.loss);
-            printf("verified against one rank: largest parameter difference %.3g; test loss %.6f on %d ranks, %.6f on 1; accuracy %.2f %% "
+            printf("verified against one rank: largest parameter difference %.3g; test loss %.6f on %d ranks, %.6f on "
+                   "1; accuracy %.2f %% "
                    "and %.2f %%\n",
-                   difference, job->result.loss, job->ranks, alone.loss, 100 * job->result.accuracy, 100 * alone.accuracy);
+                   difference, job->result.loss, job->ranks, alone.loss, 100 * job->result.accuracy,
+                   100 * alone.accuracy);
         }
         gyre_nn_free(model);
     }

@@ -31,8 +31,8 @@ struct metrics *metrics_open(const char *path)
 /* Takes over `object`. */
 static void put(struct metrics *metrics, json_t *object)
 {
-    bool ok = object && json_dumpf(object, metrics->file, JSON_COMPACT) == 0 && fputc('\n', metrics->file) != EOF &&
-              fflush(metrics->file) == 0;
+    bool ok = object && json_dumpf(object, metrics->file, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
+              fputc('\n', metrics->file) != EOF && fflush(metrics->file) == 0;
     if (!ok && metrics->problem == 0)
         metrics->problem = errno ? errno : ENOMEM;
     json_decref(object);
@@ -46,26 +46,27 @@ static json_t *number(double value)
 void metrics_epoch(struct metrics *metrics, const struct gyre_nn_report *r)
 {
     if (metrics)
-        put(metrics, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", (json_int_t)r->epoch, "step",
-                               (json_int_t)r->step, "loss", number(r->loss), "accuracy", number(r->accuracy), "lr", number(r->rate),
-                               "seconds", number(r->seconds)));
+        put(metrics, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", (json_int_t)r->epoch,
+                               "step", (json_int_t)r->step, "loss", number(r->loss), "accuracy", number(r->accuracy),
+                               "lr", number(r->rate), "seconds", number(r->seconds)));
 }
 
 void metrics_overlap(struct metrics *metrics, const struct gyre_nn_overlap *o)
 {
     if (metrics)
-        put(metrics, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "event", "overlap", "hidden_fraction",
-                               number(o->hidden), "hidden_low", number(o->hidden_low), "hidden_high", number(o->hidden_high),
-                               "compute", number(o->compute), "backward", number(o->backward), "communication",
-                               number(o->communication), "serial", number(o->serial), "overlapped", number(o->overlapped), "rounds",
-                               (json_int_t)o->rounds, "buckets", (json_int_t)o->buckets));
+        put(metrics,
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "event", "overlap", "hidden_fraction",
+                      number(o->hidden), "hidden_low", number(o->hidden_low), "hidden_high", number(o->hidden_high),
+                      "compute", number(o->compute), "backward", number(o->backward), "communication",
+                      number(o->communication), "serial", number(o->serial), "overlapped", number(o->overlapped),
+                      "rounds", (json_int_t)o->rounds, "buckets", (json_int_t)o->buckets));
 }
 
 void metrics_verify(struct metrics *metrics, double difference, double loss, double single_loss)
 {
     if (metrics)
-        put(metrics, json_pack("{s:s, s:o, s:o, s:o}", "event", "verify", "largest_difference", number(difference), "loss",
-                               number(loss), "single_loss", number(single_loss)));
+        put(metrics, json_pack("{s:s, s:o, s:o, s:o}", "event", "verify", "largest_difference", number(difference),
+                               "loss", number(loss), "single_loss", number(single_loss)));
 }
 
 void metrics_final(struct metrics *metrics, const struct gyre_nn_train_result *r, double hidden)
@@ -73,10 +74,10 @@ void metrics_final(struct metrics *metrics, const struct gyre_nn_train_result *r
     char hash[17];
     snprintf(hash, sizeof(hash), "%016" PRIx64, r->params_xxh3);
     if (metrics)
-        put(metrics, json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:i, s:s}", "event", "final", "accuracy", number(r->accuracy),
-                               "loss", number(r->loss), "steps", (json_int_t)r->steps, "seconds", number(r->seconds),
-                               "samples_per_second", number(r->samples_per_second), "hidden_fraction", number(hidden), "ranks",
-                               r->ranks, "params_xxh3", hash));
+        put(metrics, json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:i, s:s}", "event", "final", "accuracy",
+                               number(r->accuracy), "loss", number(r->loss), "steps", (json_int_t)r->steps, "seconds",
+                               number(r->seconds), "samples_per_second", number(r->samples_per_second),
+                               "hidden_fraction", number(hidden), "ranks", r->ranks, "params_xxh3", hash));
 }
 
 bool metrics_close(struct metrics *metrics)
