@@ -31,7 +31,7 @@ struct report {
     char text[200];
 };
 
-enum what { KILL, LEAVE, ABORT };
+enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT };
 
 static void child(int rank, int size, const char *address, enum what what, int victim, int out)
 {
@@ -48,9 +48,14 @@ static void child(int rank, int size, const char *address, enum what what, int v
     CHECK(gy_poller_create(&poller, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_world_meet(&user, &config, poller, &world, &error) == GYRE_SUCCESS, "rank %d: %s", rank, error.text);
     CHECK(gy_overlay_create(world, &overlay, &error) == GYRE_SUCCESS, "rank %d: %s", rank, error.text);
+    if (what == KILL_WITH_CHILD && rank == victim && fork() == 0) { /* holds every socket open: only the pidfd tells */
+        prctl(PR_SET_PDEATHSIG, 0);
+        sleep(2);
+        _exit(0);
+    }
     CHECK(write(out, &report, sizeof(report)) == sizeof(report), "rank %d cannot report", rank);
     until = gy_now() + (what == LEAVE ? 2 : 8) * GY_SECOND;
-    if (rank == victim && what != KILL) {
+    if (rank == victim && what >= LEAVE) {
         for (int64_t pause = gy_now() + GY_SECOND; gy_now() < pause;)
             gy_poller_poll(poller, 5 * GY_MILLISECOND);
         if (what == LEAVE)
@@ -77,7 +82,7 @@ static void trial(int size, enum what what, int victim, int port)
 {
     pid_t pids[64];
     struct report report;
-    int pipes[2], status, expected = what == KILL ? size - 1 : size;
+    int pipes[2], status, expected = what < LEAVE ? size - 1 : size;
     int64_t begin = 0, worst = 0;
     char address[64];
 
@@ -92,7 +97,7 @@ static void trial(int size, enum what what, int victim, int port)
     close(pipes[1]);
     for (int i = 0; i < size; i++)
         CHECK(read(pipes[0], &report, sizeof(report)) == sizeof(report), "a rank did not get ready");
-    if (what == KILL) {
+    if (what < LEAVE) {
         usleep(20000);
         begin = gy_now();
         kill(pids[victim], SIGKILL);
@@ -104,20 +109,21 @@ static void trial(int size, enum what what, int victim, int port)
             CHECK(report.rank == victim || report.left >= 1, "rank %d heard no goodbye", report.rank);
             continue;
         }
-        CHECK(report.status == (what == KILL ? GYRE_PEER_DEAD : GYRE_ABORTED), "rank %d: %d %s", report.rank, report.status, report.text);
+        CHECK(report.status == (what < LEAVE ? GYRE_PEER_DEAD : GYRE_ABORTED), "rank %d: %d %s", report.rank, report.status, report.text);
         CHECK(report.culprit == victim, "rank %d blames %d: %s", report.rank, report.culprit, report.text);
         if (report.when - begin > worst)
             worst = report.when - begin;
     }
-    if (what == KILL) {
+    if (what < LEAVE) {
         CHECK(worst < 100 * GY_MILLISECOND, "told after %.1f ms", (double)worst / 1e6);
-        printf("ok: %d ranks, rank %d killed: all know within %.2f ms: %s\n", size, victim, (double)worst / 1e6, report.text);
+        printf("ok: %d ranks, rank %d killed%s: all know within %.2f ms: %s\n", size, victim,
+               what == KILL ? "" : " while its forked child sleeps", (double)worst / 1e6, report.text);
     } else {
         printf("ok: %d ranks, rank %d %s\n", size, victim, what == LEAVE ? "left, and nobody called it dead" : "aborted, and all know");
     }
     for (int rank = 0; rank < size; rank++) {
         CHECK(waitpid(pids[rank], &status, 0) == pids[rank], "waitpid");
-        CHECK(what == KILL && rank == victim ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0,
+        CHECK(what < LEAVE && rank == victim ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0,
               "rank %d ended with %#x", rank, (unsigned)status);
     }
     close(pipes[0]);
@@ -134,6 +140,7 @@ int main(void)
         trial(8, KILL, (const int[]){3, 0, 7}[i], port + i);
     trial(2, KILL, 1, port + 3);
     trial(24, KILL, 5, port + 4);
+    trial(8, KILL_WITH_CHILD, 2, port + 7);
     trial(5, LEAVE, 2, port + 5);
     trial(6, ABORT, 1, port + 6);
     puts("every death, goodbye and abort as expected");
