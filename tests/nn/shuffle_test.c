@@ -127,3 +127,43 @@ Test(csv, damaged_files_are_refused_with_their_line)
     cr_assert_eq(gyre_nn_dataset_open("csv:/nowhere", &data), GYRE_SYSTEM);
     cr_assert_eq(gyre_nn_dataset_open("mnist", &data), GYRE_INVALID_ARGUMENT);
 }
+
+static void write_idx(const char *folder, const char *name, const char *bytes, size_t size)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fwrite(bytes, 1, size, file) == size);
+    fclose(file);
+}
+
+#define IMAGES(n, pixels) "\0\0\x08\x03\0\0\0" n "\0\0\0\x01\0\0\0\x02" pixels
+#define LABELS(n, labels) "\0\0\x08\x01\0\0\0" n labels
+#define WRITE(folder, name, text) write_idx(folder, name, text, sizeof(text) - 1)
+
+Test(idx, files_of_the_mnist_kind)
+{
+    char folder[] = "/tmp/gyre_nn_idx_XXXXXX", name[64], command[64];
+    gyre_nn_dataset *data = NULL;
+    cr_assert(mkdtemp(folder));
+    snprintf(name, sizeof(name), "idx:%s", folder);
+    WRITE(folder, "train-images-idx3-ubyte", IMAGES("\x02", "\x00\xff\x33\x00"));
+    WRITE(folder, "train-labels-idx1-ubyte", LABELS("\x02", "\x01\x00"));
+    WRITE(folder, "t10k-images-idx3-ubyte", IMAGES("\x01", "\xff\xff"));
+    WRITE(folder, "t10k-labels-idx1-ubyte", LABELS("\x01", "\x01"));
+    snprintf(command, sizeof(command), "gzip %s/t10k-*", folder);
+    cr_assert_eq(system(command), 0);
+    cr_assert_eq(gyre_nn_dataset_open(name, &data), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert(data->samples == 3 && data->features == 2 && data->classes == 2 && data->ntrain == 2 && data->ntest == 1);
+    cr_assert(data->x[1] == 1 && data->x[2] == 51.0f / 255 && data->x[4] == 1 && data->labels[0] == 1);
+    gyre_nn_dataset_free(data);
+    WRITE(folder, "train-images-idx3-ubyte", IMAGES("\x02", "\x00\xff\x33")); /* a pixel short */
+    cr_assert_eq(gyre_nn_dataset_open(name, &data), GYRE_INVALID_ARGUMENT);
+    cr_assert(strstr(gyre_nn_last_error(), "should hold 2×1×2 bytes and holds 3"), "%s", gyre_nn_last_error());
+    WRITE(folder, "train-images-idx3-ubyte", IMAGES("\x01", "\x00\xff")); /* an image short */
+    cr_assert_eq(gyre_nn_dataset_open(name, &data), GYRE_INVALID_ARGUMENT);
+    WRITE(folder, "train-images-idx3-ubyte", "\0\0\x08");
+    cr_assert_eq(gyre_nn_dataset_open(name, &data), GYRE_INVALID_ARGUMENT);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
