@@ -2,7 +2,7 @@
  * whole by every local rank. It is sparse: pages exist when they are touched or reserved with fallocate, so that "no space" is an error at
  * the time of reservation and never a SIGBUS. Nothing has a name in any file system; a crash leaves nothing.
  *
- *   | host page: verdict word | rank 0: control page(s), link rings | rank 1 ... | rank 0: window areas | ... | rank 0: heap | ... |
+ *   | host page: verdict word | control page of each rank | link rings of each ordered pair | window areas of each rank | heap of each rank |
  *
  * Areas are found by arithmetic from (local index, kind), so everybody knows everybody's layout. */
 #ifndef GY_TRANSPORT_SEGMENT_H
