@@ -1,5 +1,5 @@
 #!/bin/bash
-# Hosts as network namespaces on a bridge: 2 to 4 hosts with 1 to 3 ranks each, IPv4 and IPv6, and on every host one
+# Hosts as network namespaces around a router: 2 to 4 hosts with 1 to 3 ranks each, IPv4 and IPv6, and on every host one
 # more interface that leads nowhere. Each rank runs the whole correctness sweep. Needs root. Usage: namespaces_test.sh
 # SWEEP-TEST
 set -eu
@@ -23,22 +23,26 @@ clean()
 trap clean EXIT
 trap 'exit 1' INT TERM
 
-# The switch is a namespace too, so that the machine's own network is not touched.
-ip netns add "$job-s"
-ip -n "$job-s" link add bridge type bridge
-ip -n "$job-s" link set bridge up
+# A router, itself a namespace, so that the machine's own network is not touched; veth is the one kind of device that is needed.
+ip netns add "$job-r"
+ip netns exec "$job-r" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
 for host in 1 2 3 4; do
     ns=$job-$host
     ip netns add "$ns"
-    ip -n "$ns" link add net type veth peer name "port$host" netns "$job-s"
-    ip -n "$job-s" link set "port$host" master bridge up
+    ip -n "$ns" link add net type veth peer name "port$host" netns "$job-r"
+    ip -n "$job-r" addr add "10.77.$host.254/24" dev "port$host"
+    ip -n "$job-r" addr add "fd77:0:0:$host::fe/64" dev "port$host" nodad
+    ip -n "$job-r" link set "port$host" up
     ip -n "$ns" link set lo up
-    ip -n "$ns" addr add "10.77.0.$host/24" dev net
-    ip -n "$ns" addr add "fd77::$host/64" dev net nodad
+    ip -n "$ns" addr add "10.77.$host.1/24" dev net
+    ip -n "$ns" addr add "fd77:0:0:$host::1/64" dev net nodad
     ip -n "$ns" link set net up
-    ip -n "$ns" link add nowhere type dummy
+    ip -n "$ns" route add default via "10.77.$host.254"
+    ip -n "$ns" -6 route add default via "fd77:0:0:$host::fe"
+    ip -n "$ns" link add nowhere type veth peer name silent
     ip -n "$ns" addr add 192.0.2.7/24 dev nowhere
     ip -n "$ns" addr add "fd99::7/64" dev nowhere nodad
+    ip -n "$ns" link set silent up
     ip -n "$ns" link set nowhere up
 done
 
@@ -65,7 +69,7 @@ run_job()
     echo "ranks per host $*, address $address: every bit right"
 }
 
-run_job 10.77.0.1 29501 1 1
-run_job fd77::1 29502 1 1
-run_job 10.77.0.1 29503 2 1 3
-run_job fd77::1 29504 1 2 1 1
+run_job 10.77.1.1 29501 1 1
+run_job fd77:0:0:1::1 29502 1 1
+run_job 10.77.1.1 29503 2 1 3
+run_job fd77:0:0:1::1 29504 1 2 1 1
