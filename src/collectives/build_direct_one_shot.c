@@ -32,7 +32,8 @@ static void reduce_all(struct gy_builder *builder, int width)
         gy_step_need(publish, USE_LANE, GY_WINDOW_SLOTS, true, false);
     struct gy_step *gather = add_lane(builder, 1, GY_GATHER, width, GY_INPUT, GY_OUTPUT);
     gy_step_need(gather, PUBLISH_LANE, 0, true, false);
-    gy_step_need(gather, PUBLISH_LANE, 0, false, false);
+    if (width > 0)
+        gy_step_need(gather, PUBLISH_LANE, 0, false, false);
 }
 
 static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *shape)

@@ -13,7 +13,7 @@
  *   all_gather       odd -> even: its block; double; unfold
  *   barrier          dissemination: in round k to rank + 2^k, from rank − 2^k, empty messages; needs no fold
  *
- * Invariant: a send waits for the whole previous receive, which holds all it reads. Reductions put the lower rank on the left. What a receive overwrites in place had been sent,
+ * Invariant: a send waits for the whole previous receive, which holds all it reads; tile by tile where it sends the very range received. Reductions put the lower rank on the left. What a receive overwrites in place had been sent,
  * received and used by the peer before it could send back. */
 #include "collectives/builder.h"
 
@@ -24,8 +24,9 @@ struct move {
     enum gy_step_kind kind;
     int peer, lo, width;
     enum gy_space src, dst;
-    int after;   /* receives that must be complete before */
-    bool copied; /* must wait for the copy of my own block */
+    int after;    /* receives that must be complete before */
+    bool by_tile; /* the last of them is of the same range */
+    bool copied;  /* must wait for the copy of my own block */
 };
 
 struct script {
@@ -34,6 +35,7 @@ struct script {
     int core;          /* mine; −1: I am folded away */
     bool fine;         /* blocks are ranks, else cores */
     int receives, moves;
+    int last_lo, last_width; /* of the last receive */
     struct move move[MOVES];
 };
 
@@ -69,14 +71,19 @@ static bool has_partner(const struct script *script)
 static struct move *add_send(struct script *script, int peer, int lo, int width, enum gy_space src)
 {
     struct move *move = &script->move[script->moves++];
-    *move = (struct move){GY_SEND, peer, lo, width, src, src, src == GY_INPUT ? 0 : script->receives, false};
+    *move = (struct move){.kind = GY_SEND, .peer = peer, .lo = lo, .width = width, .src = src, .dst = src};
+    move->after = src == GY_INPUT ? 0 : script->receives;
+    move->by_tile = width > 0 && lo == script->last_lo && width == script->last_width;
     return move;
 }
 
 static void add_receive(struct script *script, enum gy_step_kind kind, int peer, int lo, int width, enum gy_space src,
                         enum gy_space dst)
 {
-    script->move[script->moves++] = (struct move){kind, peer, lo, width, src, dst, 0, false};
+    script->move[script->moves++] = (struct move){
+        .kind = kind, .peer = peer, .lo = lo, .width = width, .src = src, .dst = dst};
+    script->last_lo = lo;
+    script->last_width = width;
     script->receives++;
 }
 
@@ -193,7 +200,7 @@ static void emit_lane(struct gy_builder *builder, const struct script *script, b
         step->dst = move->dst;
         step->flip = move->kind == GY_RECV_REDUCE && move->peer < script->shape->rank;
         if (move->after > 0)
-            gy_step_need(step, RECV_LANE, round - (move->after - 1), false, true);
+            gy_step_need(step, RECV_LANE, round - (move->after - 1), false, !move->by_tile);
         if (move->copied)
             gy_step_need(step, COPY_LANE, round, false, true);
         round++;

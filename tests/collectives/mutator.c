@@ -1,0 +1,250 @@
+/* The mutator: breaks one step of one rank's plan in one way at a time; the checker must reject every mutant that is not equivalent.
+ *
+ * A mutant that survives must be explained by a rule, else the test fails:
+ *   implied    it only weakens a need, and the happens-before relation of every run is the same without it
+ *   stronger   it only asks for more order than the plan did, and does not deadlock: slower, not wrong
+ *   harmless   it repeats a copy, keeps a result that nobody reads, or leaves what is still a barrier: there is no data in it, so that the checker's
+ *              proof (no rank leaves before all have entered) is the whole definition
+ *   commuted   it swaps the operands of a reduction, which gives the same value
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checker.h"
+
+enum mutation {
+    DROP_STEP,
+    SHIFT_RANGE,
+    WIDEN_RANGE,
+    CHANGE_PEER,
+    MORE_ROUNDS,
+    FEWER_ROUNDS,
+    SWAP_SLOT,
+    FLIP,
+    TOGGLE_KEEP,
+    CHANGE_CHANNEL,
+    NEED_MUTATIONS, /* the following are made of each need */
+    DROP_NEED = NEED_MUTATIONS,
+    WEAKER_LAG,
+    STRONGER_LAG,
+    TOGGLE_WHOLE,
+    MUTATIONS
+};
+
+static const char *const names[] = {"drop step",    "shift range", "widen range",  "change peer", "more rounds",
+                                    "fewer rounds", "swap slot",   "flip",         "toggle keep", "change channel",
+                                    "drop need",    "weaker lag",  "stronger lag", "toggle whole"};
+
+#define RUNS 5
+#define CALLS 16
+
+/* The runs that every mutant of a shape goes through. Plans of `mine` are exchanged for the mutant. */
+struct arena {
+    struct gy_plan_shape shape;
+    struct gy_plan **mine;
+    struct gy_checker_call calls[RUNS][CALLS];
+    int count[RUNS];
+    int runs;
+    uint64_t order[RUNS];
+    struct gy_plan **others[CALLS];
+    int nothers;
+};
+
+static struct {
+    long made, killed, implied, stronger, harmless, commuted, unexplained;
+} tally[MUTATIONS];
+
+static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
+{
+    size_t n = (size_t)shape->size;
+    if (shape->collective == GY_BARRIER)
+        return 0;
+    if (shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER)
+        return per_block * n;
+    bool whole = shape->algorithm == GY_DIRECT_ONE_SHOT || shape->algorithm == GY_BINARY_TREE ||
+                 shape->collective == GY_BROADCAST;
+    return whole ? per_block : per_block * n - (per_block > 1 ? 1 : 0);
+}
+
+static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_t per_block, bool in_place)
+{
+    struct gy_plan_shape shape = plans[0]->shape;
+    arena->calls[run][arena->count[run]++] = (struct gy_checker_call){plans, vector(&shape, per_block), 1, in_place};
+}
+
+/* Sequences in which every window collective comes before and after mine. */
+static void add_sequences(struct arena *arena)
+{
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        for (int a = 0; a <= GY_DIRECT_TWO_SHOT; a++) {
+            if (!gy_plan_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
+                continue;
+            struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 0, arena->shape.size, 0};
+            arena->others[arena->nothers++] = gy_checker_plans(&shape);
+        }
+    for (int i = 0; i < 2; i++, arena->runs++) {
+        for (int o = 0; o < arena->nothers; o++) {
+            add_call(arena, arena->runs, arena->others[o], i == 0 ? 2 : 6, i == 0);
+            add_call(arena, arena->runs, arena->mine, i == 0 ? 1 : 3, i == 0);
+        }
+    }
+}
+
+static void open_arena(struct arena *arena, const struct gy_plan_shape *shape)
+{
+    memset(arena, 0, sizeof(*arena));
+    arena->shape = *shape;
+    arena->mine = gy_checker_plans(shape);
+    for (int i = 0; i < 3; i++)
+        add_call(arena, arena->runs++, arena->mine, i == 0 ? 1 : 9, i != 2);
+    if (arena->mine[0]->window)
+        add_sequences(arena);
+    for (int i = 0; i < arena->runs; i++) {
+        struct gy_checker_report report;
+        if (!gy_checker_run(shape->size, arena->calls[i], arena->count[i], true, &report, NULL)) {
+            printf("the plan itself is rejected: %s\n", report.text);
+            exit(1);
+        }
+        arena->order[i] = report.order;
+    }
+}
+
+static void close_arena(struct arena *arena)
+{
+    gy_checker_plans_free(arena->mine, arena->shape.size);
+    for (int i = 0; i < arena->nothers; i++)
+        gy_checker_plans_free(arena->others[i], arena->shape.size);
+}
+
+static void drop_step(struct gy_plan *plan, int s)
+{
+    for (int i = 0; i < plan->lanes; i++) {
+        struct gy_lane *lane = &plan->lane[i];
+        if (s < lane->first)
+            lane->first--;
+        else if (s < lane->first + lane->count)
+            lane->count--;
+    }
+    memmove(&plan->step[s], &plan->step[s + 1], (size_t)(plan->steps - s - 1) * sizeof(plan->step[0]));
+    plan->steps--;
+}
+
+static void change_channel(struct gy_plan *plan, int s)
+{
+    for (int i = 0; i < plan->lanes; i++)
+        if (s >= plan->lane[i].first && s < plan->lane[i].first + plan->lane[i].count)
+            plan->lane[i].channel = (uint16_t)(plan->lane[i].channel + 1);
+}
+
+/* False: this mutation would change nothing that has a meaning here. */
+static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
+{
+    struct gy_step *step = &plan->step[s];
+    struct gy_need *need = &step->needs[n];
+    bool message = step->kind <= GY_RECV_REDUCE;
+    bool all_slices = step->kind >= GY_PUBLISH && step->range.width > 1;
+    if (mutation >= NEED_MUTATIONS && need->lane < 0)
+        return false;
+    switch (mutation) {
+    case DROP_STEP: drop_step(plan, s); return true;
+    case SHIFT_RANGE: step->range.lo++; return plan->blocks > 1 && step->range.width > 0 && !all_slices;
+    case WIDEN_RANGE: step->range.width++; return plan->shape.collective != GY_BARRIER && !all_slices;
+    case CHANGE_PEER: step->peer = (step->peer + 1) % plan->shape.size; return message || step->peer > 0;
+    case MORE_ROUNDS: step->rounds++; return true;
+    case FEWER_ROUNDS: step->rounds--; return step->rounds > 0;
+    case SWAP_SLOT:
+        step->slot0++;
+        return plan->scratch_slots > 1 && (step->src == GY_SCRATCH || step->dst == GY_SCRATCH);
+    case FLIP: step->flip = !step->flip; return step->kind == GY_RECV_REDUCE;
+    case TOGGLE_KEEP: step->keep = !step->keep; return step->kind == GY_GATHER && step->range.width > 0;
+    case CHANGE_CHANNEL: change_channel(plan, s); return message;
+    case DROP_NEED: need->lane = -1; return true;
+    case WEAKER_LAG: need->lag++; return true;
+    case STRONGER_LAG: need->lag--; return true;
+    case TOGGLE_WHOLE: need->whole = !need->whole; return !need->everyone;
+    default: return false;
+    }
+}
+
+static void judge(struct arena *arena, enum mutation mutation, bool stronger, bool harmless,
+                  const struct gy_plan *mutant, int s)
+{
+    bool killed = false, same = true;
+    struct gy_checker_report report;
+    for (int i = 0; i < arena->runs && !killed; i++) {
+        killed = !gy_checker_run(arena->shape.size, arena->calls[i], arena->count[i], true, &report, NULL);
+        same = same && report.order == arena->order[i];
+    }
+    tally[mutation].made++;
+    if (killed)
+        tally[mutation].killed++;
+    else if (mutation >= NEED_MUTATIONS && same)
+        tally[mutation].implied++;
+    else if (stronger)
+        tally[mutation].stronger++;
+    else if (mutation == FLIP)
+        tally[mutation].commuted++;
+    else if (harmless)
+        tally[mutation].harmless++;
+    else {
+        tally[mutation].unexplained++;
+        printf("UNEXPLAINED: %s of step %d in %s %s rank %d of %d\n", names[mutation], s,
+               gy_collective_name(arena->shape.collective), gy_algorithm_name(arena->shape.algorithm),
+               mutant->shape.rank, mutant->shape.size);
+    }
+}
+
+static void mutate_rank(struct arena *arena, int rank)
+{
+    struct gy_plan *original = arena->mine[rank];
+    size_t bytes = sizeof(*original) + (size_t)original->steps * sizeof(original->step[0]);
+    struct gy_plan *mutant = malloc(bytes);
+    if (mutant == NULL)
+        abort();
+    arena->mine[rank] = mutant;
+    for (int s = 0; s < original->steps; s++)
+        for (int m = 0; m < MUTATIONS; m++)
+            for (int n = 0; n < (m < NEED_MUTATIONS ? 1 : GY_NEEDS); n++) {
+                memcpy(mutant, original, bytes);
+                const struct gy_step *step = &original->step[s];
+                bool stronger = m == STRONGER_LAG || (m == TOGGLE_WHOLE && !step->needs[n].whole);
+                bool harmless = (m == MORE_ROUNDS && step->kind == GY_COPY) || (m == TOGGLE_KEEP && !step->keep) ||
+                                (m >= NEED_MUTATIONS && arena->shape.collective == GY_BARRIER);
+                if (mutate(mutant, s, (enum mutation)m, n))
+                    judge(arena, (enum mutation)m, stronger, harmless, mutant, s);
+            }
+    arena->mine[rank] = original;
+    free(mutant);
+}
+
+int main(void)
+{
+    long made = 0, killed = 0, unexplained = 0;
+    alarm(280);
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        for (int a = 0; a < GY_ALGORITHMS; a++)
+            for (int n = 2; n <= 7; n++) {
+                struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 0, n, n / 2};
+                struct arena arena;
+                if (!gy_plan_exists(shape.collective, shape.algorithm, n))
+                    continue;
+                open_arena(&arena, &shape);
+                for (int r = 0; r < n; r++)
+                    mutate_rank(&arena, r);
+                close_arena(&arena);
+            }
+    printf("%-16s %7s %7s %8s %8s %8s %8s %s\n", "mutation", "mutants", "killed", "implied", "stronger", "harmless",
+           "commuted", "unexplained");
+    for (int m = 0; m < MUTATIONS; m++) {
+        printf("%-16s %7ld %7ld %8ld %8ld %8ld %8ld %ld\n", names[m], tally[m].made, tally[m].killed, tally[m].implied,
+               tally[m].stronger, tally[m].harmless, tally[m].commuted, tally[m].unexplained);
+        made += tally[m].made;
+        killed += tally[m].killed;
+        unexplained += tally[m].unexplained;
+    }
+    printf("%ld mutants, %ld killed, %ld equivalent by rule, %ld unexplained\n", made, killed,
+           made - killed - unexplained, unexplained);
+    return unexplained == 0 && killed > 0 ? 0 : 1;
+}
