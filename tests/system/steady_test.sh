@@ -9,7 +9,7 @@ if [ "$(nproc)" -lt 2 ]; then
     exit 77
 fi
 for try in 1 2 3 4 5 6 7 8 9 10; do
-    GYRE_TRANSPORT=shm timeout 20 "$1" -n 2 --bind "$2" calls
+    GYRE_TRANSPORT=shm timeout 20 "$1" -n 2 "$2" calls
     status=$?
     case $status in
     0) echo "no system call, try $try"; exit 0 ;;

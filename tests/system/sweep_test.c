@@ -76,9 +76,12 @@ static bool sweep_world(enum gy_kind kind, const char *algorithm)
     it.size = gyre_comm_size(it.comm);
     const char *chosen = gyre_comm_algorithm(it.comm, gy_kind_name(kind), 7, GYRE_FLOAT32);
     bool used = chosen && (!*algorithm || strcmp(chosen, algorithm) == 0);
+    if (used && kind == GY_KIND_BARRIER && *algorithm)
+        used = gyre_barrier(it.comm) != GYRE_UNSUPPORTED; /* forced, and refused only when called */
     for (size_t c = 0; used && c < sizeof counts / sizeof *counts; c++)
         kind == GY_KIND_BARRIER ? OK(it.comm, gyre_barrier(it.comm)) : sweep_types(&it, counts[c]);
-    OK(it.comm, gyre_barrier(it.comm)); /* nobody is still inside a call when the first says goodbye */
+    if (used || kind != GY_KIND_BARRIER)
+        OK(it.comm, gyre_barrier(it.comm)); /* nobody is still inside a call when the first says goodbye */
     OK(NULL, gyre_comm_destroy(it.comm));
     return used;
 }
