@@ -25,7 +25,7 @@ static bool transport_wanted(const char *list, const char *name)
 static gyre_status open_transports(struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_transport_env env = {.world = ctx->world, .segment = ctx->segment, .config = &ctx->config,
-                                   .poller = ctx->poller, .sink = gy_stream_sink};
+                                   .poller = ctx->poller, .sink = gy_flow_sink};
     env.sink.user = ctx;
     for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {
         const struct gy_transport_ops *ops = gy_transports[t];

@@ -154,16 +154,16 @@ static bool immediate_step(struct gyre_request *r, int l)
 static bool lane_advance(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
-    bool moved = lane->flights > 0 && gy_stream_reap(r, l);
+    bool moved = lane->flights > 0 && gy_flow_reap(r, l);
     for (int i = 0; i < GY_TILES_PER_TURN && !lane->exhausted && !r->complete; i++) {
         bool now;
         switch (r->plan->step[lane->step].kind) {
         case GY_SEND:
-            now = gy_stream_send(r, l);
+            now = gy_flow_send(r, l);
             break;
         case GY_RECV:
         case GY_RECV_REDUCE:
-            now = gy_stream_receive(r, l);
+            now = gy_flow_receive(r, l);
             break;
         default:
             now = immediate_step(r, l);
@@ -172,7 +172,7 @@ static bool lane_advance(struct gyre_request *r, int l)
             break;
         moved = true;
     }
-    if (lane->flights > 0 && gy_stream_reap(r, l))
+    if (lane->flights > 0 && gy_flow_reap(r, l))
         moved = true;
     lane->finished = lane->exhausted && lane->flights == 0 && !lane->control.queued;
     return moved;

@@ -95,13 +95,13 @@ struct gy_piece {
 struct gy_piece gy_lane_piece(const struct gyre_request *request, int lane);
 unsigned char *gy_operand(const struct gyre_request *request, int lane, enum gy_space space, size_t start);
 
-/* streams.c: the steps over links. */
-bool gy_stream_send(struct gyre_request *request, int lane);
-bool gy_stream_receive(struct gyre_request *request, int lane);
-bool gy_stream_reap(struct gyre_request *request, int lane);
-void gy_stream_consume(struct gyre_request *request, int lane, const void *payload);
+/* flow.c: the steps over links. */
+bool gy_flow_send(struct gyre_request *request, int lane);
+bool gy_flow_receive(struct gyre_request *request, int lane);
+bool gy_flow_reap(struct gyre_request *request, int lane);
+void gy_flow_consume(struct gyre_request *request, int lane, const void *payload);
 void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel);
-extern const struct gy_sink gy_stream_sink; /* without `user` */
+extern const struct gy_sink gy_flow_sink; /* without `user` */
 
 /* windows.c: the steps over shared memory. */
 /* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across algorithms. */

@@ -70,7 +70,7 @@ static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number)
     return number < lane->granted;
 }
 
-bool gy_stream_send(struct gyre_request *r, int l)
+bool gy_flow_send(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
@@ -98,7 +98,7 @@ bool gy_stream_send(struct gyre_request *r, int l)
     return true;
 }
 
-bool gy_stream_reap(struct gyre_request *r, int l)
+bool gy_flow_reap(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     bool moved = false;
@@ -115,7 +115,7 @@ bool gy_stream_reap(struct gyre_request *r, int l)
 }
 
 /* Uses the payload of the lane's current iteration. */
-void gy_stream_consume(struct gyre_request *r, int l, const void *payload)
+void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
@@ -172,7 +172,7 @@ static uint64_t horizon(struct gyre_request *r, int l)
     return lane->pair_base + next;
 }
 
-bool gy_stream_receive(struct gyre_request *r, int l)
+bool gy_flow_receive(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
@@ -190,7 +190,7 @@ bool gy_stream_receive(struct gyre_request *r, int l)
     if (!stashed || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
     int peer = step->peer;
-    gy_stream_consume(r, l, gy_channel_stash_memory(channel, stashed));
+    gy_flow_consume(r, l, gy_channel_stash_memory(channel, stashed));
     stashed->used = false;
     give_credit(r->comm, peer);
     return true;
@@ -282,7 +282,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
     if (!(frame->flags & GY_FRAME_EAGER)) {
         if (l < 0 || !is_next(r, l, peer, frame) || frame->value >= r->lane[l].granted)
             return protocol(comm->ctx, peer, "data that it had no grant for");
-        gy_stream_consume(r, l, payload);
+        gy_flow_consume(r, l, payload);
         return GYRE_SUCCESS;
     }
     struct gy_channel *channel = gy_comm_channel(comm, peer);
@@ -290,7 +290,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         return protocol(comm->ctx, peer, "an early frame, and memory is out");
     struct gy_stashed *stashed = gy_channel_find(channel, frame->sequence, frame->lane, frame->value);
     if (l >= 0 && is_next(r, l, peer, frame)) {
-        gy_stream_consume(r, l, payload);
+        gy_flow_consume(r, l, payload);
         if (stashed)
             stashed->used = false;
         give_credit(comm, peer);
@@ -384,4 +384,4 @@ static void sink_broken(void *user, int peer, const struct gy_error *error)
     ctx->peers[peer].why = *error;
 }
 
-const struct gy_sink gy_stream_sink = {.place = sink_place, .arrived = sink_arrived, .broken = sink_broken};
+const struct gy_sink gy_flow_sink = {.place = sink_place, .arrived = sink_arrived, .broken = sink_broken};
