@@ -166,7 +166,7 @@ void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *fram
 {
     struct gy_peer *p = &ctx->peers[peer];
     frame->done = false;
-    frame->queued = true;
+    frame->queued = false;
     frame->sent = 0;
     frame->next = NULL;
     ctx->ops[p->transport]->post(p->link, frame);
