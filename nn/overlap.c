@@ -92,8 +92,11 @@ static double quantile(const double (*table)[KINDS], size_t rounds, int kind, do
 static gyre_status measure(struct bench *bench, size_t rounds, struct gyre_nn_overlap *overlap_p)
 {
     double(*table)[KINDS] = calloc(rounds, sizeof(*table)), *column = calloc(rounds, sizeof(*column));
-    gyre_status status = table && column ? GYRE_SUCCESS
-                                         : gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu rounds", rounds);
+    gyre_status status = GYRE_SUCCESS;
+    if (!table || !column) {
+        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu rounds", rounds);
+        goto free_columns;
+    }
     for (size_t i = 0; i < 3 && status == GYRE_SUCCESS; i++) /* warm-up */
         status = measure_round(bench, i, table[0]);
     for (size_t i = 0; i < rounds && status == GYRE_SUCCESS; i++)
@@ -113,6 +116,7 @@ static gyre_status measure(struct bench *bench, size_t rounds, struct gyre_nn_ov
             .buckets = gyre_nn_sync_bucket_count(bench->sync),
         };
     }
+free_columns:
     free(table);
     free(column);
     return status;

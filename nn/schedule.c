@@ -8,9 +8,10 @@ double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule, uint64_t s
         return schedule->rate * (double)(step + 1) / (double)schedule->warmup;
     uint64_t after = step - schedule->warmup;
     switch (schedule->kind) {
-    case GYRE_NN_STEP:
-        return schedule->every ? schedule->rate * pow(schedule->factor, (double)(after / schedule->every))
-                               : schedule->rate;
+    case GYRE_NN_STEP: {
+        uint64_t stairs = schedule->every ? after / schedule->every : 0;
+        return schedule->rate * pow(schedule->factor, (double)stairs);
+    }
     case GYRE_NN_COSINE: {
         if (schedule->total <= schedule->warmup || step >= schedule->total)
             return schedule->floor;

@@ -91,7 +91,7 @@ static gyre_op find_op(const char *name)
 /* Which of two words; true: the second. */
 static bool choose(const char *option, const char *text, const char *first, const char *second)
 {
-    if (strcmp(text, first) && strcmp(text, second))
+    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
         gy_options_refuse("%s '%s' is neither %s nor %s", option, text, first, second);
     return strcmp(text, second) == 0;
 }

@@ -63,8 +63,8 @@ static bool measure_isolated(struct perf *perf, size_t *wrong)
 {
     int warm_up = perf->arguments->warm_up, iterations = perf->arguments->iterations;
     int64_t ignored;
-    for (int i = -warm_up; i < iterations; i++) {
-        if (!call_once(perf, (uint64_t)(i + warm_up), i < 0 ? &ignored : &perf->times[i], wrong))
+    for (int i = 0; i < warm_up + iterations; i++) {
+        if (!call_once(perf, (uint64_t)i, i < warm_up ? &ignored : &perf->times[i - warm_up], wrong))
             return false;
     }
     return true;

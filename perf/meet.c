@@ -116,23 +116,22 @@ static void count_cores(int local, bool pin, int *cores_p)
 
 struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin)
 {
-    int rank = gyre_comm_rank(comm), size = gyre_comm_size(comm), cores = 1;
-    const struct card *leader = NULL;
+    int rank = gyre_comm_rank(comm), size = gyre_comm_size(comm), cores = 1, leader = 0;
     struct gy_meet *meet = calloc(1, sizeof *meet);
     struct card *cards = calloc((size_t)size, sizeof *cards);
     int fd = memfd_create("gyre-perf", MFD_CLOEXEC);
     if (!meet || !cards || fd < 0 || ftruncate(fd, sizeof(struct page)) || !gather_cards(comm, fd, cards))
         goto fail;
     meet->fd = fd;
-    for (int i = 0; i < size; i++) {
+    while (cards[leader].place != cards[rank].place)
+        leader++; /* the first rank on this host; this rank at the latest */
+    for (int i = leader; i < size; i++) {
         if (cards[i].place != cards[rank].place)
             continue;
-        if (!leader)
-            leader = &cards[i];
         meet->local += i < rank;
         meet->locals++;
     }
-    if (meet->locals > LOCALS_MOST || !map_page(meet, leader))
+    if (meet->locals > LOCALS_MOST || !map_page(meet, &cards[leader]))
         goto fail;
     meet->one_host = meet->locals == size;
     count_cores(meet->local, pin, &cores);

@@ -10,12 +10,16 @@
 
 static gyre_status grow(struct gy_nn_bytes *bytes, size_t *room, const char *name)
 {
-    if (*room >= GY_NN_LARGEST_FILE)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is larger than %zu GiB", name, GY_NN_LARGEST_FILE >> 30);
+    if (*room >= GY_NN_LARGEST_FILE) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is larger than %zu GiB", name, GY_NN_LARGEST_FILE >> 30);
+        return GYRE_INVALID_ARGUMENT;
+    }
     size_t more = *room ? *room * 2 : 1 << 16;
     uint8_t *data = realloc(bytes->data, more + 1); /* the closing 0 has room of its own */
-    if (!data)
-        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the %zu bytes of %s", more, name);
+    if (!data) {
+        gy_nn_fail(GYRE_NO_MEMORY, "no memory for the %zu bytes of %s", more, name);
+        return GYRE_NO_MEMORY;
+    }
     bytes->data = data;
     *room = more;
     return GYRE_SUCCESS;

@@ -85,9 +85,11 @@ gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gy
         }
     }
     rows -= header;
-    if (rows == 0 || columns < 2)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                          "%s holds no samples: numbers separated by commas are expected, the label last", name);
+    if (rows == 0 || columns < 2) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s holds no samples: numbers separated by commas are expected, the label last",
+                   name);
+        return GYRE_INVALID_ARGUMENT;
+    }
     gyre_nn_dataset *data;
     gyre_status status = gy_nn_dataset_alloc(rows, columns - 1, &data);
     if (status != GYRE_SUCCESS)

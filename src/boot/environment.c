@@ -95,7 +95,7 @@ static gyre_status read_master(struct gy_identity *identity, struct gy_error *er
     if (strlen(host) >= sizeof(identity->address.host))
         return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "MASTER_ADDR is too long");
     identity->address.kind = GY_ADDRESS_TCP;
-    strcpy(identity->address.host, host);
+    memcpy(identity->address.host, host, strlen(host) + 1);
     identity->address.port = (uint16_t)(agent ? port + 1 : port); /* the agent of torchrun holds MASTER_PORT */
     snprintf(identity->address_from, sizeof(identity->address_from), "MASTER_ADDR and MASTER_PORT%s", agent ? "+1" : "");
     return GYRE_SUCCESS;

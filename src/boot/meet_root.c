@@ -304,7 +304,7 @@ gyre_status gy_meet_as_root(struct gy_meeting *meeting, struct gy_error *error)
     status = open_listener(&root, &listener, error);
     if (status != GYRE_SUCCESS)
         return status;
-    root.by_rank = gy_alloc_zero((size_t)root.world->size, sizeof(*root.by_rank));
+    root.by_rank = gy_alloc_zero((size_t)root.world->size, sizeof(struct visitor *));
     root.refusals = gy_alloc_zero((size_t)root.world->size, sizeof(*root.refusals));
     if (!root.by_rank || !root.refusals) {
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to register %d ranks", root.world->size);

@@ -169,9 +169,11 @@ static gyre_status meet_by_socket(struct gy_meeting *meeting, struct gy_error *e
         status = make_door(world, &own, error);
     if (status != GYRE_SUCCESS)
         return status;
-    meeting->place = &where;
-    if (world->rank != 0)
-        return gy_meet_as_member(meeting, error);
+    meeting->place = &where; /* for as long as this function runs */
+    if (world->rank != 0) {
+        status = gy_meet_as_member(meeting, error);
+        goto forget_place;
+    }
     status = gy_meet_open_door(world, error);
     if (status == GYRE_SUCCESS)
         status = listen_at(meeting, &where, &own, error);
@@ -180,6 +182,8 @@ static gyre_status meet_by_socket(struct gy_meeting *meeting, struct gy_error *e
         if (where.path)
             gy_rendezvous_remove(where.path, world->members[0].nonce);
     }
+forget_place:
+    meeting->place = NULL;
     return status;
 }
 

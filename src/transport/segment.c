@@ -60,25 +60,27 @@ struct mapping {
 static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list and everything in it */
 static struct mapping *mappings;
 
-static gyre_status mapping_make(int fd, const struct stat *stat, uint64_t bytes, struct mapping **mapping_p,
-                                struct gy_error *error)
+/* NULL: error says why. */
+static struct mapping *mapping_make(int fd, const struct stat *stat, uint64_t bytes, struct gy_error *error)
 {
     struct mapping *mapping = gy_alloc_zero(1, sizeof(*mapping));
-    if (!mapping)
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the record of a shared mapping");
+    if (!mapping) {
+        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the record of a shared mapping");
+        return NULL;
+    }
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED) {
+        gy_error_system(error, errno,
+                        "cannot map %llu MiB of address space for the shared memory of this host; lower "
+                        "GYRE_SHM_RESERVE or raise ulimit -v",
+                        (unsigned long long)(bytes >> 20));
         gy_free(mapping);
-        return gy_error_system(error, errno,
-                               "cannot map %llu MiB of address space for the shared memory of this host; lower "
-                               "GYRE_SHM_RESERVE or raise ulimit -v",
-                               (unsigned long long)(bytes >> 20));
+        return NULL;
     }
     (void)madvise(base, bytes, MADV_DONTDUMP); /* a core file without it is larger, nothing worse */
     *mapping = (struct mapping){stat->st_dev, stat->st_ino, 0, base, bytes, mappings};
     mappings = mapping;
-    *mapping_p = mapping;
-    return GYRE_SUCCESS;
+    return mapping;
 }
 
 static gyre_status segment_map(struct gy_segment *segment, struct gy_error *error)
@@ -95,10 +97,12 @@ static gyre_status segment_map(struct gy_segment *segment, struct gy_error *erro
     while (mapping && !(mapping->device == stat.st_dev && mapping->inode == stat.st_ino))
         mapping = mapping->next;
     if (!mapping)
-        status = mapping_make(segment->fd, &stat, segment->layout.total, &mapping, error);
-    if (status == GYRE_SUCCESS) {
+        mapping = mapping_make(segment->fd, &stat, segment->layout.total, error);
+    if (mapping) {
         mapping->users++;
         segment->base = mapping->base;
+    } else {
+        status = error->status;
     }
     pthread_mutex_unlock(&mappings_lock);
     return status;
