@@ -96,18 +96,27 @@ static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
     return p->heard;
 }
 
-static void verdict(struct gyre_request *r, gyre_status status, int peer, const char *format, double seconds)
+static void verdict(struct gy_context *ctx, gyre_status status, int peer, const char *text)
 {
-    struct gy_context *ctx = r->comm->ctx;
-    char what[160], text[480];
-    gy_shape_print(&r->shape, what, sizeof(what));
-    int length = snprintf(text, sizeof(text), "rank %d ", peer);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(text + length, sizeof(text) - (size_t)length, format, what, seconds);
-#pragma GCC diagnostic pop
     gy_error_set(&ctx->error, status, peer, "%s", text);
     gy_overlay_report(ctx->overlay, status, peer, text);
+}
+
+static void find_late(struct gyre_request *r, int peer, double seconds)
+{
+    char what[160], text[480];
+    gy_shape_print(&r->shape, what, sizeof(what));
+    snprintf(text, sizeof(text), "rank %d did not arrive in %s within %.0f s (GYRE_TIMEOUT)", peer, what, seconds);
+    verdict(r->comm->ctx, GYRE_PEER_LATE, peer, text);
+}
+
+static void find_stalled(struct gyre_request *r, int peer, double seconds)
+{
+    char what[160], text[480];
+    gy_shape_print(&r->shape, what, sizeof(what));
+    snprintf(text, sizeof(text), "rank %d entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?", peer,
+             what, seconds);
+    verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
 }
 
 static void check_request(struct gyre_request *r, int64_t now)
@@ -136,15 +145,14 @@ static void check_request(struct gyre_request *r, int64_t now)
     int64_t heard = last_heard(ctx, peer, now);
     if (!has_entered(r, peer)) {
         if (waited > ctx->config.timeout_ns)
-            verdict(r, GYRE_PEER_LATE, peer, "did not arrive in %s within %.0f s (GYRE_TIMEOUT)", (double)waited / 1e9);
+            find_late(r, peer, (double)waited / 1e9);
         else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;
             gy_log(GY_LOG_WARN, "waiting for rank %d to arrive in operation %" PRIu64 " for %.0f s", peer, r->shape.sequence,
                    (double)waited / 1e9);
         }
     } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
-        verdict(r, GYRE_PEER_STALLED, peer, "entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?",
-                (double)(now - heard) / 1e9);
+        find_stalled(r, peer, (double)(now - heard) / 1e9);
     }
 }
 
