@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/dtype.h"
 
@@ -28,6 +29,21 @@ gyre_status gy_check_comm(struct gyre_comm *comm)
         return ctx->error.status;
     }
     return GYRE_SUCCESS;
+}
+
+gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call, gyre_status status)
+{
+    if (status == GYRE_FORKED || comm->refused)
+        return status;
+    comm->refused = true;
+    struct gy_arrival shape = {.sequence = comm->sequence + 1, .count = call->count, .root = (uint32_t)call->root,
+                               .collective = (uint8_t)call->collective, .dtype = (uint8_t)call->dtype, .op = (uint8_t)call->op,
+                               .algorithm = GY_ALGORITHMS};
+    char text[160];
+    size_t used = strlen(comm->error.text);
+    gy_shape_print(&shape, text, sizeof(text));
+    snprintf(comm->error.text + used, sizeof(comm->error.text) - used, "; met by its call of %s", text);
+    return status;
 }
 
 static size_t input_elements(const struct gyre_comm *comm, const struct gy_call *call)

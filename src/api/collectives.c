@@ -6,8 +6,9 @@ static gyre_status start(gyre_comm *comm, const struct gy_call *call, gyre_reque
     if (!comm || !request_p)
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = gy_check_comm(comm);
-    if (status == GYRE_SUCCESS)
-        status = gy_check_call(comm, call);
+    if (status != GYRE_SUCCESS)
+        return gy_check_refused(comm, call, status);
+    status = gy_check_call(comm, call);
     return status == GYRE_SUCCESS ? gy_request_start(comm, call, request_p) : status;
 }
 

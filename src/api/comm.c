@@ -118,7 +118,7 @@ const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, s
 {
     enum gy_collective which;
     enum gy_algorithm algorithm;
-    struct gy_error error = {0};
+    struct gy_error error = {.quiet = true};
     if (!comm || !collective || !gy_collective_find(collective, &which))
         return NULL;
     if (gy_select(comm, which, count * gyre_dtype_size(dtype), &algorithm, &error) != GYRE_SUCCESS)

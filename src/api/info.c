@@ -30,7 +30,7 @@ void gyre_config_describe(gyre_print_func print, void *user)
 gyre_status gyre_config_check(char *text, size_t text_bytes)
 {
     struct gy_config config;
-    struct gy_error error = {0};
+    struct gy_error error = {.quiet = true};
     gyre_status status = gy_config_read_strict(&config, &error);
     if (text && text_bytes > 0)
         snprintf(text, text_bytes, "%s", error.text);

@@ -5,8 +5,15 @@
 struct gy_channel *gy_channel_create(void)
 {
     struct gy_channel *channel = gy_alloc_zero(1, sizeof(*channel));
-    if (channel)
-        channel->credit = GY_EAGER_CREDITS;
+    if (!channel)
+        return NULL;
+    /* Now, and not when the first early frame comes: that would be an allocation at some later call. Untouched pages cost nothing. */
+    channel->stash = gy_alloc((size_t)GY_EAGER_CREDITS * GY_EAGER_BYTES);
+    if (!channel->stash) {
+        gy_free(channel);
+        return NULL;
+    }
+    channel->credit = GY_EAGER_CREDITS;
     return channel;
 }
 
@@ -21,8 +28,6 @@ void gy_channel_free(struct gy_channel *channel)
 struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p)
 {
     if (frame->bytes > GY_EAGER_BYTES)
-        return NULL;
-    if (!channel->stash && !(channel->stash = gy_alloc((size_t)GY_EAGER_CREDITS * GY_EAGER_BYTES)))
         return NULL;
     for (unsigned i = 0; i < GY_EAGER_CREDITS; i++) {
         struct gy_stashed *stashed = &channel->stashed[i];

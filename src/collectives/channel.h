@@ -6,7 +6,7 @@
  *   granted  larger frames wait for a grant: the receiver allows the iterations whose place is ready, so that data never waits in between.
  *            A grant for an operation that the sender has not entered is kept here; when there is no room it is dropped, and the sender asks again (WANT).
  *
- * Memory is bounded: 64 KiB of stash, allocated at the first early frame. */
+ * Memory is bounded: 64 KiB of stash, pages that no early frame touches are never backed. */
 #ifndef GY_COLLECTIVES_CHANNEL_H
 #define GY_COLLECTIVES_CHANNEL_H
 
@@ -32,7 +32,7 @@ struct gy_channel {
     unsigned owed;   /* eager frames consumed and not given back yet */
     struct gy_frame_out credit_out;
     struct gy_stashed stashed[GY_EAGER_CREDITS];
-    unsigned char *stash; /* GY_EAGER_CREDITS * GY_EAGER_BYTES, or NULL */
+    unsigned char *stash; /* GY_EAGER_CREDITS * GY_EAGER_BYTES */
     struct gy_kept_grant grants[GY_GRANTS_KEPT];
 };
 

@@ -33,6 +33,7 @@ struct gyre_comm {
 
     struct gy_recorder recorder;
     struct gy_error error;         /* in this communicator's words */
+    bool refused;                  /* the first call after the failure has been named in it */
     uint64_t shown[GY_COLLECTIVES]; /* choices already printed, a bit per log2 of the size */
 };
 

@@ -13,8 +13,9 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-#define GY_PING_EVERY (1 * GY_SECOND)
 #define GY_TELL_EVERY (60 * GY_SECOND)
+#define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
+#define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
 #define GY_BROKEN_GRACE (50 * GY_MILLISECOND) /* a link that breaks because the peer died: the overlay's verdict says so first */
 
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
@@ -119,6 +120,20 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
     verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
 }
 
+/* A rank that left in order may have sent all that this operation needs: its data is read to the end first. */
+static bool has_nothing_more(struct gyre_request *r, int peer, int64_t now)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    struct gy_peer *p = &ctx->peers[peer];
+    if (!gy_overlay_has_left(ctx->overlay, peer))
+        return false;
+    if (p->left == 0)
+        p->left = now;
+    bool dialled = !r->plan->window && ctx->ops[p->transport] == &gy_transport_tcp;
+    int64_t since = r->idle_since > p->left ? r->idle_since : p->left;
+    return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
+}
+
 static void check_request(struct gyre_request *r, int64_t now)
 {
     struct gy_context *ctx = r->comm->ctx;
@@ -127,7 +142,7 @@ static void check_request(struct gyre_request *r, int64_t now)
         return;
     if (r->idle_since == 0)
         r->idle_since = r->told = now;
-    if (gy_overlay_has_left(ctx->overlay, peer)) {
+    if (has_nothing_more(r, peer, now)) {
         char text[160];
         gy_shape_print(&r->shape, text, sizeof(text));
         gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "rank %d destroyed its communicator; %s needs it", peer, text);
@@ -136,9 +151,10 @@ static void check_request(struct gyre_request *r, int64_t now)
     if (r->comm->window_reserved && !gy_window_verify(r, peer))
         return;
     int64_t waited = now - r->idle_since;
-    if (waited < GY_PING_EVERY)
+    int64_t ping_every = ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
+    if (waited < ping_every)
         return;
-    if (now - r->asked > GY_PING_EVERY) {
+    if (now - r->asked > ping_every) {
         r->asked = now;
         post_ping(ctx, r, peer);
     }

@@ -24,7 +24,7 @@ struct gy_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequen
 void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
 {
     const char *collective = shape->collective < GY_COLLECTIVES ? gy_collective_name(shape->collective) : "?";
-    const char *algorithm = shape->algorithm < GY_ALGORITHMS ? gy_algorithm_name(shape->algorithm) : "?";
+    const char *algorithm = shape->algorithm < GY_ALGORITHMS ? gy_algorithm_name(shape->algorithm) : "not started";
     const char *dtype = gyre_dtype_name((gyre_dtype)shape->dtype), *op = gyre_op_name((gyre_op)shape->op);
     if (shape->collective == GY_BARRIER)
         snprintf(text, bytes, "%s #%" PRIu64 " (%s)", collective, shape->sequence, algorithm);

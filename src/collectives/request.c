@@ -164,6 +164,7 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
     struct gy_context *ctx = comm->ctx;
     enum gy_algorithm algorithm;
     size_t whole = call->count * gyre_dtype_size(call->dtype);
+    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
     gyre_status status = gy_select(comm, call->collective, whole, &algorithm, &comm->error);
     if (status != GYRE_SUCCESS)
         return status;

@@ -27,7 +27,8 @@ static gyre_status decide(struct gy_error *error, gyre_status status, int rank, 
         error->rank = rank;
         snprintf(error->text, sizeof(error->text), "%s", text);
     }
-    gy_log(GY_LOG_ERROR, "%s", text);
+    if (!error || !error->quiet)
+        gy_log(GY_LOG_ERROR, "%s", text);
     return status;
 }
 

@@ -10,6 +10,7 @@
 struct gy_error {
     gyre_status status; /* GYRE_SUCCESS: none */
     int rank;           /* the rank that is to blame, −1: none */
+    bool quiet;         /* for who only asks: the sentence is kept, not logged */
     char text[GY_ERROR_TEXT];
 };
 
