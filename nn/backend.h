@@ -1,6 +1,7 @@
-/* What a model computes with. One table per element type and kind of memory; modules, costs and optimisers go through it, so that a
- * table for GPU memory can stand beside the CPU's. Sizes are in elements unless a name says bytes; matrices are row-major and dense.
- * No function fails except alloc (NULL); all may be asynchronous with regard to the host except download and those that return a value. */
+/* What a model computes with. One table per element type and kind of memory; modules, costs and optimisers go through
+ * it, so that a table for GPU memory can stand beside the CPU's. Sizes are in elements unless a name says bytes;
+ * matrices are row-major and dense. No function fails except alloc (NULL); all may be asynchronous with regard to the
+ * host except download and those that return a value. */
 #ifndef GY_NN_BACKEND_H
 #define GY_NN_BACKEND_H
 
@@ -34,7 +35,8 @@ struct gyre_nn_backend {
     void (*relu_backward)(size_t count, const void *y, const void *dy, void *dx);
     void (*tanh_backward)(size_t count, const void *y, const void *dy, void *dx);
     void (*sigmoid_backward)(size_t count, const void *y, const void *dy, void *dx);
-    /* Both return the cost summed over the rows (in double) and write its gradient with regard to y. targets may be NULL: one-hot labels */
+    /* Both return the cost summed over the rows (in double) and write its gradient with regard to y. targets may be
+     * NULL: one-hot labels */
     double (*cross_entropy)(size_t rows, size_t cols, const void *y, const int32_t *labels, void *dy);
     double (*squared_error)(size_t rows, size_t cols, const void *y, const int32_t *labels, const void *targets,
                             void *dy);

@@ -1,5 +1,6 @@
-/* The CPU backend: CBLAS for matrix products, plain loops for the rest. The loops are written once, in backend_cpu_ops.h, and compiled
- * for float and for double. Guarantee: for the same build, machine and number of BLAS threads the same inputs give the same bits. */
+/* The CPU backend: CBLAS for matrix products, plain loops for the rest. The loops are written once, in
+ * backend_cpu_ops.h, and compiled for float and for double. Guarantee: for the same build, machine and number of BLAS
+ * threads the same inputs give the same bits. */
 #include "backend.h"
 
 #include <cblas.h>

@@ -1,5 +1,6 @@
 /* The CPU's operations for one element type; included once for float and once for double by backend_cpu.c, with
- *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOG the functions of libm. */
+ *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOG the functions of
+ *   libm. */
 
 static void NAME(gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b,
                        double beta, void *c)

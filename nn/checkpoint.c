@@ -1,6 +1,6 @@
-/* A run on disk: parameters by name, the optimiser's arrays, and the position (with the generator's state: seed and epoch) as text.
- * Numbers are stored as their bytes, so a resumed run goes on bit for bit. Reading checks everything first and copies then: a file
- * that does not fit leaves the model as it was. */
+/* A run on disk: parameters by name, the optimiser's arrays, and the position (with the generator's state: seed and
+ * epoch) as text. Numbers are stored as their bytes, so a resumed run goes on bit for bit. Reading checks everything
+ * first and copies then: a file that does not fit leaves the model as it was. */
 #include "data/dataset.h"
 #include "error.h"
 #include "safetensors.h"

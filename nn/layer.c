@@ -102,7 +102,8 @@ static void draw(const gyre_nn_model *model, size_t offset, size_t count, double
     }
 }
 
-/* One stream of random numbers through the layers in order, in double: fp32 and fp64 models of a seed differ by rounding only. */
+/* One stream of random numbers through the layers in order, in double: fp32 and fp64 models of a seed differ by
+ * rounding only. */
 static void initialize(const gyre_nn_model *model, uint64_t seed)
 {
     uint64_t state = seed;

@@ -1,6 +1,6 @@
 /* The model's memory and its views, and forward and backward over the stack.
- * Invariant: backward finishes gradients from the arena's end downwards, so after a module with parameters everything at or above its
- * offset is final; that is what `passed` announces, before the gradient goes on to the module below. */
+ * Invariant: backward finishes gradients from the arena's end downwards, so after a module with parameters everything
+ * at or above its offset is final; that is what `passed` announces, before the gradient goes on to the module below. */
 #include "model.h"
 
 #include "error.h"
@@ -26,7 +26,8 @@ gyre_nn_model *gy_nn_model_alloc(size_t nmodules)
     return model;
 }
 
-/* A module with parameters is a weight matrix and a bias; they are numbered from 0 without the activations between them. */
+/* A module with parameters is a weight matrix and a bias; they are numbered from 0 without the activations between
+ * them. */
 static void add_tensors(gyre_nn_model *model, const struct gy_nn_module *module)
 {
     size_t number = model->ntensors / 2;

@@ -34,8 +34,8 @@ struct gyre_nn_model {
     gyre_nn_trace *trace;
 };
 
-/* An empty model with room for nmodules; the caller fills modules (ops, inputs, outputs) and calls gy_nn_model_finish, which lays out
- * the arenas. NULL without memory; gyre_nn_free frees it at any point. */
+/* An empty model with room for nmodules; the caller fills modules (ops, inputs, outputs) and calls gy_nn_model_finish,
+ * which lays out the arenas. NULL without memory; gyre_nn_free frees it at any point. */
 gyre_nn_model *gy_nn_model_alloc(size_t nmodules);
 gyre_status gy_nn_model_finish(gyre_nn_model *model);
 

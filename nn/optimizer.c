@@ -1,5 +1,5 @@
-/* Optimisers. A step is `begin` once and then `update` for slices that cover the parameters once, in any order: every formula works
- * on one element at a time, so a slice can be updated as soon as its gradients are there. */
+/* Optimisers. A step is `begin` once and then `update` for slices that cover the parameters once, in any order: every
+ * formula works on one element at a time, so a slice can be updated as soon as its gradients are there. */
 #include "optimizer.h"
 
 #include "error.h"

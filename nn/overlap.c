@@ -1,5 +1,5 @@
-/* How much of the communication hides behind backward. Four kinds of step on a copy of the model, interleaved so that a slow moment of
- * the machine hits all of them, each begun at a barrier:
+/* How much of the communication hides behind backward. Four kinds of step on a copy of the model, interleaved so that a
+ * slow moment of the machine hits all of them, each begun at a barrier:
  *
  *     compute        forward, backward
  *     communication  all buckets, blocking

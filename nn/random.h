@@ -1,5 +1,5 @@
-/* splitmix64 (Steele, Lea and Flood, 2014): a 64-bit counter and a mixing function. Its state is one word, so a generator is saved by
- * saving where it was seeded and what was drawn. */
+/* splitmix64 (Steele, Lea and Flood, 2014): a 64-bit counter and a mixing function. Its state is one word, so a
+ * generator is saved by saving where it was seeded and what was drawn. */
 #ifndef GY_NN_RANDOM_H
 #define GY_NN_RANDOM_H
 

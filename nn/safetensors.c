@@ -1,5 +1,5 @@
-/* Safetensors, decoded and written. The decoder checks in this order: header length against the bytes, JSON, each tensor's type and
- * shape against its offsets, and then that the tensors, sorted by offset, tile the data exactly. */
+/* Safetensors, decoded and written. The decoder checks in this order: header length against the bytes, JSON, each
+ * tensor's type and shape against its offsets, and then that the tensors, sorted by offset, tile the data exactly. */
 #include "safetensors.h"
 
 #include "error.h"

@@ -1,5 +1,6 @@
-/* The safetensors format: a little-endian 64-bit header length, a JSON object {name: {dtype, shape, data_offsets}}, the data.
- * "__metadata__" maps strings to strings. The decoder works on bytes in memory, believes nothing and is fuzzed. */
+/* The safetensors format: a little-endian 64-bit header length, a JSON object {name: {dtype, shape, data_offsets}}, the
+ * data. "__metadata__" maps strings to strings. The decoder works on bytes in memory, believes nothing and is
+ * fuzzed. */
 #ifndef GY_NN_SAFETENSORS_H
 #define GY_NN_SAFETENSORS_H
 
@@ -24,15 +25,15 @@ struct gy_st_file {
     json_t *header;
 };
 
-/* Decodes; the data pointers lead into `bytes`. Guarantee: every tensor lies inside the bytes, tensors do not overlap and leave no
- * hole, and nothing is read outside [bytes, bytes+size). `name` is for the sentence. */
+/* Decodes; the data pointers lead into `bytes`. Guarantee: every tensor lies inside the bytes, tensors do not overlap
+ * and leave no hole, and nothing is read outside [bytes, bytes+size). `name` is for the sentence. */
 gyre_status gy_st_decode(const void *bytes, size_t size, const char *name, struct gy_st_file *file_p);
 void gy_st_free(struct gy_st_file *file);
 const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char *name);
 const char *gy_st_metadata(const struct gy_st_file *file, const char *key); /* NULL if it is not there */
 
-/* Writes to path.new.PID, flushes, renames, flushes the folder: a crash leaves the old file or the new one. metadata: an object of
- * strings; borrowed. */
+/* Writes to path.new.PID, flushes, renames, flushes the folder: a crash leaves the old file or the new one. metadata:
+ * an object of strings; borrowed. */
 gyre_status gy_st_write(const char *path, const struct gy_st_tensor *tensors, size_t ntensors, json_t *metadata);
 
 #endif

@@ -1,6 +1,6 @@
-/* Which samples a rank works on. The order of an epoch is a permutation that every rank computes for itself from (seed, epoch); a
- * global batch is the next piece of it, and rank r takes the r-th part of the piece. So the samples of a step do not depend on the
- * number of ranks, and every sample is used exactly once in an epoch. */
+/* Which samples a rank works on. The order of an epoch is a permutation that every rank computes for itself from (seed,
+ * epoch); a global batch is the next piece of it, and rank r takes the r-th part of the piece. So the samples of a step
+ * do not depend on the number of ranks, and every sample is used exactly once in an epoch. */
 #include "random.h"
 
 #include <gyre/nn.h>

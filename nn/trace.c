@@ -1,6 +1,6 @@
-/* The timeline of a run in the Chrome trace format: one process per rank, thread 0 for what the rank computes and waits for, one more
- * per bucket for its all-reduce. Spans are kept in a ring, so that a long run shows its last steps; ranks of one host share
- * CLOCK_MONOTONIC, so their lines stand under each other as they happened. */
+/* The timeline of a run in the Chrome trace format: one process per rank, thread 0 for what the rank computes and waits
+ * for, one more per bucket for its all-reduce. Spans are kept in a ring, so that a long run shows its last steps; ranks
+ * of one host share CLOCK_MONOTONIC, so their lines stand under each other as they happened. */
 #include "trace.h"
 
 #include "error.h"

@@ -1,10 +1,11 @@
 /* The training loop, written with public calls only: copy it and change it.
  *
  *     for each epoch: shuffle          the same order on every rank
- *       for each global batch: my shard → forward, evaluate, backward (buckets leave) → finish (wait, update, bucket by bucket)
- *       report, checkpoint
+ *       for each global batch: my shard → forward, evaluate, backward (buckets leave)
+ *                              → finish (wait, update, bucket by bucket); report, checkpoint
  *
- * State that a resumed run needs is the model, the optimiser and a position; everything else is a pure function of these. */
+ * State that a resumed run needs is the model, the optimiser and a position; everything else is a pure function of
+ * these. */
 #include "error.h"
 #include "trace.h"
 
@@ -57,7 +58,8 @@ static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data
     return GYRE_SUCCESS;
 }
 
-/* Rank 0 reads; the others learn whether it could, and from where to go on. Parameters follow when the communicator is attached. */
+/* Rank 0 reads; the others learn whether it could, and from where to go on. Parameters follow when the communicator is
+ * attached. */
 static gyre_status resume(struct run *run)
 {
     gyre_status status = GYRE_SUCCESS;

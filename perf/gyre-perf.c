@@ -1,6 +1,7 @@
 /* gyre-perf: how long a collective takes, beside nccl-tests and the OSU benchmarks.
  *
- *   isolated   for each iteration: new data; meet (gyre-perf's own barrier); call; meet; check. Time: latest start to latest end.
+ *   isolated   for each iteration: new data; meet (gyre-perf's own barrier); call; meet; check. Time: latest start to
+ *              latest end.
  *   streaming  calls back to back; time: the mean. The check is an iteration before and one after.
  *
  * It uses gyre's public interface only. With --ranks N it starts itself N times, as gyre-run would. */

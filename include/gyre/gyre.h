@@ -12,8 +12,8 @@
  *
  * Threads. One thread at a time per communicator (and its duplicates); `gyre_comm_abort` may come from any thread.
  *
- * Errors. Every function returns a status. When it is not GYRE_SUCCESS, `gyre_last_error` gives the sentence: which rank,
- * which operation, what the system said and what to try. Output arguments are written only on success.
+ * Errors. Every function returns a status. When it is not GYRE_SUCCESS, `gyre_last_error` gives the sentence: which
+ * rank, which operation, what the system said and what to try. Output arguments are written only on success.
  */
 #ifndef GYRE_GYRE_H
 #define GYRE_GYRE_H
@@ -40,26 +40,26 @@ extern "C" {
  *   1..      the call: the communicator is as before
  *   20..     the environment of this process: memory, descriptors, configuration
  *   40..     a peer, and with it the communicator, which stays failed */
-#define GYRE_STATUS_MAP(X)                                                                   \
-    X(0, SUCCESS, "success")                                                                 \
-    X(1, IN_PROGRESS, "the request is not complete yet")                                     \
-    X(2, INVALID_ARGUMENT, "an argument is invalid")                                         \
-    X(3, UNSUPPORTED, "not supported here")                                                  \
-    X(4, FORKED, "this communicator belongs to the parent of this process")                  \
-    X(20, NO_MEMORY, "out of memory")                                                        \
-    X(21, NO_DESCRIPTORS, "out of file descriptors")                                         \
-    X(22, BAD_CONFIGURATION, "the configuration is invalid")                                 \
-    X(23, SYSTEM, "a system call failed")                                                    \
-    X(40, PEER_DEAD, "a rank died")                                                          \
-    X(41, PEER_UNREACHABLE, "a rank cannot be reached")                                      \
-    X(42, PEER_STALLED, "a rank entered the operation and moves nothing")                    \
-    X(43, PEER_LATE, "a rank did not arrive in time")                                        \
-    X(44, PEER_LEFT, "a rank destroyed its communicator")                                    \
-    X(45, MISMATCH, "ranks called with different shapes")                                    \
-    X(46, ABORTED, "the communicator was aborted")                                           \
-    X(47, MEETING_FAILED, "the ranks could not meet")                                        \
-    X(48, REFUSED, "a peer was refused: wrong secret, job, version or rank")                 \
-    X(49, PROTOCOL, "a peer sent something that this version does not understand")           \
+#define GYRE_STATUS_MAP(X)                                                         \
+    X(0, SUCCESS, "success")                                                       \
+    X(1, IN_PROGRESS, "the request is not complete yet")                           \
+    X(2, INVALID_ARGUMENT, "an argument is invalid")                               \
+    X(3, UNSUPPORTED, "not supported here")                                        \
+    X(4, FORKED, "this communicator belongs to the parent of this process")        \
+    X(20, NO_MEMORY, "out of memory")                                              \
+    X(21, NO_DESCRIPTORS, "out of file descriptors")                               \
+    X(22, BAD_CONFIGURATION, "the configuration is invalid")                       \
+    X(23, SYSTEM, "a system call failed")                                          \
+    X(40, PEER_DEAD, "a rank died")                                                \
+    X(41, PEER_UNREACHABLE, "a rank cannot be reached")                            \
+    X(42, PEER_STALLED, "a rank entered the operation and moves nothing")          \
+    X(43, PEER_LATE, "a rank did not arrive in time")                              \
+    X(44, PEER_LEFT, "a rank destroyed its communicator")                          \
+    X(45, MISMATCH, "ranks called with different shapes")                          \
+    X(46, ABORTED, "the communicator was aborted")                                 \
+    X(47, MEETING_FAILED, "the ranks could not meet")                              \
+    X(48, REFUSED, "a peer was refused: wrong secret, job, version or rank")       \
+    X(49, PROTOCOL, "a peer sent something that this version does not understand") \
     X(50, INTERNAL, "internal error, please report")
 
 typedef enum gyre_status {
@@ -75,9 +75,9 @@ typedef enum gyre_dtype {
     GYRE_FLOAT64 = 9,
 } gyre_dtype;
 
-/* Reductions. Sums of floats are IEEE 754 with round to nearest even, no contraction, no flush to zero; operand order is
- * a function of the call's shape alone. Integers wrap. min and max: if either operand is a NaN the result is a quiet NaN
- * with payload zero; −0 is less than +0. */
+/* Reductions. Sums of floats are IEEE 754 with round to nearest even, no contraction, no flush to zero; operand order
+ * is a function of the call's shape alone. Integers wrap. min and max: if either operand is a NaN the result is a quiet
+ * NaN with payload zero; −0 is less than +0. */
 typedef enum gyre_op {
     GYRE_SUM = 0,
     GYRE_MIN = 2,
@@ -99,7 +99,8 @@ typedef struct gyre_config {
     int rank;                    /* this process's rank, used when world_size > 0 */
     int world_size;              /* number of ranks, 0: from the environment */
     const char *address;         /* meeting place: "tcp://HOST:PORT", "file:///PATH"; NULL: from the environment */
-    const char *secret;          /* the job's secret, at least 16 bytes of text; NULL: GYRE_SECRET or GYRE_SECRET_FILE */
+    const char *secret;          /* the job's secret, at least 16 bytes of text; NULL: GYRE_SECRET or
+                                  * GYRE_SECRET_FILE */
     gyre_exchange_func exchange; /* or NULL */
     void *exchange_user;         /* first argument of `exchange` */
 } gyre_config;
@@ -120,20 +121,20 @@ GYRE_API size_t gyre_dtype_size(gyre_dtype dtype);
 GYRE_API const char *gyre_dtype_name(gyre_dtype dtype);
 GYRE_API const char *gyre_op_name(gyre_op op);
 
-/* Makes the world communicator. Blocks until every rank has arrived, at most GYRE_MEET_TIMEOUT (default 5 min), and then
- * says which ranks are missing. `config` may be NULL: everything from the environment. */
+/* Makes the world communicator. Blocks until every rank has arrived, at most GYRE_MEET_TIMEOUT (default 5 min), and
+ * then says which ranks are missing. `config` may be NULL: everything from the environment. */
 GYRE_API gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p);
 
 /* A communicator of the same ranks with its own order of operations. Collective; blocking. Opens no connection. */
 GYRE_API gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p);
 
-/* Frees the communicator; says goodbye to the peers when it is the last one of its world. Local: waits for nobody, takes
- * under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed. */
+/* Frees the communicator; says goodbye to the peers when it is the last one of its world. Local: waits for nobody,
+ * takes under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed. */
 GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
 
-/* Ends all outstanding requests of the communicator, on this rank and (as they are inside or at their next call) on all others,
- * with GYRE_ABORTED. From any thread, does not block. The communicator stays failed; only destroy is useful after it.
- * When abort returns from the thread that drives the communicator, gyre no longer touches any buffer. */
+/* Ends all outstanding requests of the communicator, on this rank and (as they are inside or at their next call) on all
+ * others, with GYRE_ABORTED. From any thread, does not block. The communicator stays failed; only destroy is useful
+ * after it. When abort returns from the thread that drives the communicator, gyre no longer touches any buffer. */
 GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
 
 GYRE_API int gyre_comm_rank(const gyre_comm *comm);
@@ -178,11 +179,13 @@ GYRE_API gyre_status gyre_test(gyre_request **request);
 GYRE_API gyre_status gyre_wait(gyre_request **request);
 GYRE_API gyre_status gyre_wait_all(gyre_request **requests, size_t count);
 
-/* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of computation. */
+/* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of
+ * computation. */
 GYRE_API gyre_status gyre_progress(gyre_comm *comm);
 
 /* Memory that every rank of this host has mapped: collectives on it copy nothing twice. Page-aligned, zeroed; in bytes.
- * Freed by gyre_mem_free or with the world. Local, not collective. Where there is no shared memory it is plain memory. */
+ * Freed by gyre_mem_free or with the world. Local, not collective. Where there is no shared memory it is plain
+ * memory. */
 GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 
@@ -192,7 +195,7 @@ GYRE_API const char *gyre_comm_algorithm(const gyre_comm *comm, const char *coll
 
 /* Information for tools. `print` is called once per line of text (no newline). */
 typedef void (*gyre_print_func)(void *user, const char *line);
-GYRE_API void gyre_info(gyre_print_func print, void *user);          /* build, topology, transports and why not */
+GYRE_API void gyre_info(gyre_print_func print, void *user);            /* build, topology, transports and why not */
 GYRE_API void gyre_config_describe(gyre_print_func print, void *user); /* every setting: name, default, unit, meaning */
 /* Checks the GYRE_* environment; an unknown name or a bad value is an error with the nearest name in text. */
 GYRE_API gyre_status gyre_config_check(char *text, size_t text_bytes);

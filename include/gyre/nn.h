@@ -8,12 +8,12 @@
  *     gyre_nn_new(net, GYRE_FLOAT32, 1, &model);
  *     gyre_nn_train(model, data, comm, &options, &result);
  *
- * Below it stand the parts that gyre_nn_train is made of, all public: a training loop of your own is a copy of nn/train.c. Wherever
- * a communicator is asked for, NULL means one rank.
+ * Below it stand the parts that gyre_nn_train is made of, all public: a training loop of your own is a copy of
+ * nn/train.c. Wherever a communicator is asked for, NULL means one rank.
  *
- * Memory. A model owns one arena of parameters and one of gradients, both in layer order; tensors are views into them. Matrices are
- * row-major; a sample is a row. Errors: every function returns a status, and gyre_nn_last_error gives the sentence. Output
- * arguments are written only on success. One thread at a time per model. */
+ * Memory. A model owns one arena of parameters and one of gradients, both in layer order; tensors are views into them.
+ * Matrices are row-major; a sample is a row. Errors: every function returns a status, and gyre_nn_last_error gives the
+ * sentence. Output arguments are written only on success. One thread at a time per model. */
 #ifndef GYRE_NN_H
 #define GYRE_NN_H
 
@@ -33,7 +33,7 @@ extern "C" {
 /* The sentence of this thread's last failed gyre_nn call; never NULL, valid until the next failure in this thread. */
 GYRE_NN_API const char *gyre_nn_last_error(void);
 
-/* ---- Layers and models ---------------------------------------------------------------------------------------------- */
+/* ---- Layers and models ------------------------------------------------------------------------------------------- */
 
 typedef struct gyre_nn_layer gyre_nn_layer;
 typedef struct gyre_nn_model gyre_nn_model;
@@ -45,20 +45,22 @@ typedef enum gyre_nn_activation {
     GYRE_NN_SIGMOID = 3,
 } gyre_nn_activation;
 
-/* Cost of one sample. cross entropy: −log softmax(output)[label]; mean squared error: mean over outputs of (output − target)². */
+/* Cost of one sample. cross entropy: −log softmax(output)[label]; mean squared error: mean over outputs of (output −
+ * target)². */
 typedef enum gyre_nn_cost_kind {
     GYRE_NN_CROSS_ENTROPY = 0,
     GYRE_NN_MEAN_SQUARED_ERROR = 1,
 } gyre_nn_cost_kind;
 
-/* A chain of layers. Each call takes over `below` and returns the new top; a failure returns NULL, frees the chain and travels to
- * gyre_nn_new, so that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with the cost above it. */
+/* A chain of layers. Each call takes over `below` and returns the new top; a failure returns NULL, frees the chain and
+ * travels to gyre_nn_new, so that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with
+ * the cost above it. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
 GYRE_NN_API gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation);
 GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
 
-/* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform: He (2015)
- * below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0. */
+/* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform:
+ * He (2015) below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0. */
 GYRE_NN_API gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 /* features – hidden[0] – … – outputs, with cross entropy: a multi-layer perceptron. */
 GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden,
@@ -67,7 +69,8 @@ GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
 GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
 
-/* A view: rows × cols elements of the parameter arena and of the gradient arena, at `offset` elements from their start. */
+/* A view: rows × cols elements of the parameter arena and of the gradient arena, at `offset` elements from their
+ * start. */
 struct gyre_nn_tensor {
     char name[48]; /* "0.weight" [outputs × inputs], "0.bias" [1 × outputs] */
     size_t rows, cols, offset;
@@ -86,10 +89,11 @@ GYRE_NN_API uint64_t gyre_nn_params_hash(const gyre_nn_model *model);
 /* Moves the gradients into `memory` of the caller (param_count elements), or back into the model's own with NULL. */
 GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
 
-/* One step by hand. forward keeps the pointer `x` (rows × inputs, of the model's dtype) until backward. cost gives the *sum* over the
- * rows of the cost, and prepares backward; `labels` for cross entropy; for the mean squared error `targets` (rows × outputs) or, if
- * that is NULL, labels as one-hot targets. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the
- * gradient of that sum to the gradients, from the last layer to the first; after each layer with parameters it calls passed(user,
+/* One step by hand. forward keeps the pointer `x` (rows × inputs, of the model's dtype) until backward. cost gives the
+ * *sum* over the rows of the cost, and prepares backward; `labels` for cross entropy; for the mean squared error
+ * `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets. `correct_p` (or NULL): rows whose largest
+ * output is at the label. backward *adds* the gradient of that sum to the gradients, from the last layer to the first;
+ * after each layer with parameters it calls passed(user,
  * lower): all gradients at offsets >= lower are final for this backward. */
 typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
 GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t rows, const void **outputs_p);
@@ -101,7 +105,7 @@ GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 /* Threads of the BLAS library, where it is OpenBLAS; without effect elsewhere. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
 
-/* ---- Data ----------------------------------------------------------------------------------------------------------- */
+/* ---- Data -------------------------------------------------------------------------------------------------------- */
 
 /* samples × features, labels 0 … classes−1, and which samples are for training and for testing. */
 typedef struct gyre_nn_dataset {
@@ -114,22 +118,23 @@ typedef struct gyre_nn_dataset {
 
 /* "digits"    the 1,797 8×8 digits of the UCI optical recognition set, pixels / 16
  * "idx:DIR"   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-… of DIR, also with .gz, pixels / 255
- * "csv:FILE"  numbers, label (an integer >= 0) in the last column, header optional, also .gz; columns are standardised by the mean
- *             and deviation of the training samples
- * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by splitmix64 seeded with
- * 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
+ * "csv:FILE"  numbers, label (an integer >= 0) in the last column, header optional, also .gz; columns are standardised
+ *             by the mean and deviation of the training samples
+ * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
+ * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
 GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p);
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
 /* Copies rows of x (converted to dtype) and labels. */
 GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
                                         gyre_dtype dtype, void *x, int32_t *labels);
 
-/* order[0 … count−1] becomes a permutation: Fisher–Yates by splitmix64 of (seed, epoch). The same on every rank and machine. */
+/* order[0 … count−1] becomes a permutation: Fisher–Yates by splitmix64 of (seed, epoch). The same on every rank and
+ * machine. */
 GYRE_NN_API void gyre_nn_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t count);
 /* Rank's part of `rows` rows: [first, first + count). Parts differ by at most one row and cover all. */
 GYRE_NN_API void gyre_nn_shard(size_t rows, int rank, int ranks, size_t *first_p, size_t *count_p);
 
-/* ---- Optimisers and schedules --------------------------------------------------------------------------------------- */
+/* ---- Optimisers and schedules ------------------------------------------------------------------------------------ */
 
 typedef enum gyre_nn_optimizer_kind {
     GYRE_NN_SGD = 0,
@@ -143,7 +148,8 @@ typedef enum gyre_nn_optimizer_kind {
  *   sgd       p −= rate·g
  *   momentum  m = momentum·m + g;  p −= rate·m
  *   nesterov  m = momentum·m + g;  p −= rate·(g + momentum·m)
- *   adam      Kingma and Ba (2015), bias-corrected;  adamw: Loshchilov and Hutter (2019), p −= rate·weight_decay·p before */
+ *   adam      Kingma and Ba (2015), bias-corrected
+ *   adamw     Loshchilov and Hutter (2019): adam, with p −= rate·weight_decay·p before */
 struct gyre_nn_optimizer_config {
     gyre_nn_optimizer_kind kind;
     double momentum, beta1, beta2, epsilon, weight_decay;
@@ -179,11 +185,12 @@ struct gyre_nn_schedule {
 };
 GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule, uint64_t step);
 
-/* ---- Data parallelism ----------------------------------------------------------------------------------------------- */
+/* ---- Data parallelism -------------------------------------------------------------------------------------------- */
 
-/* Attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state go to all. From then on, per step:
- * begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just before its slice is updated.
- * Gradients are sums over samples; finish divides by the global number of samples, so that unequal shards weigh right. */
+/* Attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state go to all. From then
+ * on, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just before its slice is
+ * updated. Gradients are sums over samples; finish divides by the global number of samples, so that unequal shards
+ * weigh right. */
 typedef struct gyre_nn_sync gyre_nn_sync;
 typedef struct gyre_nn_trace gyre_nn_trace;
 GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,
@@ -196,21 +203,23 @@ GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communicatio
 GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
 GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
 
-/* A timeline in the Chrome trace format. Collects the last `capacity` spans; write is collective, rank 0 writes the file. */
+/* A timeline in the Chrome trace format. Collects the last `capacity` spans; write is collective, rank 0 writes the
+ * file. */
 GYRE_NN_API gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p);
 GYRE_NN_API void gyre_nn_trace_attach(gyre_nn_model *model, gyre_nn_trace *trace); /* NULL: off */
 GYRE_NN_API gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path);
 GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
 
-/* ---- Training ------------------------------------------------------------------------------------------------------- */
+/* ---- Training ---------------------------------------------------------------------------------------------------- */
 
 /* Where a run stands: the generator's state is (seed, epoch), for the shuffle is a pure function of both. */
 struct gyre_nn_position {
     uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used */
 };
 
-/* Safetensors files: parameters by their names, "optimizer.0" and "optimizer.1", the position as metadata. write goes to a new file
- * beside `path`, which is flushed and renamed. read checks names, types and shapes before it changes anything. */
+/* Safetensors files: parameters by their names, "optimizer.0" and "optimizer.1", the position as metadata. write goes
+ * to a new file beside `path`, which is flushed and renamed. read checks names, types and shapes before it changes
+ * anything. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model,
                                                  const gyre_nn_optimizer *optimizer,
                                                  const struct gyre_nn_position *position);
@@ -256,9 +265,9 @@ GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_datase
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 
-/* The hidden fraction: (serial − overlapped) / min(backward, communication), from `rounds` interleaved steps of each kind on a
- * copy of the model. Median and quartiles over the rounds, not clamped. Times in seconds: per step the slowest rank's, medians over
- * the rounds. With one rank there is nothing to hide: NaN. Collective. */
+/* The hidden fraction: (serial − overlapped) / min(backward, communication), from `rounds` interleaved steps of each
+ * kind on a copy of the model. Median and quartiles over the rounds, not clamped. Times in seconds: per step the
+ * slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective. */
 struct gyre_nn_overlap {
     double hidden, hidden_low, hidden_high;
     double compute, backward, communication, serial, overlapped;

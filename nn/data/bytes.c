@@ -1,5 +1,5 @@
-/* Whole files into memory. zlib reads plain files as they are, so .gz needs no second path. The size is bounded while reading: a
- * packed file may unpack to anything. */
+/* Whole files into memory. zlib reads plain files as they are, so .gz needs no second path. The size is bounded while
+ * reading: a packed file may unpack to anything. */
 #include "data/dataset.h"
 #include "error.h"
 

@@ -1,5 +1,6 @@
-/* Comma-separated numbers, one sample per line, the label in the last column. Two passes over the text: count lines and columns, then
- * fill; so nothing is allocated before its size is known. A first line whose first field is no number is a header. */
+/* Comma-separated numbers, one sample per line, the label in the last column. Two passes over the text: count lines and
+ * columns, then fill; so nothing is allocated before its size is known. A first line whose first field is no number is
+ * a header. */
 #include "data/dataset.h"
 #include "error.h"
 
@@ -86,8 +87,8 @@ gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gy
     }
     rows -= header;
     if (rows == 0 || columns < 2) {
-        gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s holds no samples: numbers separated by commas are expected, the label last",
-                   name);
+        gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                   "%s holds no samples: numbers separated by commas are expected, the label last", name);
         return GYRE_INVALID_ARGUMENT;
     }
     gyre_nn_dataset *data;

@@ -1,4 +1,5 @@
-/* A multi-layer perceptron: dense layers with one activation, and cross entropy on top. Written with public calls only. */
+/* A multi-layer perceptron: dense layers with one activation, and cross entropy on top. Written with public calls
+ * only. */
 #include <gyre/nn.h>
 
 gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden, gyre_nn_activation activation,

@@ -1,5 +1,5 @@
-/* mean squared error: the cost of a row is the mean over its outputs of (y − target)²; its gradient is 2·(y − target) / outputs.
- * Without targets, labels are one-hot targets. */
+/* mean squared error: the cost of a row is the mean over its outputs of (y − target)²; its gradient is 2·(y − target) /
+ * outputs. Without targets, labels are one-hot targets. */
 #include "modules/module.h"
 
 static double evaluate(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y,

@@ -1,12 +1,14 @@
-/* Synchronous data parallelism: every rank has the whole model and a part of each batch, and gradients are summed while backward runs.
+/* Synchronous data parallelism: every rank has the whole model and a part of each batch, and gradients are summed while
+ * backward runs.
  *
  *     gradient arena  | layer 0      | layer 1            | layer 2    |
  *     buckets                |  2            |     1           |   0    |     contiguous ranges, numbered from the end
  *     backward        <───────────────────────────────────────────────       passes lower edges in this order
  *
- * A bucket leaves, by an in-place all-reduce, as soon as backward has passed its lower edge; since the buckets lie in the order in which
- * backward passes, they leave in index order on every rank, and ranks always agree on the sequence of collectives. Between layers
- * gyre makes progress. `finish` waits for bucket 0, updates its slice, waits for bucket 1, …
+ * A bucket leaves, by an in-place all-reduce, as soon as backward has passed its lower edge; since the buckets lie in
+ * the order in which backward passes, they leave in index order on every rank, and ranks always agree on the sequence
+ * of collectives. Between layers gyre makes progress. `finish` waits for bucket 0, updates its slice, waits for bucket
+ * 1, …
  * Invariant: the slice of a bucket belongs to gyre from its start to its wait. */
 #include "error.h"
 #include "model.h"
@@ -64,7 +66,8 @@ static gyre_status make_buckets(gyre_nn_sync *sync, size_t bucket_bytes)
     return GYRE_SUCCESS;
 }
 
-/* Threads of BLAS times ranks of this host should not exceed the cores; LOCAL_WORLD_SIZE is torchrun's and gyre-run's. */
+/* Threads of BLAS times ranks of this host should not exceed the cores; LOCAL_WORLD_SIZE is torchrun's and
+ * gyre-run's. */
 static void share_cores(const gyre_comm *comm)
 {
     cpu_set_t cpus;

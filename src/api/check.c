@@ -21,7 +21,8 @@ gyre_status gy_check_comm(struct gyre_comm *comm)
 {
     struct gy_context *ctx = comm->ctx;
     if (ctx->generation != atomic_load_explicit(&gy_fork_generation, memory_order_relaxed))
-        return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process; a child makes its own");
+        return gy_check_fail(comm, GYRE_FORKED,
+                             "this communicator belongs to the parent of this process; a child makes its own");
     if (ctx->closed)
         return ctx->error.status;
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS) {
@@ -36,8 +37,12 @@ gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call,
     if (status == GYRE_FORKED || comm->refused)
         return status;
     comm->refused = true;
-    struct gy_arrival shape = {.sequence = comm->sequence + 1, .count = call->count, .root = (uint32_t)call->root,
-                               .collective = (uint8_t)call->collective, .dtype = (uint8_t)call->dtype, .op = (uint8_t)call->op,
+    struct gy_arrival shape = {.sequence = comm->sequence + 1,
+                               .count = call->count,
+                               .root = (uint32_t)call->root,
+                               .collective = (uint8_t)call->collective,
+                               .dtype = (uint8_t)call->dtype,
+                               .op = (uint8_t)call->op,
                                .algorithm = GY_ALGORITHMS};
     char text[160];
     size_t used = strlen(comm->error.text);
@@ -72,8 +77,9 @@ static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *c
 {
     size_t element = gyre_dtype_size(call->dtype);
     if (call->count > (SIZE_MAX >> 1) / element / (size_t)comm->size)
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "count %zu of %zu-byte elements on %d ranks is more than memory can hold",
-                             call->count, element, comm->size);
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                             "count %zu of %zu-byte elements on %d ranks is more than memory can hold", call->count,
+                             element, comm->size);
     size_t in = input_elements(comm, call) * element, out = output_elements(comm, call) * element;
     const unsigned char *input = call->input, *output = call->output;
     if ((in > 0 && !input) || (out > 0 && !output))
@@ -94,6 +100,7 @@ gyre_status gy_check_call(struct gyre_comm *comm, const struct gy_call *call)
     if (!gy_op_valid((int)call->op))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an operation", (int)call->op);
     if (call->root < 0 || call->root >= comm->size)
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "root %d is not a rank: there are %d", call->root, comm->size);
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "root %d is not a rank: there are %d", call->root,
+                             comm->size);
     return check_buffers(comm, call);
 }

@@ -19,26 +19,28 @@ static gyre_status blocking(gyre_comm *comm, const struct gy_call *call)
     return status == GYRE_SUCCESS ? gyre_wait(&request) : status;
 }
 
-static struct gy_call call_of(enum gy_collective collective, const void *input, void *output, size_t count, gyre_dtype dtype,
-                              gyre_op op, int root)
+static struct gy_call call_of(enum gy_collective collective, const void *input, void *output, size_t count,
+                              gyre_dtype dtype, gyre_op op, int root)
 {
     return (struct gy_call){collective, input, output, count, dtype, op, root};
 }
 
-gyre_status gyre_all_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op)
+gyre_status gyre_all_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                            gyre_op op)
 {
     struct gy_call call = call_of(GY_ALL_REDUCE, input, output, count, dtype, op, 0);
     return blocking(comm, &call);
 }
 
-gyre_status gyre_all_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op,
-                                  gyre_request **request_p)
+gyre_status gyre_all_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                  gyre_op op, gyre_request **request_p)
 {
     struct gy_call call = call_of(GY_ALL_REDUCE, input, output, count, dtype, op, 0);
     return start(comm, &call, request_p);
 }
 
-gyre_status gyre_reduce_scatter(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op)
+gyre_status gyre_reduce_scatter(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                gyre_op op)
 {
     struct gy_call call = call_of(GY_REDUCE_SCATTER, input, output, count, dtype, op, 0);
     return blocking(comm, &call);
@@ -70,8 +72,8 @@ gyre_status gyre_broadcast(gyre_comm *comm, const void *input, void *output, siz
     return blocking(comm, &call);
 }
 
-gyre_status gyre_broadcast_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype, int root,
-                                 gyre_request **request_p)
+gyre_status gyre_broadcast_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                 int root, gyre_request **request_p)
 {
     struct gy_call call = call_of(GY_BROADCAST, input, output, count, dtype, GYRE_SUM, root);
     return start(comm, &call, request_p);

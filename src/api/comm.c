@@ -31,8 +31,8 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
     return GYRE_SUCCESS;
 }
 
-/* All ranks agree on the identifier, so that duplicates made in different orders cannot be confused; the barrier keeps the first messages on the new
- * communicator from arriving where it does not exist yet. */
+/* All ranks agree on the identifier, so that duplicates made in different orders cannot be confused; the barrier keeps
+ * the first messages on the new communicator from arriving where it does not exist yet. */
 gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p)
 {
     if (!comm || !comm_p)

@@ -10,13 +10,15 @@ void gyre_info(gyre_print_func print, void *user)
     char line[256];
     if (!print)
         return;
-    snprintf(line, sizeof(line), "gyre %s, wire version %d, built with %s", gyre_version(), GY_WIRE_VERSION, __VERSION__);
+    snprintf(line, sizeof(line), "gyre %s, wire version %d, built with %s", gyre_version(), GY_WIRE_VERSION,
+             __VERSION__);
     print(user, line);
     gy_topology_describe(print, user);
     for (int t = 0; gy_transports[t]; t++) {
         char why[160] = "";
         bool there = gy_transports[t]->available(why, sizeof(why));
-        snprintf(line, sizeof(line), "transport %s: %s%s", gy_transports[t]->name, there ? "available" : "unavailable: ", why);
+        snprintf(line, sizeof(line), "transport %s: %s%s", gy_transports[t]->name,
+                 there ? "available" : "unavailable: ", why);
         print(user, line);
     }
 }

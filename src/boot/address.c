@@ -1,7 +1,7 @@
 /* Parsing is pure; the rest asks the kernel or the resolver and changes nothing.
  *
- * Which address do we tell others? A UDP socket connected towards the meeting place sends nothing, but makes the kernel choose route and
- * source address: that source is what the other side would see, so it is where we can be reached. */
+ * Which address do we tell others? A UDP socket connected towards the meeting place sends nothing, but makes the kernel
+ * choose route and source address: that source is what the other side would see, so it is where we can be reached. */
 #include "boot/address.h"
 
 #include <arpa/inet.h>
@@ -78,7 +78,8 @@ bool gy_address_parse(const char *text, struct gy_address *address_p)
     return true;
 }
 
-gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_storage *address_p, struct gy_error *error)
+gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_storage *address_p,
+                               struct gy_error *error)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     int code = getaddrinfo(host, NULL, &hints, &found);

@@ -23,7 +23,8 @@ struct gy_address {
 /* Pure. false: not understood; *address_p untouched. */
 bool gy_address_parse(const char *text, struct gy_address *address_p);
 /* Name or number to a socket address; may ask the resolver, which has its own time limits. */
-gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_storage *address_p, struct gy_error *error);
+gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_storage *address_p,
+                               struct gy_error *error);
 socklen_t gy_address_bytes(const struct sockaddr_storage *address);
 uint16_t gy_address_port(const struct sockaddr_storage *address);
 void gy_address_set_port(struct sockaddr_storage *address, uint16_t port);
@@ -31,8 +32,8 @@ void gy_address_set_port(struct sockaddr_storage *address, uint16_t port);
 const char *gy_address_format(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT]);
 /* Is it one of this host's own addresses? */
 bool gy_address_is_local(const struct sockaddr_storage *address);
-/* Our own address (port 0) on `interface` if that is not empty, else on the interface that routes to `towards`; with NULL the one that
- * leads out, or loopback where nothing does. */
+/* Our own address (port 0) on `interface` if that is not empty, else on the interface that routes to `towards`; with
+ * NULL the one that leads out, or loopback where nothing does. */
 gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interface,
                            struct sockaddr_storage *address_p, struct gy_error *error);
 void gy_address_encode(const struct sockaddr_storage *address, uint8_t wire_p[GY_ADDRESS_WIRE]);

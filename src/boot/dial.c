@@ -1,7 +1,8 @@
-/* Authenticated connections to the doors of others, begun without blocking, and the end of a world, which ends them too.
+/* Authenticated connections to the doors of others, begun without blocking, and the end of a world, which ends them
+ * too.
  *
- * A visitor that a crowded door sent away tries again twice; a refused connection is final, because a door is open from the meeting until its
- * process ends. */
+ * A visitor that a crowded door sent away tries again twice; a refused connection is final, because a door is open from
+ * the meeting until its process ends. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-/*   backlog ──accept──► greeting (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept until there is one
+/*   backlog ──accept──► greeting (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept for it
  *                           └── refused, late, gone: closed
  *
- * When 64 are greeting, those that have been silent for half a second make room; otherwise new visitors wait in the kernel's
- * backlog. A timer runs only while somebody is being greeted. Kept visitors have proved that they know the secret; each (rank, purpose) is kept
- * once, the newest. */
+ * When 64 are greeting, those that have been silent for half a second make room; otherwise new visitors wait in the
+ * kernel's backlog. A timer runs only while somebody is being greeted. Kept visitors have proved that they know the
+ * secret; each (rank, purpose) is kept once, the newest. */
 #include "boot/door.h"
 
 #include <errno.h>

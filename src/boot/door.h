@@ -1,11 +1,12 @@
-/* The door of a rank: a listener whose visitors are greeted without blocking and then handed to whoever asked for their purpose. */
+/* The door of a rank: a listener whose visitors are greeted without blocking and then handed to whoever asked for their
+ * purpose. */
 #ifndef GY_BOOT_DOOR_H
 #define GY_BOOT_DOOR_H
 
 #include "boot/greeting.h"
 #include "boot/world.h"
 
-#define GY_DOOR_GREETINGS 64                      /* unauthenticated visitors at once */
+#define GY_DOOR_GREETINGS 64                       /* unauthenticated visitors at once */
 #define GY_DOOR_PATIENCE (5 * INT64_C(1000000000)) /* each of them has this long */
 
 /* Told about every refused visitor, for sentences about who is missing; `handshake->from` is unproven. May be NULL. */

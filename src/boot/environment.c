@@ -1,16 +1,17 @@
-/* The order: gyre_config, then GYRE_ADDRESS / GYRE_SECRET / GYRE_SECRET_FILE, then torchrun's RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
+/* The order: gyre_config, then GYRE_ADDRESS / GYRE_SECRET / GYRE_SECRET_FILE, then torchrun's RANK, WORLD_SIZE,
+ * MASTER_ADDR, MASTER_PORT.
  *
- * Under torchrun with TORCHELASTIC_USE_AGENT_STORE=True the agent itself holds MASTER_PORT, so the ranks meet at the port after
- * it. Every sentence here says which variable to set. */
+ * Under torchrun with TORCHELASTIC_USE_AGENT_STORE=True the agent itself holds MASTER_PORT, so the ranks meet at the
+ * port after it. Every sentence here says which variable to set. */
 #include "boot/environment.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,16 +54,17 @@ static gyre_status read_rank(const gyre_config *user, struct gy_identity *identi
             !read_number("RANK", 0, SIZE_MOST - 1, &rank, &has_rank, error))
             return GYRE_BAD_CONFIGURATION;
         if (!has_size || (!has_rank && size > 1))
-            return gy_error_set(error, GYRE_MEETING_FAILED, -1,
-                                "%s is not set and gyre_config gives no world_size: start the program with gyre-run -n N, "
-                                "torchrun or another launcher that sets RANK and WORLD_SIZE, or fill rank and world_size "
-                                "of gyre_config",
-                                has_size ? "RANK" : "WORLD_SIZE");
+            return gy_error_set(
+                error, GYRE_MEETING_FAILED, -1,
+                "%s is not set and gyre_config gives no world_size: start the program with gyre-run -n N, "
+                "torchrun or another launcher that sets RANK and WORLD_SIZE, or fill rank and world_size "
+                "of gyre_config",
+                has_size ? "RANK" : "WORLD_SIZE");
     }
     if (size < 1 || size > SIZE_MOST || rank < 0 || rank >= size)
         return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
-                            "rank %ld of %ld is impossible: ranks go from 0 to world size - 1, at most %d of them", rank,
-                            size, SIZE_MOST);
+                            "rank %ld of %ld is impossible: ranks go from 0 to world size - 1, at most %d of them",
+                            rank, size, SIZE_MOST);
     identity->rank = (int)rank;
     identity->size = (int)size;
     return GYRE_SUCCESS;
@@ -75,8 +77,8 @@ static gyre_status parse_address(const char *text, const char *from, struct gy_i
     if (gy_address_parse(text, &identity->address))
         return GYRE_SUCCESS;
     return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
-                        "%s: \"%s\" is no meeting address; use tcp://HOST:PORT, tcp://[IPV6]:PORT or file:///PATH", from,
-                        text);
+                        "%s: \"%s\" is no meeting address; use tcp://HOST:PORT, tcp://[IPV6]:PORT or file:///PATH",
+                        from, text);
 }
 
 static gyre_status read_master(struct gy_identity *identity, struct gy_error *error)
@@ -97,7 +99,8 @@ static gyre_status read_master(struct gy_identity *identity, struct gy_error *er
     identity->address.kind = GY_ADDRESS_TCP;
     memcpy(identity->address.host, host, strlen(host) + 1);
     identity->address.port = (uint16_t)(agent ? port + 1 : port); /* the agent of torchrun holds MASTER_PORT */
-    snprintf(identity->address_from, sizeof(identity->address_from), "MASTER_ADDR and MASTER_PORT%s", agent ? "+1" : "");
+    snprintf(identity->address_from, sizeof(identity->address_from), "MASTER_ADDR and MASTER_PORT%s",
+             agent ? "+1" : "");
     return GYRE_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
-/* Who am I, how many are we, where do we meet, what do we know in common? From gyre_config first, then from the environment. */
+/* Who am I, how many are we, where do we meet, what do we know in common? From gyre_config first, then from the
+ * environment. */
 #ifndef GY_BOOT_ENVIRONMENT_H
 #define GY_BOOT_ENVIRONMENT_H
 
@@ -9,8 +10,8 @@
 
 struct gy_identity {
     int rank, size;
-    struct gy_address address;   /* kind NONE: not needed (size 1, or an exchange) */
-    char address_from[64];       /* "GYRE_ADDRESS", for sentences */
+    struct gy_address address; /* kind NONE: not needed (size 1, or an exchange) */
+    char address_from[64];     /* "GYRE_ADDRESS", for sentences */
     bool has_secret;
     bool insecure;               /* no secret, and GYRE_INSECURE=1 */
     uint8_t key[GY_KEY_BYTES];   /* from the secret; a constant without one */

@@ -1,8 +1,8 @@
 /* connecting ──writable──► greeting ──handshake done──► callback(fd)
  *      └────────error────────┴──────refused, EOF──────► callback(errnum)
  *
- * Reads never more than the handshake wants, since what follows belongs to whoever gets the socket. Ends exactly once, and as the last
- * thing it does, because the callback may free it. */
+ * Reads never more than the handshake wants, since what follows belongs to whoever gets the socket. Ends exactly once,
+ * and as the last thing it does, because the callback may free it. */
 #include "boot/greeting.h"
 
 #include <errno.h>
@@ -95,7 +95,8 @@ bool gy_greeting_start(struct gy_greeting *greeting, struct gy_poller *poller, i
     greeting->started = gy_now();
     greeting->done = done;
     greeting->user = user;
-    greeting->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN | EPOLLOUT, .callback = on_event, .owner = greeting};
+    greeting->watch = (struct gy_watch){
+        .fd = fd, .events = EPOLLIN | EPOLLOUT, .callback = on_event, .owner = greeting};
     if (gy_poller_add(poller, &greeting->watch, NULL) == GYRE_SUCCESS)
         return true;
     close(fd);

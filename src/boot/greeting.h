@@ -7,8 +7,8 @@
 #include "core/poller.h"
 
 struct gy_greeting;
-/* errnum 0 and state DONE: greeting->fd is the caller's (the greeting forgets it). Otherwise the socket is closed; errnum says why,
- * or is 0 when the handshake was refused. The callback may free the greeting. */
+/* errnum 0 and state DONE: greeting->fd is the caller's (the greeting forgets it). Otherwise the socket is closed;
+ * errnum says why, or is 0 when the handshake was refused. The callback may free the greeting. */
 typedef void (*gy_greeting_func)(void *user, struct gy_greeting *greeting, int errnum);
 
 struct gy_greeting {
@@ -23,8 +23,8 @@ struct gy_greeting {
     struct gy_greeting *next; /* the owner's list */
 };
 
-/* `greeting->handshake` has been begun by the caller; takes over `fd`, which may still be connecting. false: could not be
- * watched, fd is closed. */
+/* `greeting->handshake` has been begun by the caller; takes over `fd`, which may still be connecting. false: could not
+ * be watched, fd is closed. */
 bool gy_greeting_start(struct gy_greeting *greeting, struct gy_poller *poller, int fd, bool connecting,
                        gy_greeting_func done, void *user);
 /* Closes without a callback; idempotent. */

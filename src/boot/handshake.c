@@ -1,5 +1,5 @@
-/* The four messages of handshake.h. Invariant: `transcript` holds, on both sides, the same bytes in the order in which they
- * were said; every MAC covers all of it, the message's own fields included. */
+/* The four messages of handshake.h. Invariant: `transcript` holds, on both sides, the same bytes in the order in which
+ * they were said; every MAC covers all of it, the message's own fields included. */
 #include "boot/handshake.h"
 
 #include <sodium.h>
@@ -295,20 +295,17 @@ void gy_handshake_taken(struct gy_handshake *handshake, size_t count)
 const char *gy_refusal_text(enum gy_refusal refusal)
 {
     static const char *const texts[GY_REFUSALS] = {
-        [GY_REFUSAL_NONE] = "not refused",
-        [GY_REFUSAL_GARBAGE] = "does not speak gyre",
-        [GY_REFUSAL_VERSION] = "wrong version",
-        [GY_REFUSAL_JOB] = "wrong job",
-        [GY_REFUSAL_RANK] = "wrong rank",
-        [GY_REFUSAL_PURPOSE] = "wrong purpose",
+        [GY_REFUSAL_NONE] = "not refused",      [GY_REFUSAL_GARBAGE] = "does not speak gyre",
+        [GY_REFUSAL_VERSION] = "wrong version", [GY_REFUSAL_JOB] = "wrong job",
+        [GY_REFUSAL_RANK] = "wrong rank",       [GY_REFUSAL_PURPOSE] = "wrong purpose",
         [GY_REFUSAL_SECRET] = "wrong secret",
     };
 
     return (unsigned)refusal < GY_REFUSALS ? texts[refusal] : "refused";
 }
 
-void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job, const uint8_t *salt,
-                         uint8_t key_p[GY_HANDSHAKE_KEY_BYTES])
+void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job,
+                         const uint8_t *salt, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES])
 {
     static const uint8_t zeros[GY_HANDSHAKE_KEY_BYTES];
     crypto_generichash_state state;

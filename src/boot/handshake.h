@@ -1,4 +1,5 @@
-/* The authenticated greeting on every socket, as a pure state machine: bytes in, bytes out, no input or output of its own.
+/* The authenticated greeting on every socket, as a pure state machine: bytes in, bytes out, no input or output of its
+ * own.
  *
  *   dialer                                                          acceptor
  *     1 --- magic, version, purpose, job, from, to, nonce_d ----------->         60 bytes
@@ -6,10 +7,10 @@
  *     3 --- code, MAC("3") -------------------------------------------->         36 bytes
  *     4 <-- code, MAC("4") ---------------------------------------------         36 bytes
  *
- * MAC(n) is BLAKE2b-256 keyed with the job's key over the step's name and everything said so far, so that both nonces, both
- * roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code other than 0 is a
- * refusal, after which the connection ends; both sides can name its reason. What follows the greeting on the socket is neither
- * encrypted nor authenticated: see docs/wire.md. */
+ * MAC(n) is BLAKE2b-256 keyed with the job's key over the step's name and everything said so far, so that both nonces,
+ * both roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code other
+ * than 0 is a refusal, after which the connection ends; both sides can name its reason. What follows the greeting on
+ * the socket is neither encrypted nor authenticated: see docs/wire.md. */
 #ifndef GY_BOOT_HANDSHAKE_H
 #define GY_BOOT_HANDSHAKE_H
 
@@ -74,8 +75,8 @@ void gy_handshake_taken(struct gy_handshake *handshake, size_t count);
 const char *gy_refusal_text(enum gy_refusal refusal);
 
 /* key_p = BLAKE2b keyed with `key` over `label`, `job` and 32 bytes of `salt` (NULL: zeros). */
-void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job, const uint8_t *salt,
-                         uint8_t key_p[GY_HANDSHAKE_KEY_BYTES]);
+void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job,
+                         const uint8_t *salt, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES]);
 /* The key that stands for a secret text. */
 void gy_handshake_key_of_secret(const char *secret, size_t bytes, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES]);
 /* Random bytes, nonces and the like. */

@@ -1,4 +1,5 @@
-/* The meeting itself: how the member table comes about. world.c decides where and with which key; this moves the records. */
+/* The meeting itself: how the member table comes about. world.c decides where and with which key; this moves the
+ * records. */
 #ifndef GY_BOOT_MEET_H
 #define GY_BOOT_MEET_H
 
@@ -12,10 +13,10 @@ bool gy_member_decode(const uint8_t wire[GY_MEMBER_WIRE], struct gy_member *memb
 
 /* Where the others find rank 0 now; called before every attempt. false: not known yet. */
 struct gy_meeting_place {
-    struct gy_place place;   /* when `path` is empty */
-    const char *path;        /* the file that holds the place, or NULL */
-    bool local_only;         /* no secret: only an abstract Unix socket will do */
-    char what[320];          /* the place as the user wrote it */
+    struct gy_place place; /* when `path` is empty */
+    const char *path;      /* the file that holds the place, or NULL */
+    bool local_only;       /* no secret: only an abstract Unix socket will do */
+    char what[320];        /* the place as the user wrote it */
 };
 
 /* Everything the meeting reads and fills; world->members[world->rank] is filled by the caller. */
@@ -23,7 +24,7 @@ struct gy_meeting {
     struct gy_world *world;
     const struct gy_identity *identity;
     const struct gy_meeting_place *place;
-    int listener; /* rank 0: listening descriptor, taken over */
+    int listener;               /* rank 0: listening descriptor, taken over */
     uint8_t salt[GY_KEY_BYTES]; /* rank 0 makes it; without a secret it is the secret, sent over the Unix socket */
     int64_t deadline;
 };
@@ -35,7 +36,8 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
 /* Opens world->door for everybody who knows world->key. */
 gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error);
 
-/* Parent and children in the binomial tree: a rank's parent has its lowest set bit cleared. Child k of `rank`, or −1. */
+/* Parent and children in the binomial tree: a rank's parent has its lowest set bit cleared. Child k of `rank`, or
+ * −1. */
 int gy_meet_child(int rank, int size, int k);
 
 /* rendezvous.c: the file of file://. write: atomic, by rename. read: true when there is one that is whole. */

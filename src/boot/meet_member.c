@@ -1,10 +1,10 @@
 /* Every other rank while the ranks meet.
  *
- *   DIALLING ──handshake, HELLO──► ASKING ──REGISTERED──► WAITING ──TABLE (parent's visit, or rank 0)──► HANDING ON ──► done
+ *   DIALLING ──handshake, HELLO──► ASKING ──REGISTERED──► WAITING ──TABLE (parent, or rank 0)──► HANDING ON ──► done
  *      ▲  └ refused connection: again after 1, 2, 4 .. 50 ms
  *
- * The own door opens when REGISTERED has brought job and key; a parent that comes earlier waits in the backlog. The socket to rank 0 stays until the
- * table has been passed on, so that either side sees the other die. */
+ * The own door opens when REGISTERED has brought job and key; a parent that comes earlier waits in the backlog. The
+ * socket to rank 0 stays until the table has been passed on, so that either side sees the other die. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,11 +29,11 @@ struct member {
     struct gy_world *world;
     struct gy_greeting greeting;
     bool greeting_over;
-    int errnum;               /* of the last attempt */
-    enum gy_refusal refusal;  /* of the last attempt */
-    char why[400];            /* of the last attempt */
-    struct gy_stream root;    /* to rank 0 */
-    struct gy_stream parent;  /* a visit by the parent */
+    int errnum;              /* of the last attempt */
+    enum gy_refusal refusal; /* of the last attempt */
+    char why[400];           /* of the last attempt */
+    struct gy_stream root;   /* to rank 0 */
+    struct gy_stream parent; /* a visit by the parent */
     bool registered, has_table;
     int64_t deadline;
     struct gy_error *error;
@@ -54,10 +54,11 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     if (stream != &member->root || failed(member))
         return;
     if (member->registered)
-        gy_error_set(member->error, GYRE_PEER_DEAD, 0, "rank 0 died while the ranks were meeting%s%s", errnum ? ": " : "",
-                     errnum ? strerror(errnum) : "");
+        gy_error_set(member->error, GYRE_PEER_DEAD, 0, "rank 0 died while the ranks were meeting%s%s",
+                     errnum ? ": " : "", errnum ? strerror(errnum) : "");
     else
-        gy_error_set(member->error, GYRE_MEETING_FAILED, 0, "rank 0 hung up when rank %d said hello", member->world->rank);
+        gy_error_set(member->error, GYRE_MEETING_FAILED, 0, "rank 0 hung up when rank %d said hello",
+                     member->world->rank);
 }
 
 static void on_parent(void *user, int rank, int fd)
@@ -84,7 +85,8 @@ static void hear_registered(struct member *member, uint8_t *body, size_t bytes)
     gy_wire_get_bytes(&wire, member->meeting->salt, GY_KEY_BYTES);
     left = (int64_t)gy_wire_get(&wire, 8);
     if (wire.bad || wire.at != wire.end || left < 0 || left > INT64_C(1000000) * GY_SECOND) {
-        gy_error_set(member->error, GYRE_PROTOCOL, 0, "rank 0 sent a registration that this version does not understand");
+        gy_error_set(member->error, GYRE_PROTOCOL, 0,
+                     "rank 0 sent a registration that this version does not understand");
         return;
     }
     member->registered = true;
@@ -105,7 +107,8 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     } else if (kind == GY_MEET_TABLE && member->registered && !member->has_table) {
         member->has_table = gy_meet_table_decode(member->world, body, bytes);
         if (!member->has_table)
-            gy_error_set(member->error, GYRE_PROTOCOL, -1, "a table of members arrived that this version does not understand");
+            gy_error_set(member->error, GYRE_PROTOCOL, -1,
+                         "a table of members arrived that this version does not understand");
     } else if (kind == GY_MEET_FAILED && stream == &member->root && !failed(member)) {
         gy_meet_failed_decode(body, bytes, member->error);
     }
@@ -194,9 +197,8 @@ static gyre_status reach_root(struct member *member)
                 return GYRE_SUCCESS;
             gy_place_format(&place, at, sizeof(at));
             if (refused_for_good(member, &first_refusal))
-                return gy_error_set(member->error, GYRE_REFUSED, member->world->rank,
-                                    "rank %d at %s: refused: %s%s", member->world->rank, at,
-                                    gy_refusal_text(member->refusal),
+                return gy_error_set(member->error, GYRE_REFUSED, member->world->rank, "rank %d at %s: refused: %s%s",
+                                    member->world->rank, at, gy_refusal_text(member->refusal),
                                     member->refusal == GY_REFUSAL_SECRET
                                         ? "; every rank needs the same GYRE_SECRET or GYRE_SECRET_FILE"
                                         : "");
@@ -204,11 +206,12 @@ static gyre_status reach_root(struct member *member)
                 snprintf(member->why, sizeof(member->why), "%s: %s", at, strerror(member->errnum));
         }
         if (gy_now() >= member->deadline)
-            return gy_error_set(member->error, GYRE_MEETING_FAILED, 0,
-                                "rank %d could not reach rank 0 at %s within %.1f s (%s); is rank 0 running, and is the "
-                                "address right?",
-                                member->world->rank, member->meeting->place->what,
-                                (double)member->world->config->meet_timeout_ns / (double)GY_SECOND, member->why);
+            return gy_error_set(
+                member->error, GYRE_MEETING_FAILED, 0,
+                "rank %d could not reach rank 0 at %s within %.1f s (%s); is rank 0 running, and is the "
+                "address right?",
+                member->world->rank, member->meeting->place->what,
+                (double)member->world->config->meet_timeout_ns / (double)GY_SECOND, member->why);
         pause_for(member, &pause);
     }
 }
@@ -258,9 +261,8 @@ static void hand_to_child(struct member *member, int child, const uint8_t *body,
     if (failed(member))
         return;
     if (!reached) {
-        gy_error_set(member->error, GYRE_PEER_UNREACHABLE, child,
-                     "rank %d cannot reach rank %d at its door %s: %s", world->rank, child,
-                     gy_place_format(&place, member->why, sizeof(member->why)),
+        gy_error_set(member->error, GYRE_PEER_UNREACHABLE, child, "rank %d cannot reach rank %d at its door %s: %s",
+                     world->rank, child, gy_place_format(&place, member->why, sizeof(member->why)),
                      member->refusal != GY_REFUSAL_NONE ? gy_refusal_text(member->refusal) : strerror(member->errnum));
         return;
     }
@@ -299,8 +301,8 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
 
     if (reach_root(&member) != GYRE_SUCCESS)
         return error->status;
-    if (gy_stream_open(&member.root, world->poller, member.greeting.fd, gy_max_size(limit, 8 + GY_MEET_TEXT), on_message,
-                       on_closed, &member, error) != GYRE_SUCCESS)
+    if (gy_stream_open(&member.root, world->poller, member.greeting.fd, gy_max_size(limit, 8 + GY_MEET_TEXT),
+                       on_message, on_closed, &member, error) != GYRE_SUCCESS)
         return error->status;
     member.root.sent_count = &world->counters.messages_sent;
     member.root.received_count = &world->counters.messages_received;

@@ -3,8 +3,8 @@
  *   visitor ──authenticated──► newcomer ──HELLO──► registered ──(all there) TABLE down the tree──► DONE ──► finished
  *                                  └── another size, a rank that is there already: everybody is told, and fails
  *
- * A registration's socket stays until that rank has the table: should it die before, or rank 0, the other side sees it at once. On a failure every
- * registered rank gets the sentence before its socket is closed. */
+ * A registration's socket stays until that rank has the table: should it die before, or rank 0, the other side sees it
+ * at once. On a failure every registered rank gets the sentence before its socket is closed. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,8 +35,8 @@ struct root {
     struct gy_meeting *meeting;
     struct gy_world *world;
     struct visitor *visitors;
-    struct visitor **by_rank;        /* [size] registered ones */
-    enum gy_refusal *refusals;       /* [size] why the last one that said it was this rank was refused */
+    struct visitor **by_rank;  /* [size] registered ones */
+    enum gy_refusal *refusals; /* [size] why the last one that said it was this rank was refused */
     int registered, done, told;
     bool telling; /* failed, and everybody is being told */
     struct gy_error failure;
@@ -99,8 +99,8 @@ static void hear_hello(struct root *root, struct visitor *visitor, uint8_t *body
         fail(root, GYRE_REFUSED, visitor->rank, text);
     } else if (root->by_rank[visitor->rank]) {
         snprintf(text, sizeof(text),
-                 "rank %d is there twice: process %d and process %d both say they are rank %d; check RANK", visitor->rank,
-                 root->world->members[visitor->rank].pid, member.pid, visitor->rank);
+                 "rank %d is there twice: process %d and process %d both say they are rank %d; check RANK",
+                 visitor->rank, root->world->members[visitor->rank].pid, member.pid, visitor->rank);
         fail(root, GYRE_REFUSED, visitor->rank, text);
     } else {
         register_visitor(root, visitor, &member);
@@ -199,7 +199,8 @@ static void wait_registrations(struct root *root)
 
         if (left <= 0) {
             name_missing(root, missing, sizeof(missing));
-            snprintf(text, sizeof(text), "after %.1f s %d of %d ranks are missing: rank %s; are they running, with the same "
+            snprintf(text, sizeof(text),
+                     "after %.1f s %d of %d ranks are missing: rank %s; are they running, with the same "
                      "meeting address and secret? (GYRE_MEET_TIMEOUT)",
                      (double)root->world->config->meet_timeout_ns / (double)GY_SECOND,
                      root->world->size - 1 - root->registered, root->world->size, missing);

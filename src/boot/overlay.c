@@ -1,14 +1,16 @@
 /* Deaths, aborts and goodbyes over rank ± 2^k.
  *
  *   socket ends without goodbye ─┐
- *   pidfd says gone ─────────────┼─► verdict (the first wins) ─► neighbours, and the word of this host ─► their neighbours ...
+ *   pidfd says gone ─────────────┼─► verdict (the first wins) ─► neighbours, and this host's word ─► theirs ...
  *   report(), VERDICT, the word ─┘
  *
- * Invariants. A verdict is adopted once, and queued to every neighbour in the same breath, before anything is closed: whoever then sees sockets
- * close knows the culprit already. A goodbye travels in front of the end of file, so an end without one is a death. Forwarding happens in the poller's
- * callbacks; gy_overlay_check makes no system call unless something is to be flooded or a neighbour is under suspicion.
+ * Invariants. A verdict is adopted once, and queued to every neighbour in the same breath, before anything is closed:
+ * whoever then sees sockets close knows the culprit already. A goodbye travels in front of the end of file, so an end
+ * without one is a death. Forwarding happens in the poller's callbacks; gy_overlay_check makes no system call unless
+ * something is to be flooded or a neighbour is under suspicion.
  *
- * Who dials: of two neighbours the one from which the other is the shorter way up the ring; at equal distance the lower rank. */
+ * Who dials: of two neighbours the one from which the other is the shorter way up the ring; at equal distance the lower
+ * rank. */
 #include "boot/overlay.h"
 
 #include <errno.h>
@@ -53,7 +55,8 @@ struct gy_overlay {
     _Atomic uint64_t *word;
     int suspects;
     struct gy_error verdict; /* driving thread only */
-    /* Reported by any thread; who moves pending from NONE to WRITING fills the fields, the driving thread reads them at READY. */
+    /* Reported by any thread; who moves pending from NONE to WRITING fills the fields, the driving thread reads them at
+     * READY. */
     _Atomic int pending;
     gyre_status pending_status;
     int pending_rank;
@@ -69,7 +72,8 @@ static void publish(struct gy_overlay *overlay, gyre_status status, int rank)
 }
 
 /* The first verdict: kept, published, queued to every neighbour but the one who told us. */
-static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, const struct neighbour *from)
+static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+                  const struct neighbour *from)
 {
     uint8_t body[BODY_MOST];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
@@ -125,19 +129,20 @@ static void declare_dead(struct neighbour *neighbour, int errnum)
     if (overlay->left[neighbour->rank])
         return;
     if (errnum == ETIMEDOUT || errnum == EHOSTUNREACH || errnum == ENETUNREACH || errnum == ENETDOWN) {
-        snprintf(text, sizeof(text), "rank %d gives no sign of life for %.1f s: its host or the network is down (%s; seen by rank %d)",
+        snprintf(text, sizeof(text),
+                 "rank %d gives no sign of life for %.1f s: its host or the network is down (%s; seen by rank %d)",
                  neighbour->rank, (double)overlay->world->config->peer_timeout_ns / (double)GY_SECOND, strerror(errnum),
                  overlay->world->rank);
         adopt(overlay, GYRE_PEER_UNREACHABLE, neighbour->rank, text, NULL);
         return;
     }
-    snprintf(text, sizeof(text), "rank %d died (process %d on host %d%s, seen by rank %d)", neighbour->rank, member->pid,
-             member->host, local ? ", the same host" : "", overlay->world->rank);
+    snprintf(text, sizeof(text), "rank %d died (process %d on host %d%s, seen by rank %d)", neighbour->rank,
+             member->pid, member->host, local ? ", the same host" : "", overlay->world->rank);
     adopt(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
 }
 
-/* The process is gone. What it said last may still be on its way: read, and if there is neither goodbye nor end of file (a
- * forked child may hold the socket), judge in a moment. */
+/* The process is gone. What it said last may still be on its way: read, and if there is neither goodbye nor end of file
+ * (a forked child may hold the socket), judge in a moment. */
 static void on_pidfd(void *owner, uint32_t events)
 {
     struct neighbour *neighbour = owner;
@@ -170,7 +175,8 @@ static void judge_suspects(struct gy_overlay *overlay)
     }
 }
 
-/* Watches the process if its number means the same here; its connection lives, so the number is not somebody else's yet. */
+/* Watches the process if its number means the same here; its connection lives, so the number is not somebody else's
+ * yet. */
 static void watch_pid(struct neighbour *neighbour, uint64_t namespace_id)
 {
     struct gy_overlay *overlay = neighbour->overlay;
@@ -198,7 +204,8 @@ static void hear_verdict(struct neighbour *neighbour, uint8_t *body, size_t byte
     uint32_t status = (uint32_t)gy_wire_get(&wire, 4), rank = (uint32_t)gy_wire_get(&wire, 4);
     char text[TEXT_MOST + 1];
 
-    if (wire.bad || bytes > BODY_MOST || status == 0 || status > GYRE_INTERNAL || rank >= (uint32_t)overlay->world->size)
+    if (wire.bad || bytes > BODY_MOST || status == 0 || status > GYRE_INTERNAL ||
+        rank >= (uint32_t)overlay->world->size)
         return;
     memcpy(text, wire.at, bytes - 8);
     text[bytes - 8] = '\0';
@@ -291,8 +298,11 @@ static void add_neighbour(struct gy_overlay *overlay, int rank)
 
     if (rank == world->rank || find_neighbour(overlay, rank))
         return;
-    overlay->neighbours[overlay->count++] = (struct neighbour){
-        .overlay = overlay, .rank = rank, .dials = shorter_way_up(world->rank, rank, world->size), .pidfd.fd = -1, .stream.fd = -1};
+    overlay->neighbours[overlay->count++] = (struct neighbour){.overlay = overlay,
+                                                               .rank = rank,
+                                                               .dials = shorter_way_up(world->rank, rank, world->size),
+                                                               .pidfd.fd = -1,
+                                                               .stream.fd = -1};
 }
 
 static int connected_count(const struct gy_overlay *overlay)

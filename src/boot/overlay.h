@@ -1,6 +1,7 @@
-/* The overlay: about 2·log2 N authenticated connections per rank (to rank ± 2^k), made right after the meeting, over which deaths, aborts
- * and goodbyes flood; and pidfds for neighbours on this host. The first culprit's name arrives everywhere before anything is
- * closed, so that survivors never look guilty. Inside a host the same verdict is one word of shared memory. */
+/* The overlay: about 2·log2 N authenticated connections per rank (to rank ± 2^k), made right after the meeting, over
+ * which deaths, aborts and goodbyes flood; and pidfds for neighbours on this host. The first culprit's name arrives
+ * everywhere before anything is closed, so that survivors never look guilty. Inside a host the same verdict is one word
+ * of shared memory. */
 #ifndef GY_BOOT_OVERLAY_H
 #define GY_BOOT_OVERLAY_H
 
@@ -15,15 +16,17 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
 /* Sends goodbye (so that our exit is no death), flushes for at most 200 ms, closes. */
 void gy_overlay_free(struct gy_overlay *overlay);
 
-/* Shared word of this host, zero at first: (rank + 1) << 8 | status; set by compare-exchange from zero. The overlay publishes what it learns and
- * gy_overlay_poll reads it. */
+/* Shared word of this host, zero at first: (rank + 1) << 8 | status; set by compare-exchange from zero. The overlay
+ * publishes what it learns and gy_overlay_poll reads it. */
 void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word);
 
-/* Called inside waits about every millisecond and at every slow-path call: runs no poller itself (callbacks of the poller do the reading), checks
- * the shared word, and returns the verdict: GYRE_SUCCESS or the status of the first failure with `error` filled. */
+/* Called inside waits about every millisecond and at every slow-path call: runs no poller itself (callbacks of the
+ * poller do the reading), checks the shared word, and returns the verdict: GYRE_SUCCESS or the status of the first
+ * failure with `error` filled. */
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
-/* Floods our own verdict (a death seen on a data link, a mismatch, a stall, an abort). `text` travels, at most 512 bytes. Does not block. Async
- * with respect to other threads: only the word is written; the driving thread floods at its next check. First verdict wins. */
+/* Floods our own verdict (a death seen on a data link, a mismatch, a stall, an abort). `text` travels, at most 512
+ * bytes. Does not block. Async with respect to other threads: only the word is written; the driving thread floods at
+ * its next check. First verdict wins. */
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 /* Has `rank` said goodbye? Then it is not dead, but a collective that needs it ends with GYRE_PEER_LEFT. */
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank);

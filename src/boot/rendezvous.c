@@ -3,8 +3,9 @@
  *   gyre 1 tcp IP PORT NONCE        with a secret
  *   gyre 1 unix NAME 0 NONCE        without: an abstract Unix socket, so the same host
  *
- * Invariant: a reader sees a whole line or none (written aside, then renamed). A line left by an earlier job leads nowhere, and
- * rank 0 replaces it: readers read again before every attempt. Rank 0 removes the file only while it holds its own nonce. */
+ * Invariant: a reader sees a whole line or none (written aside, then renamed). A line left by an earlier job leads
+ * nowhere, and rank 0 replaces it: readers read again before every attempt. Rank 0 removes the file only while it holds
+ * its own nonce. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -115,7 +116,7 @@ void gy_rendezvous_remove(const char *path, uint64_t nonce)
     char line[LINE_MOST], why[320];
     uint64_t found = 0;
 
-    if (read_line(path, true, line, why, sizeof(why)) &&
-        sscanf(line, "gyre 1 %*7s %*63s %*u %" SCNx64, &found) == 1 && found == nonce)
+    if (read_line(path, true, line, why, sizeof(why)) && sscanf(line, "gyre 1 %*7s %*63s %*u %" SCNx64, &found) == 1 &&
+        found == nonce)
         unlink(path);
 }

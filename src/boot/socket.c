@@ -1,7 +1,8 @@
 /* Two kinds of socket under one face.
  *
- * A host that vanishes is noticed twice over: keep-alive probes an idle connection, TCP_USER_TIMEOUT bounds unacknowledged data; both take
- * peer_timeout. An abstract Unix socket has no file and no permissions, so both ends check the other's user (SO_PEERCRED). */
+ * A host that vanishes is noticed twice over: keep-alive probes an idle connection, TCP_USER_TIMEOUT bounds
+ * unacknowledged data; both take peer_timeout. An abstract Unix socket has no file and no permissions, so both ends
+ * check the other's user (SO_PEERCRED). */
 #include "boot/socket.h"
 
 #include <errno.h>
@@ -112,7 +113,8 @@ int gy_socket_check(int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_bytes) < 0)
         return errno;
     if (domain != AF_UNIX)
-        return met_itself(fd) ? ECONNREFUSED : 0; /* a port of our own range may connect to itself before rank 0 listens */
+        return met_itself(fd) ? ECONNREFUSED : 0; /* a port of our own range may connect to itself before rank 0
+                                                   * listens */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) < 0)
         return errno;
     return peer.uid == geteuid() ? 0 : EPERM;

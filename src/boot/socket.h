@@ -20,7 +20,8 @@ const char *gy_place_format(const struct gy_place *place, char *text_p, size_t b
 int gy_socket_listen(struct gy_place *place);
 /* Begins to connect: the descriptor, or −1 and errno. */
 int gy_socket_connect(const struct gy_place *place);
-/* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another user EPERM. */
+/* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another
+ * user EPERM. */
 int gy_socket_check(int fd);
 /* No delay, keep-alive, user timeout. Harmless on Unix sockets. */
 void gy_socket_tune(int fd, int64_t peer_timeout_ns);

@@ -1,7 +1,8 @@
 /* in:  header (8) ──length <= limit──► body ──complete──► message()
  * out: [begin .. end) of one growing buffer; what the socket does not take at once leaves on EPOLLOUT.
  *
- * Invariant: after close (fd < 0) nothing is called back. A callback may close the stream, so `fd` is looked at after each. */
+ * Invariant: after close (fd < 0) nothing is called back. A callback may close the stream, so `fd` is looked at after
+ * each. */
 #include "boot/stream.h"
 
 #include <errno.h>
@@ -52,7 +53,8 @@ static void broken(struct gy_stream *stream, int errnum)
 static int flush(struct gy_stream *stream)
 {
     while (stream->out_begin < stream->out_end) {
-        ssize_t sent = send(stream->fd, stream->out + stream->out_begin, stream->out_end - stream->out_begin, MSG_NOSIGNAL);
+        ssize_t sent = send(stream->fd, stream->out + stream->out_begin, stream->out_end - stream->out_begin,
+                            MSG_NOSIGNAL);
 
         if (sent < 0 && errno == EINTR)
             continue;
@@ -160,8 +162,7 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
     stream->message = message;
     stream->closed = closed;
     stream->user = user;
-    stream->watch =
-        (struct gy_watch){.fd = fd, .events = EPOLLIN | EPOLLRDHUP, .callback = on_event, .owner = stream};
+    stream->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN | EPOLLRDHUP, .callback = on_event, .owner = stream};
     status = gy_poller_add(poller, &stream->watch, error);
     if (status != GYRE_SUCCESS) {
         close(fd);

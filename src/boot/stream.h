@@ -15,7 +15,7 @@ typedef void (*gy_stream_closed_func)(void *user, struct gy_stream *stream, int 
 struct gy_stream {
     struct gy_poller *poller;
     struct gy_watch watch;
-    int fd; /* −1: closed */
+    int fd;       /* −1: closed */
     size_t limit; /* longest body that is believed */
     uint8_t header[GY_STREAM_HEADER];
     size_t header_got;
@@ -33,7 +33,8 @@ struct gy_stream {
 gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, size_t limit,
                            gy_stream_message_func message, gy_stream_closed_func closed, void *user,
                            struct gy_error *error);
-/* Queues a copy and sends what the socket takes. false: no memory, or closed. A broken socket is told by `closed`, later. */
+/* Queues a copy and sends what the socket takes. false: no memory, or closed. A broken socket is told by `closed`,
+ * later. */
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
 bool gy_stream_flushed(const struct gy_stream *stream);
 /* Reads and delivers what is there, now. */

@@ -1,11 +1,14 @@
 /* From a configuration to a world: identity, meeting place, door, meeting, hosts.
  *
- *   secret or GYRE_INSECURE=1:  tcp://H:P   rank 0 listens there            file://F  rank 0 listens where it likes and writes F
- *   neither:                    the same, but on an abstract Unix socket named after the address, for processes of this user only
+ *   secret or GYRE_INSECURE=1:  tcp://H:P   rank 0 listens there            file://F  rank 0 listens where it likes and
+ *                                           writes F
+ *   neither:                    the same, but on an abstract Unix socket named after the address, for processes of this
+ *                               user only
  *   exchange callback:          no socket at all: the callback carries the records
  *
- * The session's key is derived from the secret, the random job number and a random salt that rank 0 hands out; without a secret the salt is the
- * secret, and travels only over the Unix socket or the callback. On failure nothing is left. */
+ * The session's key is derived from the secret, the random job number and a random salt that rank 0 hands out; without
+ * a secret the salt is the secret, and travels only over the Unix socket or the callback. On failure nothing is
+ * left. */
 #include "boot/world.h"
 
 #include <errno.h>
@@ -35,7 +38,8 @@ static void know_myself(struct gy_world *world)
 /* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. */
 static gyre_status find_hosts(struct gy_world *world, struct gy_error *error)
 {
-    int *first = gy_alloc((size_t)world->size * sizeof(*first)), *count = gy_alloc_zero((size_t)world->size, sizeof(*count));
+    int *first = gy_alloc((size_t)world->size * sizeof(*first)),
+        *count = gy_alloc_zero((size_t)world->size, sizeof(*count));
     gyre_status status = GYRE_SUCCESS;
 
     world->locals = gy_alloc((size_t)world->size * sizeof(*world->locals));
@@ -72,8 +76,7 @@ static gyre_status make_door(struct gy_world *world, const struct sockaddr_stora
     int fd = gy_socket_listen(&place);
 
     if (fd < 0)
-        return gy_error_system(error, errno, "rank %d cannot listen at %s", world->rank,
-                               gy_address_format(own, text));
+        return gy_error_system(error, errno, "rank %d cannot listen at %s", world->rank, gy_address_format(own, text));
     world->members[world->rank].address = place.address;
     return gy_door_create(fd, &world->door, error);
 }
@@ -122,8 +125,8 @@ static gyre_status place_file(const struct gy_world *world, const struct gy_iden
 }
 
 /* An earlier job may still hold the address for a moment. */
-static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place *where, const struct sockaddr_storage *own,
-                             struct gy_error *error)
+static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place *where,
+                             const struct sockaddr_storage *own, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
     int64_t deadline = gy_now() + BIND_PATIENCE;
@@ -138,10 +141,11 @@ static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place
             continue;
         }
         if (errnum == EADDRINUSE)
-            return gy_error_set(error, GYRE_MEETING_FAILED, 0,
-                                "rank 0 cannot listen at %s: the address is in use, by another rank 0 or another program; "
-                                "set GYRE_ADDRESS=tcp://HOST:PORT to a free port on every rank",
-                                where->what);
+            return gy_error_set(
+                error, GYRE_MEETING_FAILED, 0,
+                "rank 0 cannot listen at %s: the address is in use, by another rank 0 or another program; "
+                "set GYRE_ADDRESS=tcp://HOST:PORT to a free port on every rank",
+                where->what);
         return gy_error_system(error, errnum, "rank 0 cannot listen at %s; it must be an address of rank 0's host",
                                where->what);
     }
@@ -213,11 +217,11 @@ static gyre_status judge_record(struct gy_meeting *meeting, uint8_t *bytes, int 
 
     gy_wire_get_bytes(&wire, salt, sizeof(salt));
     if (size != (uint32_t)world->size)
-        return gy_error_set(error, GYRE_REFUSED, rank, "rank %d says that there are %u ranks, rank %d says %d", rank, size,
-                            world->rank, world->size);
+        return gy_error_set(error, GYRE_REFUSED, rank, "rank %d says that there are %u ranks, rank %d says %d", rank,
+                            size, world->rank, world->size);
     if (claimed != (uint32_t)rank)
-        return gy_error_set(error, GYRE_REFUSED, rank, "the exchange callback put rank %u in the place of rank %d", claimed,
-                            rank);
+        return gy_error_set(error, GYRE_REFUSED, rank, "the exchange callback put rank %u in the place of rank %d",
+                            claimed, rank);
     if (label != meeting->identity->label)
         return gy_error_set(error, GYRE_REFUSED, rank, "rank %d belongs to another job", rank);
     if (!gy_member_decode(wire.at, &world->members[rank]))
@@ -277,10 +281,8 @@ static gyre_status meet_by_exchange(struct gy_meeting *meeting, struct gy_error 
 
 static gyre_status meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
 {
-    struct gy_meeting meeting = {.world = world,
-                                 .identity = identity,
-                                 .listener = -1,
-                                 .deadline = gy_now() + world->config->meet_timeout_ns};
+    struct gy_meeting meeting = {
+        .world = world, .identity = identity, .listener = -1, .deadline = gy_now() + world->config->meet_timeout_ns};
 
     gy_random(meeting.salt, sizeof(meeting.salt));
     while (world->job == 0)

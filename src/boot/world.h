@@ -1,8 +1,9 @@
 /* The meeting: from an address and a rank to a table of all members.
  *
- *   every rank --- HELLO (rank, size, job, version, its own addresses) --> rank 0 at the meeting address    short-lived socket
+ *   every rank --- HELLO (rank, size, job, version, its own addresses) --> rank 0's address    short-lived socket
  *   rank 0     --- refuses duplicates, other sizes, jobs, versions; names who is missing at the deadline
- *   rank 0     --- each rank learns its parent in a binomial tree; the member table travels down that tree: log2 N sockets a rank
+ *   rank 0     --- each rank learns its parent in a binomial tree; the member table travels down it: log2 N sockets
+ *              each
  *
  * All sockets carry the authenticated handshake of handshake.h. After the meeting no rank is special. */
 #ifndef GY_BOOT_WORLD_H
@@ -18,50 +19,56 @@
 #define GY_KEY_BYTES 32
 
 struct gy_member {
-    uint64_t host_key;                 /* equal for ranks that can share memory */
+    uint64_t host_key; /* equal for ranks that can share memory */
     int32_t pid;
-    uint64_t nonce;                    /* random, tells a restarted process from its predecessor; also names its Unix sockets */
-    struct sockaddr_storage address;   /* where its listener (door) can be reached over TCP */
-    uint32_t cores;                    /* usable cores */
-    int host;                          /* dense host index, in order of lowest rank */
-    int local;                         /* index among the ranks of that host, in rank order */
+    uint64_t nonce;                  /* random, tells a restarted process from its predecessor; also names its Unix
+                                      * sockets */
+    struct sockaddr_storage address; /* where its listener (door) can be reached over TCP */
+    uint32_t cores;                  /* usable cores */
+    int host;                        /* dense host index, in order of lowest rank */
+    int local;                       /* index among the ranks of that host, in rank order */
 };
 
-/* An accepted, authenticated connection for someone above (purpose GY_DOOR_LINK): the callee owns `fd` (non-blocking). */
+/* An accepted, authenticated connection for someone above (purpose GY_DOOR_LINK): the callee owns `fd`
+ * (non-blocking). */
 typedef void (*gy_door_func)(void *user, int rank, int fd);
 
 struct gy_world {
     int rank, size;
-    uint32_t epoch;                    /* 1 for a fresh world */
-    uint64_t job;                      /* random, made by rank 0 */
-    uint8_t key[GY_KEY_BYTES];         /* from the secret; keys every handshake */
-    struct gy_member *members;         /* [size] */
-    int hosts;                         /* number of hosts */
-    int *locals;                       /* ranks of this host, ascending, [nlocals] */
-    int nlocals, local;                /* local: my index in it */
+    uint32_t epoch;            /* 1 for a fresh world */
+    uint64_t job;              /* random, made by rank 0 */
+    uint8_t key[GY_KEY_BYTES]; /* from the secret; keys every handshake */
+    struct gy_member *members; /* [size] */
+    int hosts;                 /* number of hosts */
+    int *locals;               /* ranks of this host, ascending, [nlocals] */
+    int nlocals, local;        /* local: my index in it */
     struct gy_poller *poller;
     struct gy_config *config;
-    struct gy_door *door;              /* the listener; see door.h */
-    struct gy_dial *dials;             /* under way */
-    struct gy_boot_counters { uint64_t messages_sent, messages_received, sockets_opened, sockets_open_most;
-                                uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */ } counters;
+    struct gy_door *door;  /* the listener; see door.h */
+    struct gy_dial *dials; /* under way */
+    struct gy_boot_counters {
+        uint64_t messages_sent, messages_received, sockets_opened, sockets_open_most;
+        uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */
+    } counters;
 };
 
-/* Meets. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left. config and poller stay the caller's
- * and outlive the world. */
+/* Meets. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left. config and poller stay
+ * the caller's and outlive the world. */
 gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_error *error);
-void gy_world_free(struct gy_world *world); /* closes the door */
+void gy_world_free(struct gy_world *world);    /* closes the door */
 void gy_world_abandon(struct gy_world *world); /* the same in a forked child, where the poller is the parent's */
 /* Ends the dials that were begun with `user`, without a callback: for who frees `user`. */
 void gy_world_cancel_dials(struct gy_world *world, const void *user);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
 void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
-gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
+gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,
+                                  struct gy_error *error);
 /* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user);
-/* Begins a non-blocking, authenticated connection to `rank`'s door; later calls `callback(user, rank, fd)` from the poller with
- * the connected fd, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is dead). */
+/* Begins a non-blocking, authenticated connection to `rank`'s door; later calls `callback(user, rank, fd)` from the
+ * poller with the connected fd, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is
+ * dead). */
 gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
 
 #endif

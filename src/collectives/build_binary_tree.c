@@ -6,9 +6,10 @@
  *        / \   / \        all_reduce and barrier: v = rank; broadcast: v = rank − root
  *       3   4 5   6
  *
- * Channels: up from a left child 0, from a right child 1; down to a left child 2, to a right child 3. Every direction is a lane of its own and has one round, so
- * tile t of one waits only for tile t of the other. Invariant: the down tile overwrites what the up tile was read from only after the
- * parent, and so the root, has received it: no need says so, causality does. */
+ * Channels: up from a left child 0, from a right child 1; down to a left child 2, to a right child 3. Every direction
+ * is a lane of its own and has one round, so tile t of one waits only for tile t of the other. Invariant: the down tile
+ * overwrites what the up tile was read from only after the parent, and so the root, has received it: no need says so,
+ * causality does. */
 #include "collectives/builder.h"
 
 struct tree {
@@ -52,7 +53,8 @@ static int add_lane(struct tree *tree, int channel, enum gy_step_kind kind, int 
     return lane;
 }
 
-/* Returns the lane after which the reduction of the subtree is in the output, −1 for a leaf, whose input is its reduction. */
+/* Returns the lane after which the reduction of the subtree is in the output, −1 for a leaf, whose input is its
+ * reduction. */
 static int go_up(struct tree *tree)
 {
     enum gy_step_kind kind = tree->width == 0 ? GY_RECV : GY_RECV_REDUCE;

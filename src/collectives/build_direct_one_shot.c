@@ -1,14 +1,16 @@
 /* One shot through windows: what is published is used by everyone at once. One round of tiles over the whole vector.
  *
  *   all_reduce   publish (window lane 0): tile of input -> window[slot]
- *                gather  (window lane 1): output = x0 op x1 op ... over everyone's window[slot], in rank order, own part from input
- *   broadcast    publish (0): the root's tile; the others only count        collect (2): the others take it; the root only counts
+ *                gather  (window lane 1): output = x0 op x1 op ... over everyone's window[slot], in rank order, own
+ *                        part from input
+ *   broadcast    publish (0): the root's tile; the others only count
+ *                collect (2): the others take it; the root only counts
  *                copy: the root's own output
  *   barrier      the lanes of all_reduce with nothing in them
  *
- * Invariants: a slot is written again only when its readers of GY_WINDOW_SLOTS iterations ago have finished on every other rank; in place, the
- * gather overwrites my input tile only after I have published it. A broadcast's readers wait for the root alone, and its root for
- * readers four iterations back alone, so that a root may run ahead. */
+ * Invariants: a slot is written again only when its readers of GY_WINDOW_SLOTS iterations ago have finished on every
+ * other rank; in place, the gather overwrites my input tile only after I have published it. A broadcast's readers wait
+ * for the root alone, and its root for readers four iterations back alone, so that a root may run ahead. */
 #include "collectives/builder.h"
 #include "transport/segment.h"
 

@@ -1,15 +1,17 @@
-/* Two shots through windows: rank i reduces slice i of everyone's vector, then everyone collects. Blocks are slices, one per rank; iteration t
- * handles tile t of every slice.
+/* Two shots through windows: rank i reduces slice i of everyone's vector, then everyone collects. Blocks are slices,
+ * one per rank; iteration t handles tile t of every slice.
  *
  *   all_reduce       publish (window lane 0): input, every slice but mine -> window[slot], side by side
- *                    gather  (window lane 1): my slice of everyone's window[slot] and my input -> output and result[slot]
+ *                    gather  (window lane 1): my slice of everyone's window[slot] and my input -> output and
+ *                            result[slot]
  *                    collect (window lane 2): the other slices from the other ranks' result[slot] -> output
  *   reduce_scatter   publish and gather
  *   all_gather       publish my block, collect the others from window[slot]; a lane of its own copies my block
  *
- * Invariants: every half's slot is written again only after its readers of GY_WINDOW_SLOTS iterations ago have finished on every other rank. In
- * place: collecting tile t of a slice overwrites what I published of it, but its owner has reduced it by then, so I had published it; my
- * own slice is never published, only gathered. */
+ * Invariants: every half's slot is written again only after its readers of GY_WINDOW_SLOTS iterations ago have finished
+ * on every other rank. In
+ * place: collecting tile t of a slice overwrites what I published of it, but its owner has reduced it by then, so I had
+ * published it; my own slice is never published, only gathered. */
 #include "collectives/builder.h"
 #include "transport/segment.h"
 

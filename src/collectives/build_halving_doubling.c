@@ -1,19 +1,24 @@
-/* Recursive halving and doubling for any world size N. P is the largest power of two <= N, E = N − P ranks are *folded*:
+/* Recursive halving and doubling for any world size N. P is the largest power of two <= N, E = N − P ranks are
+ * *folded*:
  *
- *   ranks   0 1 | 2 3 | ... | 2E−1 | 2E | 2E+1 | ...     the even rank of each of the first E pairs works for both: it is a core, as is
- *   cores    0  |  1  | ... |  E−1 |  E |  E+1 | ...     every rank from 2E on. Core c begins at rank 2c (c < E) or c + E.
+ *   ranks   0 1 | 2 3 | ... | 2E−1 | 2E | 2E+1 | ...     the even rank of each of the first E pairs
+ *   cores    0  |  1  | ... |  E−1 |  E |  E+1 | ...     is a core and works for both; so is every rank from 2E on.
+ *   Core c begins at rank 2c (c < E) or c + E.
  *
  *   fold     odd -> even: the whole input is reduced into the even rank
- *   halve    for d = P/2 ... 1: with core c ^ d, keep the half of my range with my bit d, send the other, reduce what comes
+ *   halve    for d = P/2 ... 1: with core c ^ d, keep the half of my range with my bit d, send the other, reduce what
+ *            comes
  *   double   for d = 1 ... P/2: with core c ^ d, swap ranges and keep both
  *   unfold   even -> odd: the whole result
  *
  *   all_reduce       fold halve double unfold, P blocks
- *   reduce_scatter   fold halve, N blocks: a core's range covers the blocks of its ranks; even -> odd: its block. Sums live in placed scratch
+ *   reduce_scatter   fold halve, N blocks: a core's range covers the blocks of its ranks; even -> odd: its block. Sums
+ *                    live in placed scratch
  *   all_gather       odd -> even: its block; double; unfold
  *   barrier          dissemination: in round k to rank + 2^k, from rank − 2^k, empty messages; needs no fold
  *
- * Invariant: a send waits for the whole previous receive, which holds all it reads; tile by tile where it sends the very range received. Reductions put the lower rank on the left. What a receive overwrites in place had been sent,
+ * Invariant: a send waits for the whole previous receive, which holds all it reads; tile by tile where it sends the
+ * very range received. Reductions put the lower rank on the left. What a receive overwrites in place had been sent,
  * received and used by the peer before it could send back. */
 #include "collectives/builder.h"
 
@@ -207,7 +212,8 @@ static void emit_lane(struct gy_builder *builder, const struct script *script, b
     }
 }
 
-/* The lane that moves my own block to the output: from the input in all_gather, from the sums of both blocks in reduce_scatter. */
+/* The lane that moves my own block to the output: from the input in all_gather, from the sums of both blocks in
+ * reduce_scatter. */
 static void emit_copy(struct gy_builder *builder, const struct script *script)
 {
     bool gather = script->shape->collective == GY_ALL_GATHER;

@@ -1,15 +1,16 @@
 /* Rings: rank r sends to r + 1 and receives from r − 1. One lane sends, one receives; block numbers are mod N.
  *
- *   all_reduce     N = 4, block b begins its way at rank b        round  0   1   2 | 3   4   5
- *                  r sends    r, r−1, r−2, ...                    send   r  r−1 r−2 r−3  r  r−1    (input in round 0, then output)
- *                  r receives r−1, r−2, ...                       recv  r−1 r−2 r−3| r  r−1 r−2    (reduce before |, store after)
- *   reduce_scatter the first half, shifted by one so that block r ends at rank r; partial sums pass through two scratch slots
+ *   all_reduce     N = 4, block b begins at rank b   round  0   1   2 | 3   4   5
+ *                  r sends    r, r−1, r−2, ...       send   r  r−1 r−2 r−3  r  r−1    (input in round 0, then output)
+ *                  r receives r−1, r−2, ...          recv  r−1 r−2 r−3| r  r−1 r−2    (reduce before |, store after)
+ *   reduce_scatter the first half, shifted by one so that block r ends at rank r; partial sums pass two scratch slots
  *   all_gather     the second half; a lane of its own copies my block
  *   broadcast      a chain from the root, tile after tile
  *
- * Invariant: round k sends what round k − 1 received. The reduction of block b is own op (received so far), so that its expression is
- * a function of b and N alone. That in-place results never overwrite what is still to be sent follows from the circle: a block comes back only
- * after my send of it was received. Only the scratch slots, which have no such circle, carry a need for their reuse. */
+ * Invariant: round k sends what round k − 1 received. The reduction of block b is own op (received so far), so that its
+ * expression is a function of b and N alone. That in-place results never overwrite what is still to be sent follows
+ * from the circle: a block comes back only after my send of it was received. Only the scratch slots, which have no such
+ * circle, carry a need for their reuse. */
 #include "collectives/builder.h"
 
 static int next_rank(const struct gy_plan_shape *shape)

@@ -1,6 +1,7 @@
 /* The growing plan behind the builders: lanes and steps are appended in order, so that steps lie grouped by lane.
  *
- * Out of memory is remembered instead of reported: builders go on writing into a spare step, and gy_plan_build looks once at the end. */
+ * Out of memory is remembered instead of reported: builders go on writing into a spare step, and gy_plan_build looks
+ * once at the end. */
 #include "collectives/builder_private.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* For builders only: grows a plan step by step. One file per algorithm: build_ring.c, build_halving_doubling.c, build_binary_tree.c,
- * build_direct.c; each exports one function of this type and is a row of the table in plan.c. */
+/* For builders only: grows a plan step by step. One file per algorithm: build_ring.c, build_halving_doubling.c,
+ * build_binary_tree.c, build_direct.c; each exports one function of this type and is a row of the table in plan.c. */
 #ifndef GY_COLLECTIVES_BUILDER_H
 #define GY_COLLECTIVES_BUILDER_H
 
@@ -10,10 +10,11 @@ typedef void (*gy_build_func)(struct gy_builder *builder, const struct gy_plan_s
 
 /* The plan under construction, without steps: set blocks, views, scratch, window there. */
 struct gy_plan *gy_builder_plan(struct gy_builder *builder);
-/* Opens a lane; returns its index. Following steps belong to it. Lanes without steps are dropped by the builder's caller, so indices stay as given only
- * if each opened lane gets a step. */
+/* Opens a lane; returns its index. Following steps belong to it. Lanes without steps are dropped by the builder's
+ * caller, so indices stay as given only if each opened lane gets a step. */
 int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int window_lane);
-/* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. Out of memory is remembered and makes gy_plan_build return NULL. */
+/* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. Out of memory is remembered and
+ * makes gy_plan_build return NULL. */
 struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind);
 void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole);
 

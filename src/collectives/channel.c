@@ -7,7 +7,8 @@ struct gy_channel *gy_channel_create(void)
     struct gy_channel *channel = gy_alloc_zero(1, sizeof(*channel));
     if (!channel)
         return NULL;
-    /* Now, and not when the first early frame comes: that would be an allocation at some later call. Untouched pages cost nothing. */
+    /* Now, and not when the first early frame comes: that would be an allocation at some later call. Untouched pages
+     * cost nothing. */
     channel->stash = gy_alloc((size_t)GY_EAGER_CREDITS * GY_EAGER_BYTES);
     if (!channel->stash) {
         gy_free(channel);

@@ -1,10 +1,12 @@
 /* A channel: what one communicator and one peer owe each other.
  *
- *   eager    frames of at most GY_EAGER_BYTES leave at once, against GY_EAGER_CREDITS; the receiver stashes what comes before it has entered, and gives the
- *            credit back in batches when it has consumed it. The oldest operation may spend every credit, younger ones only the upper half, so that
- *            operations that a peer has not entered cannot starve the one it waits in.
- *   granted  larger frames wait for a grant: the receiver allows the iterations whose place is ready, so that data never waits in between.
- *            A grant for an operation that the sender has not entered is kept here; when there is no room it is dropped, and the sender asks again (WANT).
+ *   eager    frames of at most GY_EAGER_BYTES leave at once, against GY_EAGER_CREDITS; the receiver stashes what comes
+ *            before it has entered, and gives the credit back in batches when it has consumed it. The oldest operation
+ *            may spend every credit, younger ones only the upper half, so that operations that a peer has not entered
+ *            cannot starve the one it waits in.
+ *   granted  larger frames wait for a grant: the receiver allows the iterations whose place is ready, so that data
+ *            never waits in between. A grant for an operation that the sender has not entered is kept here; when there
+ *            is no room it is dropped, and the sender asks again (WANT).
  *
  * Memory is bounded: 64 KiB of stash, pages that no early frame touches are never backed. */
 #ifndef GY_COLLECTIVES_CHANNEL_H
@@ -27,9 +29,9 @@ struct gy_kept_grant {
 };
 
 struct gy_channel {
-    unsigned credit; /* eager frames that I may send */
+    unsigned credit;  /* eager frames that I may send */
     uint64_t entered; /* the peer is known to have entered this operation */
-    unsigned owed;   /* eager frames consumed and not given back yet */
+    unsigned owed;    /* eager frames consumed and not given back yet */
     struct gy_frame_out credit_out;
     struct gy_stashed stashed[GY_EAGER_CREDITS];
     unsigned char *stash; /* GY_EAGER_CREDITS * GY_EAGER_BYTES */

@@ -77,7 +77,8 @@ static struct gy_plan *other_root(struct gyre_comm *comm, const struct gy_plan_s
     return comm->other[oldest].plan;
 }
 
-struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm, int root)
+struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                             int root)
 {
     struct gy_plan_shape shape = {collective, algorithm, comm->rank, comm->size, root};
     if (root != 0)

@@ -1,4 +1,5 @@
-/* A communicator: the order of operations over the world's ranks, with its plans, its channels to peers and its place in the shared windows. */
+/* A communicator: the order of operations over the world's ranks, with its plans, its channels to peers and its place
+ * in the shared windows. */
 #ifndef GY_COLLECTIVES_COMM_H
 #define GY_COLLECTIVES_COMM_H
 
@@ -15,25 +16,29 @@ struct gyre_comm {
     struct gyre_comm *next; /* in ctx->comms */
     uint32_t id;
     int rank, size;
-    uint64_t sequence;             /* of the collective started last */
-    struct gy_channel **channels;  /* [size], NULL until used */
+    uint64_t sequence;            /* of the collective started last */
+    struct gy_channel **channels; /* [size], NULL until used */
 
     /* Windows. Collectives that use them run one after the other, in start order. */
-    int window;                    /* index in the segment, −1: none */
+    int window; /* index in the segment, −1: none */
     bool window_reserved;
-    uint64_t window_base;          /* value of the shared counters after the window collectives that have been started */
-    uint64_t inline_started;       /* tiny exchanges started: parity and flag value */
+    uint64_t window_base;            /* value of the shared counters after the window collectives that have been
+                                      * started */
+    uint64_t inline_started;         /* tiny exchanges started: parity and flag value */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
 
     /* Plans with root 0 (or none) live as long as the communicator; others are evicted when no request uses them. */
     struct gy_plan *plans[GY_COLLECTIVES][GY_ALGORITHMS];
-    struct { struct gy_plan *plan; unsigned users, used; } other[GY_PLANS_OTHER_ROOTS];
+    struct {
+        struct gy_plan *plan;
+        unsigned users, used;
+    } other[GY_PLANS_OTHER_ROOTS];
     unsigned clock;
 
     struct gy_recorder recorder;
-    struct gy_error error;         /* in this communicator's words */
-    bool refused;                  /* the first call after the failure has been named in it */
+    struct gy_error error;          /* in this communicator's words */
+    bool refused;                   /* the first call after the failure has been named in it */
     uint64_t shown[GY_COLLECTIVES]; /* choices already printed, a bit per log2 of the size */
 };
 
@@ -42,14 +47,15 @@ void gy_comm_free(struct gyre_comm *comm);
 struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id);
 
 /* The cached plan; held until gy_comm_plan_release. NULL when out of memory. */
-struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm, int root);
+struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                             int root);
 void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan);
 
 /* The channel to a peer; NULL when out of memory. */
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
 
 /* selector.c: a pure function of what all ranks share. */
-gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes, enum gy_algorithm *algorithm_p,
-                      struct gy_error *error);
+gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                      enum gy_algorithm *algorithm_p, struct gy_error *error);
 
 #endif

@@ -24,8 +24,11 @@ static bool transport_wanted(const char *list, const char *name)
 
 static gyre_status open_transports(struct gy_context *ctx, struct gy_error *error)
 {
-    struct gy_transport_env env = {.world = ctx->world, .segment = ctx->segment, .config = &ctx->config,
-                                   .poller = ctx->poller, .sink = gy_flow_sink};
+    struct gy_transport_env env = {.world = ctx->world,
+                                   .segment = ctx->segment,
+                                   .config = &ctx->config,
+                                   .poller = ctx->poller,
+                                   .sink = gy_flow_sink};
     env.sink.user = ctx;
     for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {
         const struct gy_transport_ops *ops = gy_transports[t];
@@ -192,8 +195,8 @@ void gy_context_fail(struct gy_context *ctx)
                 snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was in %s, waiting for rank %d",
                          ctx->error.text, comm->rank, what, r->waiting_for);
             else
-                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was %s%s", ctx->error.text, comm->rank,
-                         r ? "in " : "", what);
+                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was %s%s", ctx->error.text,
+                         comm->rank, r ? "in " : "", what);
         }
     }
     while (ctx->active_first)

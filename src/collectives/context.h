@@ -1,5 +1,5 @@
-/* The context: all state of one world, shared by its communicators. Links, segment, overlay and the list of active requests hang off it, and one thread
- * at a time drives it. Two contexts in one process share nothing. */
+/* The context: all state of one world, shared by its communicators. Links, segment, overlay and the list of active
+ * requests hang off it, and one thread at a time drives it. Two contexts in one process share nothing. */
 #ifndef GY_COLLECTIVES_CONTEXT_H
 #define GY_COLLECTIVES_CONTEXT_H
 
@@ -15,16 +15,16 @@
 
 /* What this rank knows of another one. */
 struct gy_peer {
-    int transport;              /* index into ctx->ops, −1: nothing reaches it */
-    struct gy_link *link;       /* NULL until a plan needs it */
-    struct gy_frame_out ping;   /* asks whether it is alive inside gyre */
-    struct gy_frame_out pong;   /* answers */
+    int transport;            /* index into ctx->ops, −1: nothing reaches it */
+    struct gy_link *link;     /* NULL until a plan needs it */
+    struct gy_frame_out ping; /* asks whether it is alive inside gyre */
+    struct gy_frame_out pong; /* answers */
     bool pong_owed;
-    int64_t broken;             /* when its link broke, 0: it did not */
-    int64_t left;               /* when this rank noticed that it said goodbye, 0: it did not */
-    int64_t heard;              /* when it last showed a sign of life inside gyre */
-    uint64_t heartbeat;         /* last value seen in shared memory */
-    struct gy_error why;        /* why the link broke */
+    int64_t broken;      /* when its link broke, 0: it did not */
+    int64_t left;        /* when this rank noticed that it said goodbye, 0: it did not */
+    int64_t heard;       /* when it last showed a sign of life inside gyre */
+    uint64_t heartbeat;  /* last value seen in shared memory */
+    struct gy_error why; /* why the link broke */
 };
 
 /* Scratch memory kept for the next request, so that a repeated shape allocates nothing. */
@@ -46,17 +46,17 @@ struct gy_context {
     struct gy_peer *peers; /* [size] */
     int *linked;           /* ranks with a link, [links] */
     int links;
-    bool remote;           /* some link has a descriptor: look at the poller often */
-    bool crowded;          /* more local ranks than cores */
-    bool closed;           /* transports are closed: after a failure */
+    bool remote;  /* some link has a descriptor: look at the poller often */
+    bool crowded; /* more local ranks than cores */
+    bool closed;  /* transports are closed: after a failure */
     struct gyre_comm *comms;
     struct gyre_request *active_first, *active_last;
     struct gyre_request *idle; /* free list */
     struct gy_buffer buffers[GY_BUFFERS_KEPT];
     uint32_t next_comm;
-    uint64_t generation;   /* of the process that made it: see fork.c */
-    int64_t turned;        /* time of the last slow turn */
-    unsigned turns;        /* progress calls since the clock was read */
+    uint64_t generation;     /* of the process that made it: see fork.c */
+    int64_t turned;          /* time of the last slow turn */
+    unsigned turns;          /* progress calls since the clock was read */
     struct gy_context *next; /* list of fork.c */
 };
 

@@ -4,8 +4,8 @@
  *                   ▲        ▲                     an iteration starts when its needs are complete,
  *        lane 1   recv ──▶ recv ──▶ recv          and completes when its data has moved
  *
- * Nothing here blocks: an iteration that cannot start is tried again at the next turn. A lane moves at most GY_TILES_PER_TURN tiles a turn, so that all requests
- * of a context advance together. */
+ * Nothing here blocks: an iteration that cannot start is tried again at the next turn. A lane moves at most
+ * GY_TILES_PER_TURN tiles a turn, so that all requests of a context advance together. */
 #include <string.h>
 
 #include "collectives/request.h"
@@ -106,13 +106,13 @@ unsigned char *gy_operand(const struct gyre_request *r, int l, enum gy_space spa
     case GY_INPUT: /* never written: the cast serves callers that share one type for both operands */
         return (unsigned char *)(uintptr_t)r->input +
                (start - gy_block_start(r->total, plan->blocks, plan->input_lo)) * r->element;
-    case GY_OUTPUT:
-        return r->output + (start - gy_block_start(r->total, plan->blocks, plan->output_lo)) * r->element;
+    case GY_OUTPUT: return r->output + (start - gy_block_start(r->total, plan->blocks, plan->output_lo)) * r->element;
     default: {
         int64_t slot = ((int64_t)step->slot0 + (int64_t)step->slot_stride * lane->round) % plan->scratch_slots;
         if (slot < 0)
             slot += plan->scratch_slots;
-        int32_t origin = plan->scratch_lo >= 0 ? plan->scratch_lo : gy_range_block(step->range, plan->blocks, lane->round);
+        int32_t origin = plan->scratch_lo >= 0 ? plan->scratch_lo
+                                               : gy_range_block(step->range, plan->blocks, lane->round);
         return r->scratch + (size_t)slot * r->slot_bytes +
                (start - gy_block_start(r->total, plan->blocks, origin)) * r->element;
     }
@@ -158,15 +158,10 @@ static bool lane_advance(struct gyre_request *r, int l)
     for (int i = 0; i < GY_TILES_PER_TURN && !lane->exhausted && !r->complete; i++) {
         bool now;
         switch (r->plan->step[lane->step].kind) {
-        case GY_SEND:
-            now = gy_flow_send(r, l);
-            break;
+        case GY_SEND: now = gy_flow_send(r, l); break;
         case GY_RECV:
-        case GY_RECV_REDUCE:
-            now = gy_flow_receive(r, l);
-            break;
-        default:
-            now = immediate_step(r, l);
+        case GY_RECV_REDUCE: now = gy_flow_receive(r, l); break;
+        default: now = immediate_step(r, l);
         }
         if (!now)
             break;

@@ -1,5 +1,5 @@
-/* A forked child inherits the world's memory and descriptors. It must not speak for its parent: its copies of the descriptors are closed (so that the parent's
- * death stays visible to its peers), and its calls fail. */
+/* A forked child inherits the world's memory and descriptors. It must not speak for its parent: its copies of the
+ * descriptors are closed (so that the parent's death stays visible to its peers), and its calls fail. */
 #include <pthread.h>
 
 #include "collectives/context.h"

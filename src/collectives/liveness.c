@@ -1,10 +1,10 @@
 /* The stall and arrival clocks. Death is the overlay's business; here are ranks that live and do not move.
  *
  *   has the awaited rank entered the operation?
- *     no:  it may be computing: legal until GYRE_TIMEOUT, with one log line a minute                        -> PEER_LATE
+ *     no:  it may be computing: legal until GYRE_TIMEOUT, with one log line a minute              -> PEER_LATE
  *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
  *            yes: it waits itself for somebody else, whose turn it is to be found
- *            no:  for GYRE_STALL_TIMEOUT                                                                     -> PEER_STALLED */
+ *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,9 @@
 #define GY_TELL_EVERY (60 * GY_SECOND)
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
-#define GY_BROKEN_GRACE (50 * GY_MILLISECOND) /* a link that breaks because the peer died: the overlay's verdict says so first */
+#define GY_BROKEN_GRACE \
+    (50 * GY_MILLISECOND) /* a link that breaks because the peer died: the overlay's verdict says so
+                           * first */
 
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
 {
@@ -29,7 +31,8 @@ void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *thei
     char a[160], b[160], text[480];
     gy_shape_print(mine, a, sizeof(a));
     gy_shape_print(theirs, b, sizeof(b));
-    snprintf(text, sizeof(text), "ranks called different collectives on communicator %" PRIu32 ": rank %d called %s, rank %d called %s",
+    snprintf(text, sizeof(text),
+             "ranks called different collectives on communicator %" PRIu32 ": rank %d called %s, rank %d called %s",
              comm->id, comm->rank, a, peer, b);
     gy_error_set(&comm->ctx->error, GYRE_MISMATCH, peer, "%s", text);
     gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, peer, text);
@@ -71,8 +74,8 @@ static bool has_entered(struct gyre_request *r, int peer)
 {
     const struct gyre_comm *comm = r->comm;
     if (comm->window >= 0) {
-        const struct gy_window_control *control =
-            gy_segment_window(comm->ctx->segment, comm->ctx->world->members[peer].local, comm->window);
+        const struct gy_window_control *control = gy_segment_window(
+            comm->ctx->segment, comm->ctx->world->members[peer].local, comm->window);
         return atomic_load_explicit(&control->entered, memory_order_acquire) >= r->shape.sequence;
     }
     struct gy_channel *channel = comm->channels[peer];
@@ -115,8 +118,8 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
 {
     char what[160], text[480];
     gy_shape_print(&r->shape, what, sizeof(what));
-    snprintf(text, sizeof(text), "rank %d entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?", peer,
-             what, seconds);
+    snprintf(text, sizeof(text), "rank %d entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?",
+             peer, what, seconds);
     verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
 }
 
@@ -164,8 +167,8 @@ static void check_request(struct gyre_request *r, int64_t now)
             find_late(r, peer, (double)waited / 1e9);
         else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;
-            gy_log(GY_LOG_WARN, "waiting for rank %d to arrive in operation %" PRIu64 " for %.0f s", peer, r->shape.sequence,
-                   (double)waited / 1e9);
+            gy_log(GY_LOG_WARN, "waiting for rank %d to arrive in operation %" PRIu64 " for %.0f s", peer,
+                   r->shape.sequence, (double)waited / 1e9);
         }
     } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
         find_stalled(r, peer, (double)(now - heard) / 1e9);

@@ -1,7 +1,8 @@
 /* The table of algorithms, and plans from beginning to end: names, building, printing.
  *
  *   rows:     one per algorithm: its name, its builder, the collectives that it serves
- *   views:    which blocks input and output cover depends on the collective alone and is set here, before the builder runs
+ *   views:    which blocks input and output cover depends on the collective alone and is set here, before the builder
+ *             runs
  *   size 1:   every algorithm is one copy */
 #include "collectives/plan.h"
 

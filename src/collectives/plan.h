@@ -1,7 +1,7 @@
 /* A plan: what one rank does in one collective, as data.
  *
- * The collective works on one *global vector* of `total` elements, cut into `blocks` balanced blocks: block b covers elements
- * [total*b/blocks, total*(b+1)/blocks). Each space of memory is a view on a contiguous run of blocks:
+ * The collective works on one *global vector* of `total` elements, cut into `blocks` balanced blocks: block b covers
+ * elements [total*b/blocks, total*(b+1)/blocks). Each space of memory is a view on a contiguous run of blocks:
  *
  *                     input covers     output covers
  *   all_reduce        all blocks       all blocks            total = count
@@ -9,29 +9,35 @@
  *   reduce_scatter    all blocks       blocks of this rank   total = count * size
  *   all_gather        blocks of rank   all blocks            total = count * size
  *
- * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round over tiles of its range:
- * an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the lane: step 1 begins where step 0 ended.
- * Count, pointers, tile size and sequence number are run-time arguments, so a plan has O(log N) steps whatever the count.
+ * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round over
+ * tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the lane:
+ * step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments, so a plan
+ * has O(log N) steps whatever the count.
  *
- * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q − lag, t), or, with `whole`, all tiles
- * of round q − lag. A negative round is no need. A need on `everyone` is on the shared counters of the *other* ranks, see Windows.
- * A need on the own lane is never necessary. Without needs, lanes race: the checker proves that every race is harmless.
+ * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q −
+ * lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A need on `everyone` is on the
+ * shared counters of the *other* ranks, see Windows. A need on the own lane is never necessary. Without needs, lanes
+ * race: the checker proves that every race is harmless.
  *
- * Windows. A lane with window_lane >= 0 has one step of one round; its iterations are counted through the whole life of the communicator, in the
- * shared counter of that window lane. `everyone` needs count in these iterations: iteration i of the plan needs the counter of `lane`'s window lane to be
- * >= base + i + 1 − lag on every other rank (on rank step.peer only, when that is >= 0), where base is the counter when the collective began, so that a lag
- * reaches back into earlier collectives: that is how windows synchronise and how slots are reused. At the end of a window plan every
- * window lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use is advanced when all lanes of
- * the plan have finished on that rank, never before. The slot of an iteration is its number mod GY_WINDOW_SLOTS, so a reuse need has lag GY_WINDOW_SLOTS.
+ * Windows. A lane with window_lane >= 0 has one step of one round; its iterations are counted through the whole life of
+ * the communicator, in the shared counter of that window lane. `everyone` needs count in these iterations: iteration i
+ * of the plan needs the counter of `lane`'s window lane to be >= base + i + 1 − lag on every other rank (on rank
+ * step.peer only, when that is >= 0), where base is the counter when the collective began, so that a lag reaches back
+ * into earlier collectives: that is how windows synchronise and how slots are reused. At the end of a window plan every
+ * window lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use
+ * is advanced when all lanes of the plan have finished on that rank, never before. The slot of an iteration is its
+ * number mod GY_WINDOW_SLOTS, so a reuse need has lag GY_WINDOW_SLOTS.
  *
- * Tiles. A round whose range is w blocks wide has gy_plan_tiles(w) tiles, the same for every lo, so that both sides of a link and all lanes agree; a tile at the
- * end may be empty, and is still an iteration (an empty message). Steps on windows have gy_plan_tiles(1) iterations, whatever their width. Needs between
- * rounds of different width are `whole`.
+ * Tiles. A round whose range is w blocks wide has gy_plan_tiles(w) tiles, the same for every lo, so that both sides of
+ * a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty message). Steps on
+ * windows have gy_plan_tiles(1) iterations, whatever their width. Needs between rounds of different width are `whole`.
  *
- * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round sent by a's lane to b matches the k-th
- * round received by b's lane whose `channel` is the same. Links are FIFO per channel; both sides' rounds have the same element range.
+ * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round
+ * sent by a's lane to b matches the k-th round received by b's lane whose `channel` is the same. Links are FIFO per
+ * channel; both sides' rounds have the same element range.
  *
- * Builders are pure functions of gy_plan_shape, one file per algorithm; the checker (checker.h) shares no code with them. */
+ * Builders are pure functions of gy_plan_shape, one file per algorithm; the checker (checker.h) shares no code with
+ * them. */
 #ifndef GY_COLLECTIVES_PLAN_H
 #define GY_COLLECTIVES_PLAN_H
 
@@ -40,8 +46,8 @@
 enum gy_collective { GY_ALL_REDUCE, GY_REDUCE_SCATTER, GY_ALL_GATHER, GY_BROADCAST, GY_BARRIER, GY_COLLECTIVES };
 
 enum gy_algorithm {
-    GY_DIRECT_ONE_SHOT,   /* windows: everyone publishes all, everyone reduces all */
-    GY_DIRECT_TWO_SHOT,   /* windows: everyone reduces its slice of all, everyone collects */
+    GY_DIRECT_ONE_SHOT, /* windows: everyone publishes all, everyone reduces all */
+    GY_DIRECT_TWO_SHOT, /* windows: everyone reduces its slice of all, everyone collects */
     GY_RING,
     GY_HALVING_DOUBLING,
     GY_BINARY_TREE,
@@ -62,34 +68,37 @@ enum gy_step_kind {
     GY_RECV_REDUCE, /* dst = src op received   (src: own operand, on the left; `flip`: received op src) */
     GY_COPY,        /* dst = src; skipped at run time when they are the same memory */
     GY_REDUCE,      /* dst = src op src2 */
-    /* Fused leaves on windows. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0: nothing but the count. */
-    GY_PUBLISH,     /* window[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1: of every slice b but mine, side by
-                     * side: at element (b < rank ? b : b − 1) * tile of the slot */
-    GY_GATHER,      /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src); also to the start of result[slot]
-                     * when `keep` */
-    GY_COLLECT,     /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer −1: of every slice b but mine,
-                     * from rank b; peer >= 0: of slice lo, from that rank */
+    /* Fused leaves on windows. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0:
+     * nothing but the count. */
+    GY_PUBLISH, /* window[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
+                 * of every slice b but mine, side by
+                 * side: at element (b < rank ? b : b − 1) * tile of the slot */
+    GY_GATHER,  /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src);
+                 * also to the start of result[slot] when `keep` */
+    GY_COLLECT, /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer
+                 * −1: of every slice b but mine, from rank b; peer >= 0: of slice lo, from that rank */
 };
 
 #define GY_NEEDS 3
 struct gy_need {
-    int8_t lane;    /* −1: unused */
-    bool everyone;  /* on the counters of all ranks, else on mine */
+    int8_t lane;   /* −1: unused */
+    bool everyone; /* on the counters of all ranks, else on mine */
     bool whole;
     int32_t lag;
 };
 
-/* Blocks [lo, lo + width) of the vector, lo = (lo0 + stride*round) mod blocks, or fixed if stride 0; round counts from 0 inside the step.
- * For GY_SCRATCH: slot = (slot0 + slot_stride*round) mod scratch_slots, and the range says how long it is. */
+/* Blocks [lo, lo + width) of the vector, lo = (lo0 + stride*round) mod blocks, or fixed if stride 0; round counts from
+ * 0 inside the step. For GY_SCRATCH: slot = (slot0 + slot_stride*round) mod scratch_slots, and the range says how long
+ * it is. */
 struct gy_range {
     int32_t lo, stride, width;
 };
 
 struct gy_step {
     enum gy_step_kind kind;
-    int32_t peer;              /* SEND, RECV*: fixed for the whole loop; COLLECT: see there; else −1 */
-    int32_t rounds;            /* >= 1 */
-    struct gy_range range;     /* the same elements in every operand */
+    int32_t peer;          /* SEND, RECV*: fixed for the whole loop; COLLECT: see there; else −1 */
+    int32_t rounds;        /* >= 1 */
+    struct gy_range range; /* the same elements in every operand */
     enum gy_space src, src2, dst;
     int16_t slot0, slot_stride; /* scratch slot (src or dst) */
     bool flip, keep;
@@ -97,7 +106,8 @@ struct gy_step {
 };
 
 struct gy_lane {
-    uint16_t channel;     /* SEND/RECV lanes: matches the peer's lane with the same channel; all its steps send, or all receive, or none communicates */
+    uint16_t channel;     /* SEND/RECV lanes: matches the peer's lane with the same channel; all its steps send, or all
+                           * receive, or none communicates */
     int16_t window_lane;  /* >= 0: its iteration counter is shared in the window's lane[window_lane]; −1: private */
     int32_t first, count; /* steps [first, first+count) */
 };
@@ -113,20 +123,22 @@ struct gy_plan_shape {
 struct gy_plan {
     struct gy_plan_shape shape;
     int32_t blocks;
-    int32_t input_lo, input_blocks;   /* blocks that the input covers (0 blocks: not read) */
+    int32_t input_lo, input_blocks; /* blocks that the input covers (0 blocks: not read) */
     int32_t output_lo, output_blocks;
     int32_t scratch_slots;
-    int32_t scratch_width;            /* widest scratch range, in blocks */
-    int32_t scratch_lo;               /* −1: a range lies at the start of its slot; else a slot is a view on blocks [scratch_lo, + scratch_width) */
-    bool window;                      /* uses windows: all ranks on one host */
-    bool one_shot;                    /* fits the tiny fast path: the vector must fit one window slot */
+    int32_t scratch_width; /* widest scratch range, in blocks */
+    int32_t scratch_lo;    /* −1: a range lies at the start of its slot; else a slot is a view on blocks
+                            * [scratch_lo, + scratch_width) */
+    bool window;           /* uses windows: all ranks on one host */
+    bool one_shot;         /* fits the tiny fast path: the vector must fit one window slot */
     int32_t lanes;
     struct gy_lane lane[GY_PLAN_LANES];
     int32_t steps;
-    struct gy_step step[];            /* grouped by lane */
+    struct gy_step step[]; /* grouped by lane */
 };
 
-/* Builds the plan for a shape; NULL when out of memory. `gy_plan_exists` says whether the algorithm is there for the collective and size. Pure. */
+/* Builds the plan for a shape; NULL when out of memory. `gy_plan_exists` says whether the algorithm is there for the
+ * collective and size. Pure. */
 bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size);
 struct gy_plan *gy_plan_build(const struct gy_plan_shape *shape);
 void gy_plan_free(struct gy_plan *plan);
@@ -163,9 +175,10 @@ static inline size_t gy_plan_tiles(size_t total, int32_t blocks, int32_t width, 
     return longest == 0 ? 1 : (longest - 1) / tile + 1;
 }
 
-/* Elements [*start_p, *start_p + *count_p) of the vector are tile t of blocks [lo, lo + width); empty tiles have count 0. */
-static inline void gy_plan_piece(size_t total, int32_t blocks, int32_t lo, int32_t width, size_t tile, size_t t, size_t *start_p,
-                                 size_t *count_p)
+/* Elements [*start_p, *start_p + *count_p) of the vector are tile t of blocks [lo, lo + width); empty tiles have count
+ * 0. */
+static inline void gy_plan_piece(size_t total, int32_t blocks, int32_t lo, int32_t width, size_t tile, size_t t,
+                                 size_t *start_p, size_t *count_p)
 {
     size_t begin = gy_block_start(total, blocks, lo), end = gy_block_start(total, blocks, lo + width);
     size_t length = end - begin, skip = t * tile < length ? t * tile : length;

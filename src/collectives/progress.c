@@ -1,6 +1,6 @@
-/* Progress and waiting. The caller's thread does everything: it advances all active requests of the context, and when nothing moves it spins while every rank
- * has a core, then yields, then sleeps in the kernel. Every wait passes through the slow turn about once a millisecond, where deaths, verdicts and clocks are
- * seen. */
+/* Progress and waiting. The caller's thread does everything: it advances all active requests of the context, and when
+ * nothing moves it spins while every rank has a core, then yields, then sleeps in the kernel. Every wait passes through
+ * the slow turn about once a millisecond, where deaths, verdicts and clocks are seen. */
 #include <sched.h>
 #include <string.h>
 
@@ -35,7 +35,8 @@ bool gy_progress(struct gy_context *ctx)
         if (gy_request_advance(r)) {
             moved = true;
             r->idle_since = 0;
-            next = r->complete ? ctx->active_first : next; /* the list has changed under us: the rest gets its turn again */
+            next = r->complete ? ctx->active_first : next; /* the list has changed under us: the rest gets its turn
+                                                            * again */
             if (r->complete)
                 break;
         }

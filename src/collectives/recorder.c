@@ -32,18 +32,22 @@ void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
         snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", root %" PRIu32 ", %s)", collective, shape->sequence,
                  dtype ? dtype : "?", shape->count, shape->root, algorithm);
     else if (shape->collective == GY_ALL_GATHER)
-        snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", %s)", collective, shape->sequence, dtype ? dtype : "?",
-                 shape->count, algorithm);
+        snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", %s)", collective, shape->sequence,
+                 dtype ? dtype : "?", shape->count, algorithm);
     else
-        snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", %s, %s)", collective, shape->sequence, dtype ? dtype : "?",
-                 shape->count, op ? op : "?", algorithm);
+        snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", %s, %s)", collective, shape->sequence,
+                 dtype ? dtype : "?", shape->count, op ? op : "?", algorithm);
 }
 
 static void dump_record(const struct gy_record *record, int fd)
 {
     static const char *const states[] = {"running", "done", "failed"};
-    struct gy_arrival shape = {.sequence = record->sequence, .count = record->count, .root = (uint32_t)record->root,
-                               .collective = record->collective, .dtype = record->dtype, .op = record->op,
+    struct gy_arrival shape = {.sequence = record->sequence,
+                               .count = record->count,
+                               .root = (uint32_t)record->root,
+                               .collective = record->collective,
+                               .dtype = record->dtype,
+                               .op = record->op,
                                .algorithm = record->algorithm};
     char text[160];
     gy_shape_print(&shape, text, sizeof(text));
@@ -59,8 +63,8 @@ static void dump_record(const struct gy_record *record, int fd)
 
 void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)
 {
-    dprintf(fd, "rank %d: %" PRIu64 " operations started, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " bytes\n", rank,
-            recorder->started, recorder->done, recorder->failed, recorder->bytes);
+    dprintf(fd, "rank %d: %" PRIu64 " operations started, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " bytes\n",
+            rank, recorder->started, recorder->done, recorder->failed, recorder->bytes);
     uint64_t newest = 0;
     for (int i = 0; i < GY_RECORDS; i++)
         if (recorder->record[i].sequence > newest)

@@ -1,4 +1,5 @@
-/* The flight recorder: the last 256 operations of a communicator, and its counters. Written by the driving thread, read on error and on request. */
+/* The flight recorder: the last 256 operations of a communicator, and its counters. Written by the driving thread, read
+ * on error and on request. */
 #ifndef GY_COLLECTIVES_RECORDER_H
 #define GY_COLLECTIVES_RECORDER_H
 

@@ -97,12 +97,14 @@ static gyre_status open_links(struct gyre_request *r)
         if (gy_context_link(r->comm->ctx, step->peer, &link) != GYRE_SUCCESS)
             return r->comm->ctx->error.status;
         if (!gy_comm_channel(r->comm, step->peer))
-            return gy_error_set(&r->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a channel to rank %d", step->peer);
+            return gy_error_set(&r->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a channel to rank %d",
+                                step->peer);
     }
     return GYRE_SUCCESS;
 }
 
-static void fill(struct gyre_request *r, struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm algorithm)
+static void fill(struct gyre_request *r, struct gyre_comm *comm, const struct gy_call *call,
+                 enum gy_algorithm algorithm)
 {
     r->comm = comm;
     r->input = call->input;
@@ -110,11 +112,16 @@ static void fill(struct gyre_request *r, struct gyre_comm *comm, const struct gy
     r->dtype = call->dtype;
     r->op = call->op;
     r->element = gyre_dtype_size(call->dtype);
-    r->total = call->collective == GY_REDUCE_SCATTER || call->collective == GY_ALL_GATHER ? call->count * (size_t)comm->size
-                                                                                        : call->count;
-    r->shape = (struct gy_arrival){.sequence = comm->sequence + 1, .count = call->count, .root = (uint32_t)call->root,
-                                   .collective = (uint8_t)call->collective, .dtype = (uint8_t)call->dtype,
-                                   .op = (uint8_t)call->op, .algorithm = (uint8_t)algorithm};
+    r->total = call->collective == GY_REDUCE_SCATTER || call->collective == GY_ALL_GATHER
+                   ? call->count * (size_t)comm->size
+                   : call->count;
+    r->shape = (struct gy_arrival){.sequence = comm->sequence + 1,
+                                   .count = call->count,
+                                   .root = (uint32_t)call->root,
+                                   .collective = (uint8_t)call->collective,
+                                   .dtype = (uint8_t)call->dtype,
+                                   .op = (uint8_t)call->op,
+                                   .algorithm = (uint8_t)algorithm};
     r->status = GYRE_IN_PROGRESS;
     r->waiting_for = -1;
 }
@@ -150,8 +157,9 @@ static void check_early(struct gyre_request *r)
         struct gy_stashed *early = channel ? gy_channel_any(channel, r->shape.sequence) : NULL;
         if (!early)
             continue;
-        struct gy_arrival theirs = {early->frame.sequence, early->frame.count, early->frame.root, early->frame.collective,
-                                    early->frame.dtype, early->frame.op, early->frame.algorithm};
+        struct gy_arrival theirs = {early->frame.sequence,   early->frame.count, early->frame.root,
+                                    early->frame.collective, early->frame.dtype, early->frame.op,
+                                    early->frame.algorithm};
         if (!gy_shape_equal(&theirs, &r->shape)) {
             gy_mismatch(r->comm, peer, &theirs, &r->shape);
             return;
@@ -180,7 +188,8 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
     r->tile = tile_elements(r);
     status = take_buffers(r);
     if (status != GYRE_SUCCESS) {
-        gy_error_set(&comm->error, status, -1, "out of memory for the scratch buffers of a collective of %zu bytes", whole);
+        gy_error_set(&comm->error, status, -1, "out of memory for the scratch buffers of a collective of %zu bytes",
+                     whole);
         goto give_buffers;
     }
     status = open_links(r);

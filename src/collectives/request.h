@@ -26,15 +26,15 @@ struct gy_lane_state {
     size_t done_tiles;
     /* Links: iterations are numbered per peer and channel; pair_base is the number at the start of the step. */
     uint64_t pair_base;
-    uint64_t granted;   /* sender: may send below this; receiver: has allowed below this (pair numbers) */
-    bool eager;         /* the step's frames are small */
-    bool want;          /* sender: ask for the grant */
+    uint64_t granted;            /* sender: may send below this; receiver: has allowed below this (pair numbers) */
+    bool eager;                  /* the step's frames are small */
+    bool want;                   /* sender: ask for the grant */
     struct gy_frame_out control; /* GRANT or WANT */
     struct gy_in_flight flight[GY_SENDS_IN_FLIGHT];
     unsigned first_flight, flights;
-    void *landing;      /* where granted operands arrive */
+    void *landing; /* where granted operands arrive */
     size_t landing_bytes;
-    int everyone;       /* ranks below this one are known to satisfy the window need at hand */
+    int everyone; /* ranks below this one are known to satisfy the window need at hand */
 };
 
 struct gyre_request {
@@ -50,15 +50,15 @@ struct gyre_request {
     gyre_op op;
     bool complete;
     gyre_status status;
-    bool verified;         /* windows: every peer's arrival has been compared with ours */
-    bool begun;            /* windows: it is this request's turn and its arrival is published */
-    bool tiny;             /* windows: the whole vector travels in the flag's line */
+    bool verified; /* windows: every peer's arrival has been compared with ours */
+    bool begun;    /* windows: it is this request's turn and its arrival is published */
+    bool tiny;     /* windows: the whole vector travels in the flag's line */
     uint64_t tiny_number;
-    int tiny_next;         /* peers below this one have published */
+    int tiny_next; /* peers below this one have published */
     uint64_t window_base;
     unsigned char *scratch;
     size_t scratch_bytes, slot_bytes;
-    int waiting_for;       /* the rank that the last attempt missed, −1 */
+    int waiting_for;                 /* the rank that the last attempt missed, −1 */
     int64_t idle_since, asked, told; /* clocks: see liveness.c */
     struct gy_lane_state lane[GY_PLAN_LANES];
 };
@@ -104,12 +104,14 @@ void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, e
 extern const struct gy_sink gy_flow_sink; /* without `user` */
 
 /* windows.c: the steps over shared memory. */
-/* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across algorithms. */
+/* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across
+ * algorithms. */
 void gy_window_arrive(struct gyre_request *request);
 /* Compares with what `peer` has entered; false: mismatch, and the world is told. */
 bool gy_window_verify(struct gyre_request *request, int peer);
 gyre_status gy_window_begin(struct gyre_request *request);
-bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane, uint64_t target);
+bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
+                        uint64_t target);
 void gy_window_step(struct gyre_request *request, int lane);
 void gy_window_end(struct gyre_request *request);
 bool gy_tiny_advance(struct gyre_request *request);

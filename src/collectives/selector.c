@@ -1,5 +1,5 @@
-/* Which algorithm: a pure function of collective, size in bytes, world size, where the ranks are, and the configuration, all of which every rank shares
- * (the configuration is compared when the world is made). */
+/* Which algorithm: a pure function of collective, size in bytes, world size, where the ranks are, and the
+ * configuration, all of which every rank shares (the configuration is compared when the world is made). */
 #include <string.h>
 
 #include "collectives/comm.h"
@@ -14,7 +14,8 @@ static gyre_status forced(const char *setting, enum gy_collective collective, en
         size_t length = strcspn(setting, ",");
         char item[64], *colon;
         if (length >= sizeof(item))
-            return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_ALGORITHM: an item is too long: %.80s", setting);
+            return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_ALGORITHM: an item is too long: %.80s",
+                                setting);
         memcpy(item, setting, length);
         item[length] = '\0';
         setting += length + (setting[length] == ',');
@@ -60,8 +61,8 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
     return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
 }
 
-gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes, enum gy_algorithm *algorithm_p,
-                      struct gy_error *error)
+gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                      enum gy_algorithm *algorithm_p, struct gy_error *error)
 {
     static const enum gy_algorithm order[] = {GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
                                               GY_BINARY_TREE};
@@ -75,16 +76,17 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
             return GYRE_SUCCESS;
         }
         if (choice != GY_ALGORITHMS)
-            return gy_error_set(error, GYRE_UNSUPPORTED, -1,
-                                "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s", gy_collective_name(collective),
-                                gy_algorithm_name(choice), comm->size,
-                                comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)" : "");
+            return gy_error_set(
+                error, GYRE_UNSUPPORTED, -1, "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s",
+                gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
+                comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)" : "");
     }
-    choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size) : choose_links(collective, bytes, comm->size);
+    choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
+                               : choose_links(collective, bytes, comm->size);
     for (size_t i = 0; !usable(comm, collective, choice); i++) {
         if (i == GY_ARRAY_LENGTH(order))
-            return gy_error_set(error, GYRE_INTERNAL, -1, "no algorithm for %s on %d ranks", gy_collective_name(collective),
-                                comm->size);
+            return gy_error_set(error, GYRE_INTERNAL, -1, "no algorithm for %s on %d ranks",
+                                gy_collective_name(collective), comm->size);
         choice = order[i];
     }
     *algorithm_p = choice;

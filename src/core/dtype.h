@@ -16,8 +16,8 @@ void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gy
 void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
                     gyre_op op);
 
-/* Sets round-to-nearest and clears flush-to-zero for the time of a reduction; returns what to restore. A few ns where the
- * mode is the usual one. */
+/* Sets round-to-nearest and clears flush-to-zero for the time of a reduction; returns what to restore. A few ns where
+ * the mode is the usual one. */
 uint32_t gy_fp_enter(void);
 void gy_fp_leave(uint32_t saved);
 

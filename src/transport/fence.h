@@ -1,10 +1,12 @@
-/* The one full fence of the library: between a store and a load of another location, which every machine may swap otherwise. */
+/* The one full fence of the library: between a store and a load of another location, which every machine may swap
+ * otherwise. */
 #ifndef GY_TRANSPORT_FENCE_H
 #define GY_TRANSPORT_FENCE_H
 
 #include <stdatomic.h>
 
-/* ThreadSanitizer does not model fences; what is ordered here are atomics only, so it reports nothing false without them. */
+/* ThreadSanitizer does not model fences; what is ordered here are atomics only, so it reports nothing false without
+ * them. */
 static inline void gy_store_load_fence(void)
 {
 #if defined(__GNUC__) && !defined(__clang__)

@@ -1,10 +1,11 @@
 /* The header of a frame on the wire: 64 bytes, little-endian, fixed offsets, whatever the machine.
  *
  *    0 magic u16 | 2 version u8 | 3 kind u8 | 4 epoch u32 | 8 comm u32 | 12 bytes u32 | 16 sequence u64 | 24 value u64
- *   32 count u64 | 40 root u32  | 44 lane u16 | 46 collective u8 | 47 dtype u8 | 48 op u8 | 49 flags u8 | 50 algorithm u8
- *   51 reserved 13 zero bytes
+ *   32 count u64 | 40 root u32  | 44 lane u16 | 46 collective u8 | 47 dtype u8 | 48 op u8 | 49 flags u8
+ *   50 algorithm u8 | 51 reserved 13 zero bytes
  *
- * Both directions are pure functions. Whatever decode lets through has a length that was bounded and a kind that exists. */
+ * Both directions are pure functions. Whatever decode lets through has a length that was bounded and a kind that
+ * exists. */
 #include "transport/transport.h"
 
 static void put(uint8_t *wire, uint64_t value, int bytes)

@@ -1,10 +1,11 @@
-/* What every link has, whatever carries it: a peer, a queue of outgoing frames, the frame that is arriving, and one failure.
+/* What every link has, whatever carries it: a peer, a queue of outgoing frames, the frame that is arriving, and one
+ * failure.
  *
- *   post --> [first ... last] --> wire        the queue is threaded through the frames themselves: posting allocates nothing
+ *   post --> [first ... last] --> wire        the queue is threaded through the frames: posting allocates nothing
  *   wire --> inbound.frame, inbound.place --> sink.arrived
  *
- * A failure found while posting is kept and told to the sink at the next progress, because the sink must not be entered from
- * its own post. */
+ * A failure found while posting is kept and told to the sink at the next progress, because the sink must not be entered
+ * from its own post. */
 #ifndef GY_TRANSPORT_LINK_H
 #define GY_TRANSPORT_LINK_H
 

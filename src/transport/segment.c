@@ -1,10 +1,11 @@
 /* The host's shared memory: layout by arithmetic, creation, mapping, reservation. See segment.h for the picture.
  *
- * Invariant: no byte of the mapping is touched before its pages were reserved with fallocate, by whoever owns that area, so that a
- * host without room gives GYRE_NO_MEMORY and a sentence, never a SIGBUS. The memfd is sealed against shrinking and growing, so that no
- * local rank can pull pages from under another.
+ * Invariant: no byte of the mapping is touched before its pages were reserved with fallocate, by whoever owns that
+ * area, so that a host without room gives GYRE_NO_MEMORY and a sentence, never a SIGBUS. The memfd is sealed against
+ * shrinking and growing, so that no local rank can pull pages from under another.
  *
- * Ranks that are threads of one process share one mapping (found by the inode): less address space, and race detectors see the truth. */
+ * Ranks that are threads of one process share one mapping (found by the inode): less address space, and race detectors
+ * see the truth. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -181,7 +182,8 @@ static gyre_status segment_receive(struct gy_segment *segment, int64_t deadline,
     return GYRE_SUCCESS;
 }
 
-/* Obtains the descriptor from above and hands it on below. Children are served even when there is nothing to hand on. */
+/* Obtains the descriptor from above and hands it on below. Children are served even when there is nothing to hand
+ * on. */
 static gyre_status segment_obtain(struct gy_segment *segment, int64_t deadline, struct gy_error *error)
 {
     struct gy_world *world = segment->world;

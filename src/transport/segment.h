@@ -1,8 +1,10 @@
-/* The shared memory of one host: one memfd, made by the host's first rank and handed down a binomial tree of Unix sockets, mapped
- * whole by every local rank. It is sparse: pages exist when they are touched or reserved with fallocate, so that "no space" is an error at
- * the time of reservation and never a SIGBUS. Nothing has a name in any file system; a crash leaves nothing.
+/* The shared memory of one host: one memfd, made by the host's first rank and handed down a binomial tree of Unix
+ * sockets, mapped whole by every local rank. It is sparse: pages exist when they are touched or reserved with
+ * fallocate, so that "no space" is an error at the time of reservation and never a SIGBUS. Nothing has a name in any
+ * file system; a crash leaves nothing.
  *
- *   | host page: verdict word | control page of each rank | link rings of each ordered pair | window areas of each rank | heap of each rank |
+ *   | host page: verdict word | control page of each rank | link rings of each ordered pair | windows of each rank |
+ *   | heap of each rank |
  *
  * Areas are found by arithmetic from (local index, kind), so everybody knows everybody's layout. */
 #ifndef GY_TRANSPORT_SEGMENT_H
@@ -14,11 +16,11 @@
 
 struct gy_segment;
 
-#define GY_WINDOW_COMMS 64            /* communicators that can have a window; further ones use links */
-#define GY_WINDOW_LANES 4             /* progress counters per window */
-#define GY_WINDOW_SLOTS 4             /* slots in the ring of each window half */
-#define GY_ARRIVALS 8                 /* nobody is further ahead in windows than GY_WINDOW_SLOTS operations */
-#define GY_WINDOW_INLINE 48           /* payload bytes that travel in the flag's line */
+#define GY_WINDOW_COMMS 64  /* communicators that can have a window; further ones use links */
+#define GY_WINDOW_LANES 4   /* progress counters per window */
+#define GY_WINDOW_SLOTS 4   /* slots in the ring of each window half */
+#define GY_ARRIVALS 8       /* nobody is further ahead in windows than GY_WINDOW_SLOTS operations */
+#define GY_WINDOW_INLINE 48 /* payload bytes that travel in the flag's line */
 
 /* One cache line written by one rank: flag, arrival hash and tiny payload together. */
 struct gy_window_line {
@@ -37,35 +39,44 @@ struct gy_arrival {
 
 /* What a rank exposes for one communicator; single writer: that rank. */
 struct gy_window_control {
-    struct gy_window_line line[2];                                           /* one-shot, double-buffered by parity */
-    struct { _Alignas(GY_CACHE_LINE) _Atomic uint64_t progress; } lane[GY_WINDOW_LANES]; /* iterations completed since the communicator was made */
-    _Alignas(GY_CACHE_LINE) struct gy_arrival arrival[GY_ARRIVALS];          /* by sequence number mod GY_ARRIVALS, written before the first signal */
-    _Atomic uint64_t entered;                                                /* sequence of the operation this rank is in, release after arrival */
+    struct gy_window_line line[2]; /* one-shot, double-buffered by parity */
+    struct {
+        _Alignas(GY_CACHE_LINE) _Atomic uint64_t progress;
+    } lane[GY_WINDOW_LANES];                                        /* iterations completed since
+                                                                     * the communicator was made */
+    _Alignas(GY_CACHE_LINE) struct gy_arrival arrival[GY_ARRIVALS]; /* by sequence number mod GY_ARRIVALS,
+                                                                     * written before the first signal */
+    _Atomic uint64_t entered;                                       /* sequence of the operation this rank is
+                                                                     * in, release after arrival */
 };
 
 /* What a rank exposes once per world; single writer: that rank, but for `doorbell` which a peer clears. */
 struct gy_rank_control {
-    _Alignas(GY_CACHE_LINE) _Atomic uint32_t sleeping; /* the rank sleeps or is about to: ring its doorbell */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t heartbeat; /* counts waits' slow turns: a rank inside gyre that runs makes it grow */
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t sleeping;  /* the rank sleeps or is about to: ring its doorbell */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t heartbeat; /* counts waits' slow turns: a rank inside gyre that runs makes
+                                                         * it grow */
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
 };
 
-/* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local rank (then heap
- * memory is plain memory and no window exists). */
-gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct gy_segment **segment_p, struct gy_error *error);
+/* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local
+ * rank (then heap memory is plain memory and no window exists). */
+gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct gy_segment **segment_p,
+                              struct gy_error *error);
 void gy_segment_free(struct gy_segment *segment); /* unmaps; others keep theirs */
 
 _Atomic uint64_t *gy_segment_verdict(struct gy_segment *segment);
 struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local);
 
-/* Window of communicator slot `index` (< GY_WINDOW_COMMS) of local rank `local`: control block and data area of gy_segment_window_bytes bytes.
- * `reserve` backs my own window with pages (idempotent): NO_MEMORY with a sentence when the host has no room. */
+/* Window of communicator slot `index` (< GY_WINDOW_COMMS) of local rank `local`: control block and data area of
+ * gy_segment_window_bytes bytes. `reserve` backs my own window with pages (idempotent): NO_MEMORY with a sentence when
+ * the host has no room. */
 gyre_status gy_segment_window_reserve(struct gy_segment *segment, int index, struct gy_error *error);
 struct gy_window_control *gy_segment_window(struct gy_segment *segment, int local, int index);
 unsigned char *gy_segment_window_data(struct gy_segment *segment, int local, int index);
 size_t gy_segment_window_bytes(const struct gy_segment *segment); /* 2 * GY_WINDOW_SLOTS * config->shm_slot */
 
-/* Link ring area between two local ranks: written by `from`, read by `to`. Bytes: gy_segment_ring_bytes; first use reserves. */
+/* Link ring area between two local ranks: written by `from`, read by `to`. Bytes: gy_segment_ring_bytes; first use
+ * reserves. */
 gyre_status gy_segment_ring(struct gy_segment *segment, int from, int to, void **ring_p, struct gy_error *error);
 size_t gy_segment_ring_bytes(const struct gy_segment *segment);
 
@@ -76,9 +87,11 @@ bool gy_segment_heap_free(struct gy_segment *segment, void *memory); /* false: n
 bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p);
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset);
 
-/* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits for. */
+/* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits
+ * for. */
 void gy_segment_wake(struct gy_segment *segment, int local);
-/* Announces that this rank is about to sleep (then re-check everything, then gy_poller_poll), and that it is awake again. */
+/* Announces that this rank is about to sleep (then re-check everything, then gy_poller_poll), and that it is awake
+ * again. */
 void gy_segment_sleep(struct gy_segment *segment);
 void gy_segment_awake(struct gy_segment *segment);
 

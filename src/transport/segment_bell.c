@@ -6,9 +6,10 @@
  *   W3 read sleeping; if set, take it        S3 look for data once more; none: sleep in the poller
  *      and send one datagram
  *
- * The two fences are a pair: either W3 sees S1 and rings, or S3 sees W1 and does not sleep. Without either fence both loads may pass their
- * thread's own store and the wake-up is lost. Taking the flag with an exchange makes one ring per sleep, however many wakers there are.
- * A datagram that comes late finds its rank awake: a spurious turn, nothing more. */
+ * The two fences are a pair: either W3 sees S1 and rings, or S3 sees W1 and does not sleep. Without either fence both
+ * loads may pass their thread's own store and the wake-up is lost. Taking the flag with an exchange makes one ring per
+ * sleep, however many wakers there are. A datagram that comes late finds its rank awake: a spurious turn, nothing
+ * more. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,7 +96,8 @@ void gy_segment_wake(struct gy_segment *segment, int local)
         return;
     if (atomic_exchange_explicit(sleeping, 0, memory_order_seq_cst) == 0)
         return;
-    /* Failures are harmless: EAGAIN means that rings enough are waiting there already, ECONNREFUSED that nobody is left to wake. */
+    /* Failures are harmless: EAGAIN means that rings enough are waiting there already, ECONNREFUSED that nobody is left
+     * to wake. */
     (void)sendto(segment->bell.fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&segment->doors[local],
                  segment->door_bytes[local]);
 }

@@ -1,8 +1,9 @@
 /* The heap behind gyre_mem_alloc: first fit over pages of this rank's own part of the segment.
  *
- *   blocks sorted by offset:   [0, 8k) . . [16k, 20k) . . . . . .        a gap that is large enough is taken from its left
+ *   blocks sorted by offset:   [0, 8k) . . [16k, 20k) . . . .    a gap that is large enough is taken from its left
  *
- * Pages exist from alloc (fallocate) to free (hole punched), so memory is zero at every alloc and a freed block costs the host nothing. */
+ * Pages exist from alloc (fallocate) to free (hole punched), so memory is zero at every alloc and a freed block costs
+ * the host nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

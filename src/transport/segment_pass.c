@@ -1,4 +1,5 @@
-/* Handing the segment's descriptor down a binomial tree of Unix sockets: each local rank asks once and answers log2 n times at most.
+/* Handing the segment's descriptor down a binomial tree of Unix sockets: each local rank asks once and answers log2 n
+ * times at most.
  *
  *        0                     parent(i) = i without its lowest set bit
  *      / | \
@@ -6,7 +7,8 @@
  *        |  | \                parent --- struct gy_segment_offer + descriptor ---> child
  *        3  5  6 ...
  *
- * Abstract names need no file system. Both ends check SO_PEERCRED: another user's process can neither obtain the memory nor offer one. */
+ * Abstract names need no file system. Both ends check SO_PEERCRED: another user's process can neither obtain the memory
+ * nor offer one. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -104,7 +106,8 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
     return GYRE_SUCCESS;
 }
 
-/* Reads the offer; the descriptor that came with it, or −1. Returns false when the parent hung up, or said nothing sensible. */
+/* Reads the offer; the descriptor that came with it, or −1. Returns false when the parent hung up, or said nothing
+ * sensible. */
 static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p)
 {
     union {

@@ -1,5 +1,5 @@
-/* Inside the segment: shared by segment.c (layout, mapping), segment_pass.c (handing the descriptor down), segment_heap.c and
- * segment_bell.c. Nobody else includes this. */
+/* Inside the segment: shared by segment.c (layout, mapping), segment_pass.c (handing the descriptor down),
+ * segment_heap.c and segment_bell.c. Nobody else includes this. */
 #ifndef GY_TRANSPORT_SEGMENT_PRIVATE_H
 #define GY_TRANSPORT_SEGMENT_PRIVATE_H
 
@@ -38,7 +38,8 @@ struct gy_segment {
     socklen_t *door_bytes;
 };
 
-/* "\0gyre-<job>-<nonce>-<what>": an abstract name, which vanishes with its socket. Returns the length of the address. */
+/* "\0gyre-<job>-<nonce>-<what>": an abstract name, which vanishes with its socket. Returns the length of the
+ * address. */
 socklen_t gy_segment_name(const struct gy_world *world, int local, const char *what, struct sockaddr_un *name_p);
 
 /* Backs [offset, offset+bytes) with pages, zeroed where there were none. `what` ends the sentence "no room for ...". */
@@ -57,8 +58,8 @@ struct gy_segment_offer {
 /* The child's half: asks its parent in the tree; *fd_p is valid on success. */
 gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
                            struct gy_error *error);
-/* The parent's half: first listens (before anything that may fail, so that children learn of the failure), then serves all
- * children. `fd` −1 with a status in the offer: tells them why. *listener_p −1: this rank has no children. */
+/* The parent's half: first listens (before anything that may fail, so that children learn of the failure), then serves
+ * all children. `fd` −1 with a status in the offer: tells them why. *listener_p −1: this rank has no children. */
 gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy_error *error);
 gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const struct gy_segment_offer *offer,
                              int64_t deadline, struct gy_error *error);

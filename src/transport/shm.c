@@ -1,14 +1,16 @@
-/* Links between ranks of one host: two byte rings in shared memory, one per direction, each with one writer and one reader.
+/* Links between ranks of one host: two byte rings in shared memory, one per direction, each with one writer and one
+ * reader.
  *
- *   ring:  | head (writer's line) | tail, (reader's line) | starved (writer's line) | ... page | data, a power of two bytes |
+ *   ring:  | head (writer's line) | tail (reader's line) | starved (writer's line) | .. page | data, 2^n bytes |
  *   data:  ... [header 64][payload, padded to 64] [header 64][payload ...        head − tail bytes are readable
  *
- * Invariants: every frame starts at a multiple of 64, so a header never wraps; head and tail only grow; bytes in [tail, head) belong to the
- * reader, the rest to the writer. A frame larger than the ring streams through it in pieces. A payload that lies in one piece
- * is given to the sink where it lies.
+ * Invariants: every frame starts at a multiple of 64, so a header never wraps; head and tail only grow; bytes in [tail,
+ * head) belong to the reader, the rest to the writer. A frame larger than the ring streams through it in pieces. A
+ * payload that lies in one piece is given to the sink where it lies.
  *
- * Sleeping: the writer publishes head, then wakes the reader's rank; the reader publishes tail, then wakes the writer's rank if
- * `starved` says that frames wait for room. arm() re-reads head and tail after the fence of gy_segment_sleep: see segment_bell.c. */
+ * Sleeping: the writer publishes head, then wakes the reader's rank; the reader publishes tail, then wakes the writer's
+ * rank if `starved` says that frames wait for room. arm() re-reads head and tail after the fence of gy_segment_sleep:
+ * see segment_bell.c. */
 #include <string.h>
 #include <time.h>
 
@@ -183,7 +185,8 @@ static bool receive(struct shm_link *link)
     }
     if (link->tail == before)
         return false;
-    gy_store_load_fence(); /* our tail, then its starved; the sender's sleep has the other half: starved, then our tail */
+    gy_store_load_fence(); /* our tail, then its starved; the sender's sleep has the other half: starved, then our
+                            * tail */
     if (atomic_load_explicit(&link->in->starved, memory_order_relaxed))
         gy_segment_wake(link->shm->env.segment, link->local);
     return true;

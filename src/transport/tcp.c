@@ -1,13 +1,16 @@
-/* Links over TCP, one socket per pair of ranks, made when first wanted: the higher rank dials, the lower waits for the door.
+/* Links over TCP, one socket per pair of ranks, made when first wanted: the higher rank dials, the lower waits for the
+ * door.
  *
  *   out:  queue --(16 frames a call: header, payload, header, payload ...)--> sendmsg
  *   in:   recvmsg --> [rest of the payload under way, in the sink's memory][16 KiB read-ahead]
  *
- * The second half of that vector makes a stream of tiny frames cost one call, and lets the header behind a payload come with it. Frames that lie
- * whole in the read-ahead are given to the sink there; the others are completed in its own memory.
+ * The second half of that vector makes a stream of tiny frames cost one call, and lets the header behind a payload come
+ * with it. Frames that lie whole in the read-ahead are given to the sink there; the others are completed in its own
+ * memory.
  *
- * Invariants: the read-ahead holds bytes only while no payload is under way, or was just used up; progress never waits; EPOLLIN is
- * watched from the first moment to the last, EPOLLOUT only while frames are stuck and somebody is about to sleep. */
+ * Invariants: the read-ahead holds bytes only while no payload is under way, or was just used up; progress never waits;
+ * EPOLLIN is watched from the first moment to the last, EPOLLOUT only while frames are stuck and somebody is about to
+ * sleep. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -148,7 +151,8 @@ static bool digestible(const struct tcp_link *link)
     return link->end - link->start >= GY_FRAME_BYTES;
 }
 
-/* One step from memory: a header, or the rest of a payload. *frames_p counts frames completed. False: the link is no more. */
+/* One step from memory: a header, or the rest of a payload. *frames_p counts frames completed. False: the link is no
+ * more. */
 static bool digest(struct tcp_link *link, int *frames_p)
 {
     const struct gy_sink *sink = &link->tcp->env.sink;
@@ -405,7 +409,8 @@ static void tcp_close(void *instance)
     }
 }
 
-/* Sends what is queued and says that no more comes. Closing with unread bytes would reset the connection and could lose what is on its way. */
+/* Sends what is queued and says that no more comes. Closing with unread bytes would reset the connection and could lose
+ * what is on its way. */
 static void tcp_stop(void *instance)
 {
     struct tcp *tcp = instance;

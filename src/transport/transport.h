@@ -1,14 +1,14 @@
 /* What a transport is: a table of operations that gives *links* (ordered messages between two ranks).
  *
- * Adding a transport: one file with one global symbol `const struct gy_transport_ops gy_transport_<name>`, one row in transports.c, and the conformance
- * suite (tests/transport/conformance_test.c) runs against it.
+ * Adding a transport: one file with one global symbol `const struct gy_transport_ops gy_transport_<name>`, one row in
+ * transports.c, and the conformance suite (tests/transport/conformance_test.c) runs against it.
  *
- * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction. The layer above holds credit for every
- * frame it posts, so a receiver can always take what arrives: a link never needs to refuse.
+ * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction. The layer above holds
+ * credit for every frame it posts, so a receiver can always take what arrives: a link never needs to refuse.
  *
- *   sender:   gy_frame_out (embedded in its owner) --post--> link queue --> wire; done = true when the payload memory is free again
+ *   sender:   gy_frame_out (embedded in its owner) --post--> link queue --> wire; done = true: payload is free again
  *   receiver: header decoded -> sink.place() says where the payload goes -> sink.arrived() when it is all there
- *             (a transport that has the payload in memory already skips place and calls arrived with its own pointer) */
+ *             (a transport that has the payload in memory skips place and calls arrived with its own pointer) */
 #ifndef GY_TRANSPORT_TRANSPORT_H
 #define GY_TRANSPORT_TRANSPORT_H
 
@@ -20,23 +20,23 @@
 
 /* On the wire: little-endian, 64 bytes, see docs/wire.md. Filled by the layer above; `magic` by the encoder. */
 struct gy_frame {
-    uint16_t magic;      /* GY_FRAME_MAGIC */
-    uint8_t version;     /* GY_WIRE_VERSION */
-    uint8_t kind;        /* enum gy_frame_kind */
+    uint16_t magic;  /* GY_FRAME_MAGIC */
+    uint8_t version; /* GY_WIRE_VERSION */
+    uint8_t kind;    /* enum gy_frame_kind */
     uint32_t epoch;
-    uint32_t comm;       /* communicator id */
-    uint32_t bytes;      /* payload, <= GY_FRAME_MAX */
-    uint64_t sequence;   /* number of the collective on its communicator, from 1 */
-    uint64_t value;      /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: frames given back; WANT: a sender that has entered asks for
-                          * the grant that it may have missed; PONG: see executor */
-    uint64_t count;      /* shape: element count */
-    uint32_t root;       /* shape */
-    uint16_t lane;       /* lane of the sender's plan (DATA) or of the receiver's (GRANT) */
-    uint8_t collective;  /* shape */
-    uint8_t dtype;       /* shape */
-    uint8_t op;          /* shape */
-    uint8_t flags;       /* GY_FRAME_EAGER */
-    uint8_t algorithm;   /* shape: forced algorithms must agree too */
+    uint32_t comm;        /* communicator id */
+    uint32_t bytes;       /* payload, <= GY_FRAME_MAX */
+    uint64_t sequence;    /* number of the collective on its communicator, from 1 */
+    uint64_t value;       /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: frames given back; WANT: a
+                           * sender that has entered asks for the grant that it may have missed; PONG: see executor */
+    uint64_t count;       /* shape: element count */
+    uint32_t root;        /* shape */
+    uint16_t lane;        /* lane of the sender's plan (DATA) or of the receiver's (GRANT) */
+    uint8_t collective;   /* shape */
+    uint8_t dtype;        /* shape */
+    uint8_t op;           /* shape */
+    uint8_t flags;        /* GY_FRAME_EAGER */
+    uint8_t algorithm;    /* shape: forced algorithms must agree too */
     uint8_t reserved[13]; /* zero */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
@@ -44,7 +44,15 @@ struct gy_frame {
 #define GY_FRAME_BYTES 64u
 #define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
 
-enum gy_frame_kind { GY_FRAME_DATA = 1, GY_FRAME_GRANT, GY_FRAME_CREDIT, GY_FRAME_WANT, GY_FRAME_PING, GY_FRAME_PONG, GY_FRAME_KINDS };
+enum gy_frame_kind {
+    GY_FRAME_DATA = 1,
+    GY_FRAME_GRANT,
+    GY_FRAME_CREDIT,
+    GY_FRAME_WANT,
+    GY_FRAME_PING,
+    GY_FRAME_PONG,
+    GY_FRAME_KINDS
+};
 
 /* frame.c: pure, fuzzed. decode returns false for bad magic, version, kind, length or non-zero reserved bytes. */
 void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES]);
@@ -62,13 +70,15 @@ struct gy_frame_out {
     struct gy_frame_out *next; /* private to the link */
 };
 
-/* Where frames go; given to the transport at open. Calls happen inside link_progress or poller callbacks, in the driving thread. A non-success return breaks
- * the link (error is already set by the sink). */
+/* Where frames go; given to the transport at open. Calls happen inside link_progress or poller callbacks, in the
+ * driving thread. A non-success return breaks the link (error is already set by the sink). */
 struct gy_sink {
     void *user;
-    /* Where `frame->bytes` of payload shall be read to; valid until arrived. Never called for 0 bytes. NULL: protocol violation. */
+    /* Where `frame->bytes` of payload shall be read to; valid until arrived. Never called for 0 bytes. NULL: protocol
+     * violation. */
     void *(*place)(void *user, int peer, const struct gy_frame *frame);
-    /* The payload is complete at `payload` (what place returned, or the transport's memory, valid during the call only). */
+    /* The payload is complete at `payload` (what place returned, or the transport's memory, valid during the call
+     * only). */
     gyre_status (*arrived)(void *user, int peer, const struct gy_frame *frame, const void *payload);
     /* The link failed: status and sentence; the peer's death may be the cause. Called once per link. */
     void (*broken)(void *user, int peer, const struct gy_error *error);
@@ -91,18 +101,20 @@ struct gy_transport_ops {
     gyre_status (*open)(const struct gy_transport_env *env, void **instance_p, struct gy_error *error);
     /* Can it reach `peer`? Pure function of the world: the same answer on both sides. */
     bool (*reaches)(void *instance, int peer);
-    /* Gives the link to `peer`, connecting lazily: returns at once, frames may be posted immediately and leave when connected. Owned by the instance.
-     * The higher rank dials, the lower accepts. NO_MEMORY, NO_DESCRIPTORS, SYSTEM. */
+    /* Gives the link to `peer`, connecting lazily: returns at once, frames may be posted immediately and leave when
+     * connected. Owned by the instance. The higher rank dials, the lower accepts. NO_MEMORY, NO_DESCRIPTORS, SYSTEM. */
     gyre_status (*link)(void *instance, int peer, struct gy_link **link_p, struct gy_error *error);
     /* Queues a frame; never blocks, allocates nothing. Tries to send at once. */
     void (*post)(struct gy_link *link, struct gy_frame_out *frame);
-    /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never blocks. */
+    /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never
+     * blocks. */
     bool (*progress)(struct gy_link *link);
-    /* Prepares to sleep: from now on until the next progress, anything arriving for any link makes the context's poller return. False: something has
-     * already arrived, do not sleep. */
+    /* Prepares to sleep: from now on until the next progress, anything arriving for any link makes the context's poller
+     * return. False: something has already arrived, do not sleep. */
     bool (*arm)(void *instance);
     void (*disarm)(void *instance);
-    /* close: never blocks; no sink call and no access to posted payloads after it; unsent frames are dropped (only after failure or when nothing is pending). */
+    /* close: never blocks; no sink call and no access to posted payloads after it; unsent frames are dropped (only
+     * after failure or when nothing is pending). */
     void (*close)(void *instance);
     /* stop: waits, at most 200 ms, until what was handed over has left. Before close, on an orderly end. */
     void (*stop)(void *instance);

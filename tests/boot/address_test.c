@@ -28,9 +28,24 @@ Test(address, file)
 
 Test(address, nonsense)
 {
-    static const char *const texts[] = {"",        "tcp://",     "tcp://host",    "tcp://host:",      "tcp://:1",     "tcp://host:0",
-                                        "tcp://host:65536", "tcp://host:12x", "tcp://::1:5",   "tcp://[::1]",      "tcp://[]:1",   "tcp://[::1:5",
-                                        "file://relative",  "file:///",       "file:///dir/", "udp://host:1", "host:1", "tcp://host:-1"};
+    static const char *const texts[] = {"",
+                                        "tcp://",
+                                        "tcp://host",
+                                        "tcp://host:",
+                                        "tcp://:1",
+                                        "tcp://host:0",
+                                        "tcp://host:65536",
+                                        "tcp://host:12x",
+                                        "tcp://::1:5",
+                                        "tcp://[::1]",
+                                        "tcp://[]:1",
+                                        "tcp://[::1:5",
+                                        "file://relative",
+                                        "file:///",
+                                        "file:///dir/",
+                                        "udp://host:1",
+                                        "host:1",
+                                        "tcp://host:-1"};
     struct gy_address address = {.port = 7};
     char text[600];
 

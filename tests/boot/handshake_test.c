@@ -4,7 +4,8 @@
 
 #include "boot/handshake.h"
 
-static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job", other_key[GY_HANDSHAKE_KEY_BYTES] = "another key";
+static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job",
+                     other_key[GY_HANDSHAKE_KEY_BYTES] = "another key";
 
 #define JOB 0x1122334455667788u
 #define ALL (1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK)
@@ -166,7 +167,8 @@ Test(handshake, flipped_bits)
             at += count;
             move(from, to, 1000, NULL);
         }
-        cr_assert(sides[0].state != GY_HANDSHAKE_DONE || sides[1].state != GY_HANDSHAKE_DONE, "bit %zu was not noticed", bit);
+        cr_assert(sides[0].state != GY_HANDSHAKE_DONE || sides[1].state != GY_HANDSHAKE_DONE, "bit %zu was not noticed",
+                  bit);
     }
 }
 

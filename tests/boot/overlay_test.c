@@ -1,7 +1,8 @@
 /* Deaths and goodbyes over the overlay, with ranks as processes.
  *
- *   parent forks N children, each its own process group member with a parent-death signal; they meet, make the overlay and report "ready"
- *   through a pipe; the parent kills one at time t; the others write the time at which gy_overlay_check told them, and the culprit. */
+ *   parent forks N children, each its own process group member with a parent-death signal; they meet, make the overlay
+ *   and report "ready" through a pipe; the parent kills one at time t; the others write the time at which
+ *   gy_overlay_check told them, and the culprit. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,14 @@
 #include "boot/overlay.h"
 #include "core/clock.h"
 
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                                            \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fputc('\n', stderr);                                                                                       \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
+#define CHECK(condition, ...)                                               \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+            fprintf(stderr, __VA_ARGS__);                                   \
+            fputc('\n', stderr);                                            \
+            _exit(1);                                                       \
+        }                                                                   \
     } while (0)
 
 struct report {
@@ -109,7 +110,8 @@ static void trial(int size, enum what what, int victim, int port)
             CHECK(report.rank == victim || report.left >= 1, "rank %d heard no goodbye", report.rank);
             continue;
         }
-        CHECK(report.status == (what < LEAVE ? GYRE_PEER_DEAD : GYRE_ABORTED), "rank %d: %d %s", report.rank, report.status, report.text);
+        CHECK(report.status == (what < LEAVE ? GYRE_PEER_DEAD : GYRE_ABORTED), "rank %d: %d %s", report.rank,
+              report.status, report.text);
         CHECK(report.culprit == victim, "rank %d blames %d: %s", report.rank, report.culprit, report.text);
         if (report.when - begin > worst)
             worst = report.when - begin;
@@ -119,7 +121,8 @@ static void trial(int size, enum what what, int victim, int port)
         printf("ok: %d ranks, rank %d killed%s: all know within %.2f ms: %s\n", size, victim,
                what == KILL ? "" : " while its forked child sleeps", (double)worst / 1e6, report.text);
     } else {
-        printf("ok: %d ranks, rank %d %s\n", size, victim, what == LEAVE ? "left, and nobody called it dead" : "aborted, and all know");
+        printf("ok: %d ranks, rank %d %s\n", size, victim,
+               what == LEAVE ? "left, and nobody called it dead" : "aborted, and all know");
     }
     for (int rank = 0; rank < size; rank++) {
         CHECK(waitpid(pids[rank], &status, 0) == pids[rank], "waitpid");

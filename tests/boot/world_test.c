@@ -14,14 +14,14 @@
 #define MOST 64
 #define SECRET "a secret for the tests"
 
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                                            \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fputc('\n', stderr);                                                                                       \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
+#define CHECK(condition, ...)                                               \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+            fprintf(stderr, __VA_ARGS__);                                   \
+            fputc('\n', stderr);                                            \
+            _exit(1);                                                       \
+        }                                                                   \
     } while (0)
 
 struct trial {
@@ -146,15 +146,17 @@ static void good(const char *address, const char *secret, int size, bool by_exch
         CHECK(ranks[i].nlocals == size && ranks[i].hosts == 1, "rank %d sees %d locals", i, ranks[i].nlocals);
         /* HELLO, DONE, tables, one identity per neighbour; goodbyes come after the count. */
         CHECK(counters->messages_sent <= 2 + 3 * logs, "rank %d of %d sent %lu", i, size, counters->messages_sent);
-        CHECK(counters->messages_received <= 3 + 2 * logs, "rank %d of %d received %lu", i, size, counters->messages_received);
+        CHECK(counters->messages_received <= 3 + 2 * logs, "rank %d of %d received %lu", i, size,
+              counters->messages_received);
         /* Retries while rank 0 is not listening yet are refused at once and hold nothing. */
         CHECK(counters->sockets_open_most <= 2 * logs, "rank %d of %d held %lu", i, size, counters->sockets_open_most);
         if ((int)counters->messages_sent > most)
             most = (int)counters->messages_sent;
     }
-    CHECK(by_exchange || (int)ranks[0].counters.registrations == size - 1, "%lu registrations", ranks[0].counters.registrations);
-    printf("ok: %2d ranks at %s%s: %.1f ms, at most %d messages sent by a rank\n", size, by_exchange ? "exchange" : address,
-           secret ? "" : ", no secret", (double)(gy_now() - begin) / 1e6, most);
+    CHECK(by_exchange || (int)ranks[0].counters.registrations == size - 1, "%lu registrations",
+          ranks[0].counters.registrations);
+    printf("ok: %2d ranks at %s%s: %.1f ms, at most %d messages sent by a rank\n", size,
+           by_exchange ? "exchange" : address, secret ? "" : ", no secret", (double)(gy_now() - begin) / 1e6, most);
 }
 
 static void expect_everywhere(struct rank *ranks, int count, gyre_status status, const char *words)
@@ -221,7 +223,8 @@ static void intruder(const char *address)
     ranks[1].rank = 2;
     ranks[1].secret = "another secret of the tests";
     run(&trial, ranks, 2);
-    CHECK(ranks[1].status == GYRE_REFUSED && strstr(ranks[1].error.text, "refused: wrong secret"), "%s", ranks[1].error.text);
+    CHECK(ranks[1].status == GYRE_REFUSED && strstr(ranks[1].error.text, "refused: wrong secret"), "%s",
+          ranks[1].error.text);
     CHECK(strstr(ranks[0].error.text, "2 (one was refused: wrong secret)"), "%s", ranks[0].error.text);
     printf("ok: rank 0 says: %s\n", ranks[0].error.text);
 }

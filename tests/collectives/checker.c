@@ -1,4 +1,5 @@
-/* The scheduler of a symbolic run: every rank takes every iteration that it may take until nobody can go on. See checker.h. */
+/* The scheduler of a symbolic run: every rank takes every iteration that it may take until nobody can go on. See
+ * checker.h. */
 #include "checker.h"
 
 #include <stdarg.h>
@@ -241,7 +242,8 @@ static bool advance(struct run *run, int rank, int lane)
     return true;
 }
 
-/* Lanes send, or receive, or do neither; on windows they are one step of one round; no two send to a peer on one channel. */
+/* Lanes send, or receive, or do neither; on windows they are one step of one round; no two send to a peer on one
+ * channel. */
 static bool well_formed(struct run *run, int rank, const struct gy_plan *plan)
 {
     for (int i = 0; i < plan->lanes; i++) {

@@ -1,10 +1,13 @@
-/* The checker: runs all ranks' plans symbolically and proves what a plan must hold. It shares no code with the builders.
+/* The checker: runs all ranks' plans symbolically and proves what a plan must hold. It shares no code with the
+ * builders.
  *
- * A run is a sequence of calls on one communicator. Messages are rendezvous (a send completes only when it is matched), which decides deadlock freedom: the
- * system has no choices, so one run finds a deadlock if there is one. Accesses are ordered by the weakest relation: lane order, needs,
- * a message's send before its receive (as if links buffered), shared counters, and the order of calls on one rank. The run proves:
+ * A run is a sequence of calls on one communicator. Messages are rendezvous (a send completes only when it is matched),
+ * which decides deadlock freedom: the system has no choices, so one run finds a deadlock if there is one. Accesses are
+ * ordered by the weakest relation: lane order, needs, a message's send before its receive (as if links buffered),
+ * shared counters, and the order of calls on one rank. The run proves:
  *
- *   exactly once    each output element holds each contribution once, the same expression on all ranks; nothing else is read or written
+ *   exactly once    each output element holds each contribution once, the same expression on all ranks; nothing else is
+ *                   read or written
  *   no deadlock     even as rendezvous, with the needs as they stand
  *   no race         any two conflicting accesses, of private memory (in place too) or of windows, are ordered
  *   matching        the two sides of a message have the same elements; lanes are well formed
@@ -32,7 +35,8 @@ struct gy_checker_report {
     uint64_t order;        /* hash of the happens-before relation, when asked for */
 };
 
-/* False: the plans are wrong, and report_p->text says why. `expression_p` (or NULL) receives the first call's values: free it. */
+/* False: the plans are wrong, and report_p->text says why. `expression_p` (or NULL) receives the first call's values:
+ * free it. */
 bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, bool hash_order,
                     struct gy_checker_report *report_p, struct gy_expression *expression_p);
 

@@ -1,5 +1,5 @@
-/* Symbolic values: what an element is made of. A leaf is "element e of rank r's input"; an inner node is left op right. Nodes are never freed one by
- * one, so a value is an index. */
+/* Symbolic values: what an element is made of. A leaf is "element e of rank r's input"; an inner node is left op right.
+ * Nodes are never freed one by one, so a value is an index. */
 #ifndef GY_TESTS_COLLECTIVES_EXPRESSION_H
 #define GY_TESTS_COLLECTIVES_EXPRESSION_H
 
@@ -33,8 +33,8 @@ int32_t gy_expression_join(struct gy_expression *expression, int32_t left, int32
 int gy_expression_count(const struct gy_expression *expression, int32_t value);
 void gy_expression_free(struct gy_expression *expression);
 
-/* Evaluates the value of element `element` serially, one scalar operation per node, on the ranks' inputs (each a whole vector); writes one
- * element. Shares no code with the library's kernels. */
+/* Evaluates the value of element `element` serially, one scalar operation per node, on the ranks' inputs (each a whole
+ * vector); writes one element. Shares no code with the library's kernels. */
 void gy_expression_evaluate(const struct gy_expression *expression, size_t element, const void *const *inputs,
                             gyre_dtype dtype, gyre_op op, void *result_p);
 

@@ -1,4 +1,5 @@
-/* What an algorithm costs, from the textbook: elements over links, elements through windows, messages one after another. */
+/* What an algorithm costs, from the textbook: elements over links, elements through windows, messages one after
+ * another. */
 #include <stdio.h>
 
 #include "checker.h"
@@ -16,8 +17,9 @@ static int floor_log2(int n)
     return k;
 }
 
-/* P = 2^k cores, E = n − P folded ranks; every exchange moves whole vectors summed over the ranks: (P − 1) per direction. A path of k exchanges
- * ends at the complement of the core where it began, so in one direction a folded core's delay reaches another only when 2E > P. */
+/* P = 2^k cores, E = n − P folded ranks; every exchange moves whole vectors summed over the ranks: (P − 1) per
+ * direction. A path of k exchanges ends at the complement of the core where it began, so in one direction a folded
+ * core's delay reaches another only when 2E > P. */
 static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t total)
 {
     int n = shape->size, k = floor_log2(n), folded = n - (1 << k);

@@ -1,10 +1,11 @@
-/* The mutator: breaks one step of one rank's plan in one way at a time; the checker must reject every mutant that is not equivalent.
+/* The mutator: breaks one step of one rank's plan in one way at a time; the checker must reject every mutant that is
+ * not equivalent.
  *
  * A mutant that survives must be explained by a rule, else the test fails:
  *   implied    it only weakens a need, and the happens-before relation of every run is the same without it
  *   stronger   it only asks for more order than the plan did, and does not deadlock: slower, not wrong
- *   harmless   it repeats a copy, keeps a result that nobody reads, or leaves what is still a barrier: there is no data in it, so that the checker's
- *              proof (no rank leaves before all have entered) is the whole definition
+ *   harmless   it repeats a copy, keeps a result that nobody reads, or leaves what is still a barrier: there is no data
+ *              in it, so that the checker's proof (no rank leaves before all have entered) is the whole definition
  *   commuted   it swaps the operands of a reduction, which gives the same value
  */
 #include <stdio.h>

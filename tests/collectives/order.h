@@ -1,8 +1,9 @@
 /* Happens-before by vector clocks, and memory whose cells know who touched them last.
  *
- * An *event* is one iteration of one lane (or the start or end of a call). Events of one *chain* (a lane of a rank) are ordered. The
- * clock of an event holds, per chain, how many of its events come before. Two accesses of a cell conflict when one writes; a conflict without order is a race. The
- * run is one linear extension of the order, so that it is enough to compare each access with the last write and the reads since. */
+ * An *event* is one iteration of one lane (or the start or end of a call). Events of one *chain* (a lane of a rank) are
+ * ordered. The clock of an event holds, per chain, how many of its events come before. Two accesses of a cell conflict
+ * when one writes; a conflict without order is a race. The run is one linear extension of the order, so that it is
+ * enough to compare each access with the last write and the reads since. */
 #ifndef GY_TESTS_COLLECTIVES_ORDER_H
 #define GY_TESTS_COLLECTIVES_ORDER_H
 

@@ -1,5 +1,6 @@
-/* Every plan of every collective for every world size from 1 to 130, through the checker and against the formulas; and sequences of window
- * collectives with changing kinds, algorithms, roots and tile counts, whose slots and counters live on from call to call. */
+/* Every plan of every collective for every world size from 1 to 130, through the checker and against the formulas; and
+ * sequences of window collectives with changing kinds, algorithms, roots and tile counts, whose slots and counters live
+ * on from call to call. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +160,8 @@ Test(plan, expression_of_a_ring_evaluates_in_its_order)
     const void *inputs[3] = {a, b, c};
     for (size_t e = 0; e < 3; e++)
         gy_expression_evaluate(&expression, e, inputs, GYRE_FLOAT32, GYRE_SUM, &got[e]);
-    /* block e begins at rank e: own op received, so block 0 is c + (b + a), block 1 is a + (c + b), block 2 is b + (a + c) */
+    /* block e begins at rank e: own op received, so block 0 is c + (b + a), block 1 is a + (c + b), block 2 is b + (a +
+     * c) */
     float c_b = c[1] + b[1], a_c = a[2] + c[2];
     cr_expect_eq(got[0], 1.0f);
     cr_expect_eq(got[1], a[1] + c_b);

@@ -1,5 +1,5 @@
-/* The parsers of configuration values: bytes, seconds, addresses, and the names in GYRE_ALGORITHM. Whatever they let through is in range, and they touch
- * their output only then. */
+/* The parsers of configuration values: bytes, seconds, addresses, and the names in GYRE_ALGORITHM. Whatever they let
+ * through is in range, and they touch their output only then. */
 #include <stdlib.h>
 #include <string.h>
 

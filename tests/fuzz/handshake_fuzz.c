@@ -1,8 +1,9 @@
 /* The greeting of every socket, against a peer that does not hold the key. The first byte of the input chooses:
  *
- *   even   the rest is what a stranger sends to an acceptor (bit 1 clear) or to a dialer (bit 1 set), in pieces: it must never end in DONE
- *   odd    two honest sides talk, and the rest is XORed over what passes between them: if a bit was changed, not both may end in DONE,
- *          and if none was, both must */
+ *   even   the rest is what a stranger sends to an acceptor (bit 1 clear) or to a dialer (bit 1 set), in pieces: it
+ *          must never end in DONE
+ *   odd    two honest sides talk, and the rest is XORed over what passes between them: if a bit was changed, not both
+ *          may end in DONE, and if none was, both must */
 #include <stdlib.h>
 #include <string.h>
 

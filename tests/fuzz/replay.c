@@ -1,5 +1,5 @@
-/* Runs a fuzz target without libFuzzer: every file of a folder, then mutants of them from a fixed seed, so that the decoders meet hostile bytes in
- * every test run and with every compiler.
+/* Runs a fuzz target without libFuzzer: every file of a folder, then mutants of them from a fixed seed, so that the
+ * decoders meet hostile bytes in every test run and with every compiler.
  *
  *   replay FOLDER      a folder that is missing or empty is a failure: a check that checks nothing must not pass */
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* Gradients of every module against central differences, in fp64: with h = 1e-5 the difference is right to about 1e-10 of the cost. */
+/* Gradients of every module against central differences, in fp64: with h = 1e-5 the difference is right to about 1e-10
+ * of the cost. */
 #include <criterion/criterion.h>
 #include <gyre/nn.h>
 #include <math.h>

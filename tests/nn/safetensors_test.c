@@ -1,4 +1,5 @@
-/* The decoder: what was written comes back; whatever is damaged is refused with a sentence; a checkpoint that does not fit changes nothing. */
+/* The decoder: what was written comes back; whatever is damaged is refused with a sentence; a checkpoint that does not
+ * fit changes nothing. */
 #include "safetensors.h"
 
 #include <criterion/criterion.h>

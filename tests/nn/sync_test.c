@@ -1,5 +1,6 @@
-/* N ranks with batch B/N train the model of one rank with batch B, within rounding, unequal shards included; and all ranks hold the same
- * bits. Ranks are forked before anything of gyre or BLAS runs; each meets through a file, and leaves its result in shared memory. */
+/* N ranks with batch B/N train the model of one rank with batch B, within rounding, unequal shards included; and all
+ * ranks hold the same bits. Ranks are forked before anything of gyre or BLAS runs; each meets through a file, and
+ * leaves its result in shared memory. */
 #include <gyre/nn.h>
 #include <math.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* The promise of the defaults: 97 % on the digits, median of five seeds. And resuming: a run cut in two ends with the same bits. */
+/* The promise of the defaults: 97 % on the digits, median of five seeds. And resuming: a run cut in two ends with the
+ * same bits. */
 #include <criterion/criterion.h>
 #include <gyre/nn.h>
 #include <stdio.h>

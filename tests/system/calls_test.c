@@ -1,7 +1,9 @@
 /* One rank of the tests of how calls live together, one suite per run (the argument):
- *   requests  several in flight, completed by test, wait and wait_all       crossed  two communicators, opposite orders, 64 MiB
- *   flat      1,000 distinct counts leave memory as it was                  mixed    heap, gyre memory, in place and unaligned in one call
- *   order     mixed magnitudes: the same bits on all ranks and every time   (prints a hash, which the driver compares between runs) */
+ *   requests  several in flight, completed by test, wait and wait_all
+ *   crossed   two communicators, opposite orders, 64 MiB
+ *   flat      1,000 distinct counts leave memory as it was
+ *   mixed     heap, gyre memory, in place and unaligned in one call
+ *   order     mixed magnitudes: the same bits on all ranks and every time (prints a hash, compared between runs) */
 #include <malloc.h>
 #include <math.h>
 

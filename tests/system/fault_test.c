@@ -1,8 +1,11 @@
 /* Faults: what the survivors are told, and how soon. The argument is the scenario:
  *
- *   kills      SIGKILL of a random rank at a random moment, GYRE_TEST_KILLS times (20)      boot, destroy   kills during these
- *   stop       SIGSTOP: PEER_STALLED                                                        forked          the victim's forked child sleeps on
- *   straggler  computing for longer than the stall clock is no error                        computing       a third of the ranks is not in a call
+ *   kills          SIGKILL of a random rank at a random moment, GYRE_TEST_KILLS times (20)
+ *   boot, destroy  kills during these
+ *   stop           SIGSTOP: PEER_STALLED
+ *   forked         the victim's forked child sleeps on
+ *   straggler      computing for longer than the stall clock is no error
+ *   computing      a third of the ranks is not in a call
  *
  * This process is the launcher: it forks the ranks (it has no threads and no library state), shares one page with them
  * for time stamps and reports, and checks afterwards that no process and no file in /dev/shm is left. */

@@ -1,7 +1,8 @@
 /* One suite for every transport: conformance_test self|shm|tcp|tcp6 [processes].
  *
- * Two ranks (one for self) send each other frames whose payloads are functions of (sender, number) and whose headers carry the payload's
- * hash; the sink of ranks.c checks order, size and hash of each. The bodies below add what each situation is about. */
+ * Two ranks (one for self) send each other frames whose payloads are functions of (sender, number) and whose headers
+ * carry the payload's hash; the sink of ranks.c checks order, size and hash of each. The bodies below add what each
+ * situation is about. */
 #include "ranks.h"
 
 #include <string.h>

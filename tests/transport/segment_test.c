@@ -1,4 +1,5 @@
-/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the door, errors of one rank. */
+/* The segment, in worlds made by hand whose ranks are threads: layout, heap, no space, strangers at the door, errors of
+ * one rank. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <limits.h>
@@ -182,7 +183,8 @@ Test(segment, heap_bounds, .timeout = 20)
     free_all(2);
 }
 
-/* The linker puts this between the library and libc (--wrap=fallocate): a host that is full from the n-th reservation on. */
+/* The linker puts this between the library and libc (--wrap=fallocate): a host that is full from the n-th reservation
+ * on. */
 static int reservations_left = INT_MAX, full_errno;
 int __real_fallocate(int fd, int mode, off_t offset, off_t bytes);
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes);

@@ -1,5 +1,5 @@
-/* One table of options; the parser turns each into a field. Options of the optimiser that were not given keep the defaults of the
- * optimiser that was, so these are collected first and applied at the end. */
+/* One table of options; the parser turns each into a field. Options of the optimiser that were not given keep the
+ * defaults of the optimiser that was, so these are collected first and applied at the end. */
 #include "arguments.h"
 
 #include "options.h"

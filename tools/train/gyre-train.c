@@ -1,5 +1,6 @@
-/* gyre-train: data, model, communicator, gyre_nn_train; then what was asked for beside: how much communication was hidden, and whether
- * one rank alone would have trained the same model. Rank 0 speaks; on an error every rank that has one says its own. */
+/* gyre-train: data, model, communicator, gyre_nn_train; then what was asked for beside: how much communication was
+ * hidden, and whether one rank alone would have trained the same model. Rank 0 speaks; on an error every rank that has
+ * one says its own. */
 #include "arguments.h"
 #include "metrics.h"
 #include "options.h"
