@@ -301,7 +301,8 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         return GYRE_SUCCESS; /* it was placed there */
     if (!gy_channel_stash(channel, frame, &memory))
         return protocol(comm->ctx, peer, "more early frames than it had credit for, or memory is out");
-    memcpy(memory, payload, frame->bytes);
+    if (frame->bytes > 0) /* an empty frame has no payload at all */
+        memcpy(memory, payload, frame->bytes);
     return GYRE_SUCCESS;
 }
 

@@ -218,6 +218,8 @@ static void tiny_finish(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     unsigned parity = (unsigned)(r->tiny_number & 1);
     size_t bytes = r->shape.count * r->element;
+    if (bytes == 0) /* the buffers may be NULL */
+        return;
     if (r->shape.collective == GY_ALL_GATHER) {
         for (int p = 0; p < comm->size; p++)
             memcpy(r->output + (size_t)p * bytes, control_of(comm, p)->line[parity].payload, bytes);
