@@ -1,5 +1,5 @@
-/* Ranks as threads of one process, each with a communicator of its own: nothing of one may touch another's, and an abort
- * may come from a thread that drives no communicator. Runs over the transport of GYRE_TRANSPORT.
+/* Ranks as threads of one process, each with a communicator of its own: nothing of one may touch another's, and an
+ * abort may come from a thread that drives no communicator. Runs over the transport of GYRE_TRANSPORT.
  *
  *   thread 0    thread 1    thread 2         thread of rank 0's abort
  *   create ------- meet ------- create
@@ -97,6 +97,11 @@ static void sums(struct rank *r, gyre_comm *comm)
             CHECK(r, values[i] == (float)sum_of(i, round));
     }
     OK(r, gyre_barrier(comm));
+    /* Of nothing, to nowhere. */
+    OK(r, gyre_all_reduce(comm, NULL, NULL, 0, GYRE_INT32, GYRE_SUM));
+    OK(r, gyre_reduce_scatter(comm, NULL, NULL, 0, GYRE_INT32, GYRE_SUM));
+    OK(r, gyre_all_gather(comm, NULL, NULL, 0, GYRE_INT32));
+    OK(r, gyre_broadcast(comm, NULL, NULL, 0, GYRE_INT32, 1));
 }
 
 /* Several requests under way at once, on two communicators, completed in an order that differs between the ranks. */
