@@ -167,7 +167,8 @@ static uint64_t horizon(struct gyre_request *r, int l)
     uint64_t next = lane->granted > lane->pair_base + here ? lane->granted - lane->pair_base : here;
     uint64_t end = (uint64_t)step->rounds * lane->tiles;
     int64_t first_round = lane->lane_round - lane->round;
-    while (next < end && gy_needs_met(r, l, step, first_round + (int64_t)(next / lane->tiles), (size_t)(next % lane->tiles)))
+    while (next < end &&
+           gy_needs_met(r, l, step, first_round + (int64_t)(next / lane->tiles), (size_t)(next % lane->tiles)))
         next++;
     return lane->pair_base + next;
 }
@@ -357,12 +358,9 @@ static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *fra
     if (!comm)
         return GYRE_SUCCESS; /* destroyed here: what still comes is for nobody */
     switch (frame->kind) {
-    case GY_FRAME_DATA:
-        return data_arrived(comm, peer, frame, payload);
-    case GY_FRAME_GRANT:
-        return grant_arrived(comm, peer, frame);
-    case GY_FRAME_WANT:
-        return want_arrived(comm, peer, frame);
+    case GY_FRAME_DATA: return data_arrived(comm, peer, frame, payload);
+    case GY_FRAME_GRANT: return grant_arrived(comm, peer, frame);
+    case GY_FRAME_WANT: return want_arrived(comm, peer, frame);
     case GY_FRAME_CREDIT: {
         struct gy_channel *channel = gy_comm_channel(comm, peer);
         if (channel && frame->value <= GY_EAGER_CREDITS - channel->credit)
@@ -371,8 +369,7 @@ static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *fra
             return protocol(ctx, peer, "more credit than there is");
         return GYRE_SUCCESS;
     }
-    default:
-        return protocol(ctx, peer, "a frame of an unknown kind");
+    default: return protocol(ctx, peer, "a frame of an unknown kind");
     }
 }
 

@@ -1,14 +1,16 @@
 /* The steps over shared windows.
  *
  *   rank i:  publish  window[i][slot] = my tile            counter 0 of i ──▶ everyone
- *            gather   dst = reduce over window[*][slot]    counter 1 of i ──▶ everyone: slot may be reused; result is there
+ *            gather   dst = reduce over window[*][slot]    counter 1 of i ──▶ everyone: slot is free; result is there
  *            collect  dst = result[*][slot]                counter 2 of i ──▶ everyone: result slot may be reused
  *
- * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter mod GY_WINDOW_SLOTS). A counter is stored with
- * release after the data that it announces, and read with acquire before the data is touched.
+ * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
+ * mod GY_WINDOW_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
+ * the data is touched.
  *
- * Tiny vectors skip the slots: payload and flag share one cache line, double-buffered by the parity of the tiny exchange. Nobody writes exchange k + 2 before
- * everyone has published k + 1, and whoever has published k + 1 has finished reading k. */
+ * Tiny vectors skip the slots: payload and flag share one cache line, double-buffered by the parity of the tiny
+ * exchange. Nobody writes exchange k + 2 before everyone has published k + 1, and whoever has published k + 1 has
+ * finished reading k. */
 #include <string.h>
 
 #include "collectives/request.h"
@@ -157,7 +159,8 @@ static void gather(struct gyre_request *r, const struct gy_step *step, int l, ui
                                         : published(r, p, step->range.lo, iteration);
     void *kept = step->keep ? slot_of(r, r->comm->rank, GY_RESULT, iteration) : NULL;
     uint32_t saved = gy_fp_enter();
-    gy_reduce_many(gy_operand(r, l, step->dst, piece.start), kept, sources, r->comm->size, piece.count, r->dtype, r->op);
+    gy_reduce_many(gy_operand(r, l, step->dst, piece.start), kept, sources, r->comm->size, piece.count, r->dtype,
+                   r->op);
     gy_fp_leave(saved);
 }
 
