@@ -146,6 +146,8 @@ static void check_request(struct gyre_request *r, int64_t now)
     if (r->idle_since == 0)
         r->idle_since = r->told = now;
     if (has_nothing_more(r, peer, now)) {
+        if (gy_request_advance(r)) /* the last data may have come in this very turn, before the end */
+            return;
         char text[160];
         gy_shape_print(&r->shape, text, sizeof(text));
         gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "rank %d destroyed its communicator; %s needs it", peer, text);
