@@ -32,6 +32,7 @@
 #define NEIGHBOURS_MOST 64
 #define SUSPICION (3 * GY_MILLISECOND) /* how long a goodbye may trail the end of its process */
 #define GOODBYE_GRACE (GY_SECOND / 5)
+#define SENTENCE_GRACE (10 * GY_MILLISECOND)
 
 enum kind { KIND_IDENTITY = 1, KIND_VERDICT, KIND_GOODBYE };
 enum pending { PENDING_NONE, PENDING_WRITING, PENDING_READY };
@@ -53,6 +54,7 @@ struct gy_overlay {
     uint64_t namespace_id; /* of our pids */
     uint8_t *left;         /* [size] who said goodbye */
     _Atomic uint64_t *word;
+    int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
     int suspects;
     struct gy_error verdict; /* driving thread only */
     /* Reported by any thread; who moves pending from NONE to WRITING fills the fields, the driving thread reads them at
@@ -384,7 +386,7 @@ void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word)
         publish(overlay, overlay->verdict.status, overlay->verdict.rank);
 }
 
-/* Only the word is known: another rank of this host has the sentence. */
+/* Only the word is known: another rank of this host has the sentence, and does not tell. */
 static void adopt_word(struct gy_overlay *overlay, uint64_t word)
 {
     gyre_status status = (gyre_status)(word & 0xff);
@@ -407,7 +409,9 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
         if (overlay->suspects)
             judge_suspects(overlay);
         word = overlay->word ? atomic_load_explicit(overlay->word, memory_order_acquire) : 0;
-        if (word)
+        if (word && !overlay->word_seen)
+            overlay->word_seen = gy_now();
+        else if (word && gy_now() - overlay->word_seen > SENTENCE_GRACE)
             adopt_word(overlay, word);
     }
     if (overlay->verdict.status != GYRE_SUCCESS && error->status == GYRE_SUCCESS)
