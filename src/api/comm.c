@@ -83,6 +83,8 @@ gyre_status gyre_comm_abort(gyre_comm *comm)
 {
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
+    if (comm->ctx->generation != atomic_load(&gy_fork_generation))
+        return GYRE_FORKED; /* the world is the parent's, and so is its sentence */
     char text[80];
     snprintf(text, sizeof(text), "rank %d aborted the communicator", comm->rank);
     gy_overlay_report(comm->ctx->overlay, GYRE_ABORTED, comm->rank, text);

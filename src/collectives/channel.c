@@ -35,6 +35,7 @@ struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_
         if (stashed->used)
             continue;
         stashed->used = true;
+        stashed->whole = false;
         stashed->frame = *frame;
         *memory_p = gy_channel_stash_memory(channel, stashed);
         return stashed;

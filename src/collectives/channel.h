@@ -19,7 +19,7 @@
 #define GY_GRANTS_KEPT 16
 
 struct gy_stashed {
-    bool used;
+    bool used, whole; /* whole: the payload has arrived to its end */
     struct gy_frame frame;
 };
 
@@ -29,6 +29,7 @@ struct gy_kept_grant {
 };
 
 struct gy_channel {
+    struct gy_channel *next; /* among the buried */
     unsigned credit;  /* eager frames that I may send */
     uint64_t entered; /* the peer is known to have entered this operation */
     unsigned owed;    /* eager frames consumed and not given back yet */

@@ -1,5 +1,6 @@
 #include "collectives/comm.h"
 
+#include "collectives/request.h"
 #include "core/mem.h"
 
 gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gyre_comm **comm_p, struct gy_error *error)
@@ -12,6 +13,10 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gyre_comm
     comm->rank = ctx->world->rank;
     comm->size = ctx->world->size;
     bool together = ctx->segment && ctx->world->nlocals == comm->size && comm->size <= GY_WINDOW_RANKS;
+    if (together) { /* a slot must hold at least one element, of at most 8 bytes, for every rank */
+        size_t slot = gy_segment_window_bytes(ctx->segment) / (2 * (size_t)GY_WINDOW_SLOTS);
+        together = slot >= 8 * (size_t)comm->size;
+    }
     comm->window = together && id < GY_WINDOW_COMMS ? (int)id : -1;
     comm->channels = gy_alloc_zero((size_t)comm->size, sizeof(struct gy_channel *));
     if (!comm->channels)
@@ -34,8 +39,10 @@ void gy_comm_free(struct gyre_comm *comm)
             *c = comm->next;
             break;
         }
+    for (struct gyre_request *r = comm->ended; r; r = r->next)
+        r->comm = NULL; /* freed when their owner collects them */
     for (int p = 0; p < comm->size; p++)
-        gy_channel_free(comm->channels[p]);
+        gy_context_bury(comm->ctx, comm->channels[p]);
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++)
             gy_plan_free(comm->plans[c][a]);

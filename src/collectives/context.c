@@ -82,6 +82,11 @@ static void free_parts(struct gy_context *ctx)
             ctx->ops[t]->close(ctx->instance[t]);
         ctx->ops[t]->fini(ctx->instance[t], false);
     }
+    while (ctx->buried) {
+        struct gy_channel *next = ctx->buried->next;
+        gy_channel_free(ctx->buried);
+        ctx->buried = next;
+    }
     if (ctx->segment)
         gy_segment_free(ctx->segment);
     if (ctx->world)
@@ -189,7 +194,7 @@ void gy_context_fail(struct gy_context *ctx)
         char what[200] = "between two operations";
         if (r)
             gy_shape_print(&r->shape, what, sizeof(what));
-        if (comm->error.status == GYRE_SUCCESS) {
+        if (!comm->refused) {
             comm->error = ctx->error;
             if (r && r->waiting_for >= 0)
                 snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was in %s, waiting for rank %d",
@@ -201,6 +206,16 @@ void gy_context_fail(struct gy_context *ctx)
     }
     while (ctx->active_first)
         gy_request_finish(ctx->active_first, ctx->error.status);
+}
+
+void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel)
+{
+    if (!channel || !channel->credit_out.queued) {
+        gy_channel_free(channel);
+        return;
+    }
+    channel->next = ctx->buried;
+    ctx->buried = channel;
 }
 
 /* Sizes are rounded up to powers of two, so that a thousand counts use a handful of buffers. */

@@ -33,6 +33,8 @@ struct gy_buffer {
     size_t bytes;
 };
 
+struct gy_channel;
+
 struct gy_context {
     struct gy_config config;
     struct gy_error error; /* the first failure of the world; communicators show it in their own words */
@@ -50,6 +52,7 @@ struct gy_context {
     bool crowded; /* more local ranks than cores */
     bool closed;  /* transports are closed: after a failure */
     struct gyre_comm *comms;
+    struct gy_channel *buried;  /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
     struct gyre_request *idle; /* free list */
     struct gy_buffer buffers[GY_BUFFERS_KEPT];
@@ -75,6 +78,9 @@ void gy_context_fail(struct gy_context *ctx);
 /* Power-of-two sized memory from the cache; NULL when out of memory. */
 void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p);
 void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
+
+/* Frees a channel, at once or, when a link still holds its frame, with the world. NULL is allowed. */
+void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel);
 
 /* fork.c: a child inherits descriptors and memory but no right to use them. */
 extern _Atomic uint64_t gy_fork_generation;

@@ -188,7 +188,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
     }
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
     struct gy_stashed *stashed = gy_channel_find(channel, r->shape.sequence, r->plan->lane[l].channel, number);
-    if (!stashed || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
+    if (!stashed || !stashed->whole || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
     int peer = step->peer;
     gy_flow_consume(r, l, gy_channel_stash_memory(channel, stashed));
@@ -274,6 +274,20 @@ static void *sink_place(void *user, int peer, const struct gy_frame *frame)
     return memory;
 }
 
+/* Data for an operation that is complete here: its sender called something else, for instance with itself as root. */
+static gyre_status unexpected(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    const struct gy_record *record = gy_recorder_find(&comm->recorder, frame->sequence);
+    if (!record)
+        return protocol(comm->ctx, peer, "data for an operation that ended long ago");
+    struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
+                                frame->dtype,    frame->op,    frame->algorithm};
+    struct gy_arrival mine = {record->sequence, record->count, (uint32_t)record->root, record->collective,
+                              record->dtype,    record->op,    record->algorithm};
+    gy_mismatch(comm, peer, &theirs, &mine);
+    return GYRE_MISMATCH;
+}
+
 static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload)
 {
     struct gyre_request *r = gy_request_find(comm, frame->sequence);
@@ -286,6 +300,8 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         gy_flow_consume(r, l, payload);
         return GYRE_SUCCESS;
     }
+    if (!r && frame->sequence <= comm->sequence)
+        return unexpected(comm, peer, frame);
     struct gy_channel *channel = gy_comm_channel(comm, peer);
     if (!channel)
         return protocol(comm->ctx, peer, "an early frame, and memory is out");
@@ -297,13 +313,18 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         give_credit(comm, peer);
         return GYRE_SUCCESS;
     }
+    if (stashed) { /* it was placed there */
+        stashed->whole = true;
+        return GYRE_SUCCESS;
+    }
     unsigned char *memory;
-    if (stashed)
-        return GYRE_SUCCESS; /* it was placed there */
-    if (!gy_channel_stash(channel, frame, &memory))
+    stashed = gy_channel_stash(channel, frame, &memory);
+    if (!stashed)
         return protocol(comm->ctx, peer, "more early frames than it had credit for, or memory is out");
     if (frame->bytes > 0) /* an empty frame has no payload at all */
+        if (frame->bytes > 0)
         memcpy(memory, payload, frame->bytes);
+    stashed->whole = true;
     return GYRE_SUCCESS;
 }
 

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 
+#define GY_AWAY (100 * GY_MILLISECOND) /* two naps: longer between two turns means that this rank was elsewhere */
 #define GY_TELL_EVERY (60 * GY_SECOND)
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
@@ -191,6 +192,21 @@ static void check_broken(struct gy_context *ctx, int64_t now)
         gy_error_set(&ctx->error, GYRE_PEER_UNREACHABLE, peer, "the link to rank %d broke: %.300s", peer, p->why.text);
         gy_overlay_report(ctx->overlay, GYRE_PEER_UNREACHABLE, peer, ctx->error.text);
     }
+}
+
+void gy_liveness_excuse(struct gy_context *ctx, int64_t now)
+{
+    int64_t away = now - ctx->turned - GY_AWAY;
+    if (ctx->turned == 0 || away <= 0)
+        return;
+    for (struct gyre_request *r = ctx->active_first; r; r = r->next)
+        if (r->idle_since) {
+            r->idle_since += away;
+            r->told += away;
+        }
+    for (int p = 0; p < ctx->world->size; p++)
+        if (ctx->peers[p].heard)
+            ctx->peers[p].heard += away;
 }
 
 void gy_liveness_check(struct gy_context *ctx, int64_t now)

@@ -51,9 +51,15 @@ bool gy_progress(struct gy_context *ctx)
 
 void gy_turn(struct gy_context *ctx, int64_t now)
 {
+    gy_liveness_excuse(ctx, now);
     ctx->turned = now;
     if (ctx->closed)
         return;
+    /* Before anything moves: after an abort nobody touches a buffer. */
+    if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS) {
+        gy_context_fail(ctx);
+        return;
+    }
     if (ctx->poller)
         gy_poller_poll(ctx->poller, 0);
     bool moved = false;

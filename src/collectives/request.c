@@ -94,8 +94,12 @@ static gyre_status open_links(struct gyre_request *r)
         if (step->kind > GY_RECV_REDUCE)
             continue;
         struct gy_link *link;
-        if (gy_context_link(r->comm->ctx, step->peer, &link) != GYRE_SUCCESS)
-            return r->comm->ctx->error.status;
+        if (gy_context_link(r->comm->ctx, step->peer, &link) != GYRE_SUCCESS) {
+            /* The others have entered and wait for this rank: they learn why it does not come. */
+            struct gy_context *ctx = r->comm->ctx;
+            gy_overlay_report(ctx->overlay, ctx->error.status, r->comm->rank, ctx->error.text);
+            return ctx->error.status;
+        }
         if (!gy_comm_channel(r->comm, step->peer))
             return gy_error_set(&r->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a channel to rank %d",
                                 step->peer);
@@ -246,6 +250,10 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     r->complete = true;
     r->status = status;
     active_remove(r->comm->ctx, r);
+    r->next = r->comm->ended;
+    if (r->next)
+        r->next->previous = r;
+    r->comm->ended = r;
     if (r->plan->window)
         window_dequeue(r);
     struct gy_record *record = gy_recorder_find(&r->comm->recorder, r->shape.sequence);
@@ -264,7 +272,14 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
 
 void gy_request_recycle(struct gyre_request *r)
 {
+    if (!r->comm) { /* its communicator has gone before it was collected */
+        gy_free(r);
+        return;
+    }
     struct gy_context *ctx = r->comm->ctx;
+    *(r->previous ? &r->previous->next : &r->comm->ended) = r->next;
+    if (r->next)
+        r->next->previous = r->previous;
     r->next = ctx->idle;
     ctx->idle = r;
 }

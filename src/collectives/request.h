@@ -77,7 +77,7 @@ struct gy_call {
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 /* Ends it and takes it off the lists; the user still holds it. */
 void gy_request_finish(struct gyre_request *request, gyre_status status);
-/* Back to the free list, after completion. */
+/* Back to the free list, after completion; also after the end of the communicator. */
 void gy_request_recycle(struct gyre_request *request);
 struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence);
 
@@ -128,6 +128,8 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);
 /* The slow turn: descriptors, the verdict, clocks. */
 void gy_turn(struct gy_context *ctx, int64_t now);
 /* liveness.c: the stall and arrival clocks of everything that waits. */
+/* This rank was away (computing, stopped): nobody could answer it, so its clocks stood still. */
+void gy_liveness_excuse(struct gy_context *ctx, int64_t now);
 void gy_liveness_check(struct gy_context *ctx, int64_t now);
 void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping);
 void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong);

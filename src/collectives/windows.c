@@ -59,17 +59,38 @@ void gy_window_arrive(struct gyre_request *r)
     atomic_store_explicit(&mine->entered, r->shape.sequence, memory_order_release);
 }
 
-bool gy_window_verify(struct gyre_request *r, int peer)
+/* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
+static bool verify_operation(struct gyre_request *r, int peer, uint64_t sequence)
 {
     const struct gy_window_control *theirs = control_of(r->comm, peer);
+    struct gy_arrival own = control_of(r->comm, r->comm->rank)->arrival[sequence % GY_ARRIVALS];
     uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
-    if (entered < r->shape.sequence || entered >= r->shape.sequence + GY_ARRIVALS - 1)
-        return true; /* not there yet, or so far ahead that the record is being replaced */
-    struct gy_arrival shape = theirs->arrival[r->shape.sequence % GY_ARRIVALS];
-    if (shape.sequence != r->shape.sequence || gy_shape_equal(&shape, &r->shape))
+    if (own.sequence != sequence || entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
         return true;
-    gy_mismatch(r->comm, peer, &shape, &r->shape);
+    struct gy_arrival shape = theirs->arrival[sequence % GY_ARRIVALS];
+    atomic_thread_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
+    if (atomic_load_explicit(&theirs->entered, memory_order_relaxed) >= sequence + GY_ARRIVALS - 1)
+        return true;
+    if (shape.sequence != sequence || gy_shape_equal(&shape, &own))
+        return true;
+    gy_mismatch(r->comm, peer, &shape, &own);
     return false;
+}
+
+/* A rank that was root of a broadcast waited for nobody: the broadcasts just before this operation are compared with it. */
+bool gy_window_verify(struct gyre_request *r, int peer)
+{
+    if (!verify_operation(r, peer, r->shape.sequence))
+        return false;
+    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < r->shape.sequence; back++) {
+        uint64_t sequence = r->shape.sequence - back;
+        const struct gy_arrival *own = &control_of(r->comm, r->comm->rank)->arrival[sequence % GY_ARRIVALS];
+        if (own->sequence != sequence || own->collective != GY_BROADCAST)
+            return true;
+        if (!verify_operation(r, peer, sequence))
+            return false;
+    }
+    return true;
 }
 
 static bool verify_everyone(struct gyre_request *r)
