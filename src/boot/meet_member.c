@@ -34,6 +34,7 @@ struct member {
     char why[400];           /* of the last attempt */
     struct gy_stream root;   /* to rank 0 */
     struct gy_stream parent; /* a visit by the parent */
+    bool hung_up;            /* rank 0, before it had registered us */
     bool registered, has_table;
     int64_t deadline;
     struct gy_error *error;
@@ -56,9 +57,8 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     if (member->registered)
         gy_error_set(member->error, GYRE_PEER_DEAD, 0, "rank 0 died while the ranks were meeting%s%s",
                      errnum ? ": " : "", errnum ? strerror(errnum) : "");
-    else
-        gy_error_set(member->error, GYRE_MEETING_FAILED, 0, "rank 0 hung up when rank %d said hello",
-                     member->world->rank);
+    else /* it was still busy with the meeting before this one, or has just ended: the next attempt tells */
+        member->hung_up = true;
 }
 
 static void on_parent(void *user, int rank, int fd)
@@ -230,7 +230,7 @@ static void say_hello(struct member *member)
 
 static void wait_table(struct member *member)
 {
-    while (!failed(member) && !member->has_table) {
+    while (!failed(member) && !member->has_table && !member->hung_up) {
         if (gy_now() > member->deadline)
             gy_error_set(member->error, GYRE_MEETING_FAILED, 0,
                          "rank %d registered with rank 0, but the table of members did not come in time",
@@ -299,15 +299,23 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
     size_t limit = 4 + (size_t)world->size * GY_MEMBER_WIRE;
     uint8_t body[8 + GY_MEET_TEXT];
 
-    if (reach_root(&member) != GYRE_SUCCESS)
-        return error->status;
-    if (gy_stream_open(&member.root, world->poller, member.greeting.fd, gy_max_size(limit, 8 + GY_MEET_TEXT),
-                       on_message, on_closed, &member, error) != GYRE_SUCCESS)
-        return error->status;
-    member.root.sent_count = &world->counters.messages_sent;
-    member.root.received_count = &world->counters.messages_received;
-    say_hello(&member);
-    wait_table(&member);
+    do {
+        int64_t pause = BACKOFF_LEAST;
+        if (member.hung_up) {
+            gy_stream_close(&member.root);
+            pause_for(&member, &pause);
+            member.hung_up = false;
+        }
+        if (reach_root(&member) != GYRE_SUCCESS)
+            return error->status;
+        if (gy_stream_open(&member.root, world->poller, member.greeting.fd, gy_max_size(limit, 8 + GY_MEET_TEXT),
+                           on_message, on_closed, &member, error) != GYRE_SUCCESS)
+            return error->status;
+        member.root.sent_count = &world->counters.messages_sent;
+        member.root.received_count = &world->counters.messages_received;
+        say_hello(&member);
+        wait_table(&member);
+    } while (member.hung_up && !failed(&member)); /* reach_root keeps the deadline */
     if (!failed(&member))
         hand_on_table(&member);
     if (!failed(&member))

@@ -97,6 +97,8 @@ static void hear_hello(struct root *root, struct visitor *visitor, uint8_t *body
         snprintf(text, sizeof(text), "rank %d says that there are %u ranks, rank 0 says %d: check WORLD_SIZE",
                  visitor->rank, theirs, size);
         fail(root, GYRE_REFUSED, visitor->rank, text);
+    } else if (root->by_rank[visitor->rank] && root->by_rank[visitor->rank]->done) {
+        gy_stream_close(&visitor->stream); /* it has left this meeting already and wants the next one: it tries again */
     } else if (root->by_rank[visitor->rank]) {
         snprintf(text, sizeof(text),
                  "rank %d is there twice: process %d and process %d both say they are rank %d; check RANK",

@@ -30,9 +30,9 @@ struct gy_kept_grant {
 
 struct gy_channel {
     struct gy_channel *next; /* among the buried */
-    unsigned credit;  /* eager frames that I may send */
-    uint64_t entered; /* the peer is known to have entered this operation */
-    unsigned owed;    /* eager frames consumed and not given back yet */
+    unsigned credit;         /* eager frames that I may send */
+    uint64_t entered;        /* the peer is known to have entered this operation */
+    unsigned owed;           /* eager frames consumed and not given back yet */
     struct gy_frame_out credit_out;
     struct gy_stashed stashed[GY_EAGER_CREDITS];
     unsigned char *stash; /* GY_EAGER_CREDITS * GY_EAGER_BYTES */

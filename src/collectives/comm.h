@@ -27,7 +27,7 @@ struct gyre_comm {
     uint64_t inline_started;         /* tiny exchanges started: parity and flag value */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
-    struct gyre_request *ended;    /* complete, not collected by their owner yet */
+    struct gyre_request *ended; /* complete, not collected by their owner yet */
 
     /* Plans with root 0 (or none) live as long as the communicator; others are evicted when no request uses them. */
     struct gy_plan *plans[GY_COLLECTIVES][GY_ALGORITHMS];

@@ -52,7 +52,7 @@ struct gy_context {
     bool crowded; /* more local ranks than cores */
     bool closed;  /* transports are closed: after a failure */
     struct gyre_comm *comms;
-    struct gy_channel *buried;  /* of freed communicators, while a link still holds their last frame */
+    struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
     struct gyre_request *idle; /* free list */
     struct gy_buffer buffers[GY_BUFFERS_KEPT];

@@ -323,7 +323,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         return protocol(comm->ctx, peer, "more early frames than it had credit for, or memory is out");
     if (frame->bytes > 0) /* an empty frame has no payload at all */
         if (frame->bytes > 0)
-        memcpy(memory, payload, frame->bytes);
+            memcpy(memory, payload, frame->bytes);
     stashed->whole = true;
     return GYRE_SUCCESS;
 }
