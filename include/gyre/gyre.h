@@ -77,7 +77,7 @@ typedef enum gyre_dtype {
 
 /* Reductions. Sums of floats are IEEE 754 with round to nearest even, no contraction, no flush to zero; operand order
  * is a function of the call's shape alone. Integers wrap. min and max: if either operand is a NaN the result is a quiet
- * NaN with payload zero; −0 is less than +0. */
+ * NaN with payload zero; −0 is less than +0. A sum that is a NaN is that same quiet NaN. */
 typedef enum gyre_op {
     GYRE_SUM = 0,
     GYRE_MIN = 2,
@@ -132,9 +132,9 @@ GYRE_API gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p);
  * takes under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed. */
 GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
 
-/* Ends all outstanding requests of the communicator, on this rank and (as they are inside or at their next call) on all
- * others, with GYRE_ABORTED. From any thread, does not block. The communicator stays failed; only destroy is useful
- * after it. When abort returns from the thread that drives the communicator, gyre no longer touches any buffer. */
+/* Ends all outstanding requests with GYRE_ABORTED, on this rank and, as they are inside or at their next call, on all
+ * others. Duplicates share the world and end with it. From any thread, does not block. The world stays failed; only
+ * destroy is useful after it. Buffers are the caller's again when the request has ended, or after destroy. */
 GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
 
 GYRE_API int gyre_comm_rank(const gyre_comm *comm);
