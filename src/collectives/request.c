@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/dtype.h"
+#include "core/log.h"
 #include "core/mem.h"
 
 static struct gyre_request *request_take(struct gy_context *ctx)
@@ -171,6 +172,19 @@ static void check_early(struct gyre_request *r)
     }
 }
 
+/* GYRE_SHOW_CHOICE: one line per collective and power of two of its size. */
+static void show_choice(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                        enum gy_algorithm algorithm)
+{
+    unsigned power = bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0;
+    uint64_t bit = UINT64_C(1) << (power < 63 ? power : 63);
+    if (!comm->ctx->config.show_choice || (comm->shown[collective] & bit))
+        return;
+    comm->shown[collective] |= bit;
+    gy_log(GY_LOG_WARN, "choice: %s of %zu bytes on %d ranks: %s", gy_collective_name(collective), bytes, comm->size,
+           gy_algorithm_name(algorithm));
+}
+
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
     struct gy_context *ctx = comm->ctx;
@@ -180,6 +194,7 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
     gyre_status status = gy_select(comm, call->collective, whole, &algorithm, &comm->error);
     if (status != GYRE_SUCCESS)
         return status;
+    show_choice(comm, call->collective, whole, algorithm);
     struct gyre_request *r = request_take(ctx);
     if (!r)
         return gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a request");
