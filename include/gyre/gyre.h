@@ -183,9 +183,9 @@ GYRE_API gyre_status gyre_wait_all(gyre_request **requests, size_t count);
  * computation. */
 GYRE_API gyre_status gyre_progress(gyre_comm *comm);
 
-/* Memory that every rank of this host has mapped: collectives on it copy nothing twice. Page-aligned, zeroed; in bytes.
- * Freed by gyre_mem_free or with the world. Local, not collective. Where there is no shared memory it is plain
- * memory. */
+/* Memory that every rank of this host has mapped. Page-aligned, zeroed; in bytes. Local, not collective. To be freed by
+ * gyre_mem_free before the world ends. Where there is no shared memory it is plain memory. In this version collectives
+ * treat it like any other memory: that they need not copy it is its purpose, and still to come. */
 GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 

@@ -43,8 +43,11 @@ gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p)
         return status;
     gyre_comm *made;
     status = gy_comm_create(comm->ctx, (uint32_t)id, &made, &comm->error);
-    if (status != GYRE_SUCCESS)
-        return status; /* the others wait in the barrier below: this rank's end tells them */
+    if (status != GYRE_SUCCESS) {
+        /* The others wait in the barrier below, for a rank that will not come. */
+        gy_overlay_report(comm->ctx->overlay, status, comm->rank, comm->error.text);
+        return status;
+    }
     comm->ctx->next_comm = (uint32_t)id + 1;
     status = gyre_barrier(comm);
     if (status != GYRE_SUCCESS) {

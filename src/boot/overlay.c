@@ -341,8 +341,6 @@ static gyre_status connect_all(struct gy_overlay *overlay, struct gy_error *erro
             gy_poller_poll(world->poller, overlay->suspects ? GY_MILLISECOND : GY_SECOND / 10);
         }
     }
-    if (status == GYRE_SUCCESS && (uint64_t)overlay->count > world->counters.sockets_open_most)
-        world->counters.sockets_open_most = (uint64_t)overlay->count;
     return status;
 }
 

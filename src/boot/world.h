@@ -47,7 +47,7 @@ struct gy_world {
     struct gy_door *door;  /* the listener; see door.h */
     struct gy_dial *dials; /* under way */
     struct gy_boot_counters {
-        uint64_t messages_sent, messages_received, sockets_opened, sockets_open_most;
+        uint64_t messages_sent, messages_received, sockets_opened;
         uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */
     } counters;
 };

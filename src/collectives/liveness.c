@@ -216,6 +216,9 @@ void gy_liveness_check(struct gy_context *ctx, int64_t now)
         atomic_fetch_add_explicit(&mine->heartbeat, 1, memory_order_relaxed);
     }
     check_broken(ctx, now);
-    for (struct gyre_request *r = ctx->active_first; r && ctx->error.status == GYRE_SUCCESS; r = r->next)
+    struct gyre_request *next;
+    for (struct gyre_request *r = ctx->active_first; r && ctx->error.status == GYRE_SUCCESS; r = next) {
+        next = r->next; /* the check may complete `r`, which then is on another list */
         check_request(r, now);
+    }
 }

@@ -149,7 +149,6 @@ static void good(const char *address, const char *secret, int size, bool by_exch
         CHECK(counters->messages_received <= 3 + 2 * logs, "rank %d of %d received %lu", i, size,
               counters->messages_received);
         /* Retries while rank 0 is not listening yet are refused at once and hold nothing. */
-        CHECK(counters->sockets_open_most <= 2 * logs, "rank %d of %d held %lu", i, size, counters->sockets_open_most);
         if ((int)counters->messages_sent > most)
             most = (int)counters->messages_sent;
     }
