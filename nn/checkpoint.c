@@ -49,11 +49,30 @@ static size_t list_tensors(const gyre_nn_model *model, const gyre_nn_optimizer *
     return n;
 }
 
-static void put(json_t *metadata, const char *key, uint64_t value)
+static bool put_text(json_t *metadata, const char *key, const char *text)
+{
+    return json_object_set_new(metadata, key, json_string(text)) == 0;
+}
+
+static bool put(json_t *metadata, const char *key, uint64_t value)
 {
     char text[24];
     snprintf(text, sizeof(text), "%" PRIu64, value);
-    json_object_set_new(metadata, key, json_string(text));
+    return put_text(metadata, key, text);
+}
+
+static bool describe(json_t *metadata, const gyre_nn_optimizer *optimizer, const struct gyre_nn_position *position)
+{
+    char cost[40];
+    snprintf(cost, sizeof(cost), "%a", position->cost);
+    bool ok = put_text(metadata, "format", FORMAT) && put_text(metadata, "generator", "splitmix64(seed, epoch)") &&
+              put(metadata, "seed", position->seed) && put(metadata, "epoch", position->epoch) &&
+              put(metadata, "sample", position->sample) && put(metadata, "step", position->step) &&
+              put_text(metadata, "cost", cost);
+    if (ok && optimizer)
+        ok = put_text(metadata, "optimizer", kind_names[gyre_nn_optimizer_get_kind(optimizer)]) &&
+             put(metadata, "optimizer_steps", gyre_nn_optimizer_steps(optimizer));
+    return ok;
 }
 
 gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
@@ -61,22 +80,12 @@ gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *mode
 {
     struct gy_st_tensor *tensors = calloc(gyre_nn_tensor_count(model) + 2, sizeof(*tensors));
     json_t *metadata = json_object();
-    if (!tensors || !metadata) {
+    if (!tensors || !metadata || !describe(metadata, optimizer, position)) {
         free(tensors);
         json_decref(metadata);
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to write %s", path);
     }
     size_t n = list_tensors(model, optimizer, tensors);
-    json_object_set_new(metadata, "format", json_string(FORMAT));
-    json_object_set_new(metadata, "generator", json_string("splitmix64(seed, epoch)"));
-    put(metadata, "seed", position->seed);
-    put(metadata, "epoch", position->epoch);
-    put(metadata, "sample", position->sample);
-    put(metadata, "step", position->step);
-    if (optimizer) {
-        json_object_set_new(metadata, "optimizer", json_string(kind_names[gyre_nn_optimizer_get_kind(optimizer)]));
-        put(metadata, "optimizer_steps", gyre_nn_optimizer_steps(optimizer));
-    }
     gyre_status status = gy_st_write(path, tensors, n, metadata);
     json_decref(metadata);
     free(tensors);
@@ -104,6 +113,16 @@ static bool same_shape(const struct gy_st_tensor *a, const struct gy_st_tensor *
 static gyre_status read_position(const struct gy_st_file *file, const char *path, const gyre_nn_optimizer *optimizer,
                                  struct gyre_nn_position *position, uint64_t *steps)
 {
+    const char *format = gy_st_metadata(file, "format"), *cost = gy_st_metadata(file, "cost");
+    if (!format || strcmp(format, FORMAT) != 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "%s is no checkpoint of gyre: its format is \"%.32s\", not \"" FORMAT "\"", path,
+                          format ? format : "(none)");
+    char *stop = NULL;
+    position->cost = cost ? strtod(cost, &stop) : 0;
+    if (!cost || stop == cost || *stop)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no checkpoint of gyre: \"cost\" is missing from its metadata",
+                          path);
     gyre_status status = get(file, path, "seed", &position->seed);
     status = status ? status : get(file, path, "epoch", &position->epoch);
     status = status ? status : get(file, path, "sample", &position->sample);

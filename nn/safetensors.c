@@ -10,6 +10,8 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct {
@@ -109,13 +111,16 @@ static gyre_status parse_tensors(struct gy_st_file *file, const uint8_t *data, s
             continue;
         if (!parse_tensor(key, entry, data, size, &file->tensors[file->ntensors]))
             return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                              "%s is damaged: type, shape and offsets of the tensor \"%.64s\" do not fit", name, key);
+                              "%s is damaged or cut short: type, shape and offsets of the tensor \"%.64s\" do not fit "
+                              "its %zu bytes of data",
+                              name, key, size);
         file->ntensors++;
     }
     qsort(file->tensors, file->ntensors, sizeof(*file->tensors), compare_tensors);
     if (!tiles(file, data, size))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                          "%s is damaged: its tensors overlap, or do not cover its %zu bytes of data", name, size);
+                          "%s is damaged or cut short: its tensors overlap, or do not cover its %zu bytes of data",
+                          name, size);
     return GYRE_SUCCESS;
 }
 
@@ -240,6 +245,29 @@ static bool write_file(int fd, const char *header, size_t length, const struct g
     return ok && fsync(fd) == 0;
 }
 
+/* Opens path.new, locked, for one writer at a time. A file that a killed writer left there is written over, so nothing
+ * piles up; one that another writer renames in the meantime is not ours, and is opened anew. */
+static int open_aside(const char *aside)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        struct stat mine, there;
+        errno = 0;
+        int fd = open(aside, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return -1;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &mine) == 0 && stat(aside, &there) == 0 &&
+            mine.st_ino == there.st_ino && mine.st_dev == there.st_dev && ftruncate(fd, 0) == 0)
+            return fd;
+        int problem = errno;
+        close(fd);
+        errno = problem;
+        if (problem == EWOULDBLOCK)
+            return -1;
+    }
+    errno = EBUSY;
+    return -1;
+}
+
 gyre_status gy_st_write(const char *path, const struct gy_st_tensor *tensors, size_t ntensors, json_t *metadata)
 {
     gyre_status status = GYRE_SUCCESS;
@@ -247,28 +275,25 @@ gyre_status gy_st_write(const char *path, const struct gy_st_tensor *tensors, si
     size_t length = 0;
     int fd = -1;
     char *header = encode_header(tensors, ntensors, metadata, &length);
-    if (!header || asprintf(&aside, "%s.new.%ld", path, (long)getpid()) < 0) {
+    if (!header || asprintf(&aside, "%s.new", path) < 0) {
         status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for the header of %s", path);
         goto free_header;
     }
-    fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    fd = open_aside(aside);
     if (fd < 0) {
-        status = gy_nn_fail_system(errno, "cannot create %s", aside);
+        status = errno == EWOULDBLOCK
+                     ? gy_nn_fail(GYRE_SYSTEM, "another run is writing %s; give each its own file", path)
+                     : gy_nn_fail_system(errno, "cannot create %s", aside);
         goto free_aside;
     }
-    bool written = write_file(fd, header, length, tensors, ntensors);
+    /* Flushed before it is renamed, and renamed before close gives up the lock. */
+    bool written = write_file(fd, header, length, tensors, ntensors) && rename(aside, path) == 0;
     int problem = errno;
-    if (close(fd) != 0 && written) {
-        written = false;
-        problem = errno;
-    }
-    if (written && rename(aside, path) != 0) {
-        written = false;
-        problem = errno;
-    }
+    if (!written)
+        unlink(aside);
+    close(fd);
     if (!written) {
         status = gy_nn_fail_system(problem, "cannot write %s", path);
-        unlink(aside);
     } else if (!flush_folder(path)) {
         status = gy_nn_fail_system(errno, "%s is written, but its folder could not be flushed", path);
     }

@@ -32,7 +32,7 @@ void gy_st_free(struct gy_st_file *file);
 const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char *name);
 const char *gy_st_metadata(const struct gy_st_file *file, const char *key); /* NULL if it is not there */
 
-/* Writes to path.new.PID, flushes, renames, flushes the folder: a crash leaves the old file or the new one. metadata:
+/* Writes to path.new, flushes, renames, flushes the folder: a crash leaves the old file or the new one. metadata:
  * an object of strings; borrowed. */
 gyre_status gy_st_write(const char *path, const struct gy_st_tensor *tensors, size_t ntensors, json_t *metadata);
 

@@ -5,10 +5,12 @@
  *                              → finish (wait, update, bucket by bucket); report, checkpoint
  *
  * State that a resumed run needs is the model, the optimiser and a position; everything else is a pure function of
- * these. */
+ * these. Costs are summed in multiples of 2^-20, so that their sum is exact and depends neither on the order nor on how
+ * often a checkpoint gathered it: the loss that a resumed run reports is the uninterrupted one's, bit for bit. */
 #include "error.h"
 #include "trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +26,9 @@ struct run {
     uint32_t *order;
     void *x;
     int32_t *labels;
-    double cost;            /* of this rank's samples since the last report */
-    uint64_t seen, trained; /* global samples since the last report; in this run */
-    int64_t busy;           /* ns of training */
+    double cost;      /* of this rank's samples of this epoch; rank 0's has those from before a resume as well */
+    uint64_t trained; /* global samples in this run */
+    int64_t busy;     /* ns of training */
 };
 
 struct gyre_nn_train_options gyre_nn_train_defaults(void)
@@ -78,6 +80,7 @@ static gyre_status resume(struct run *run)
     }
     if (failed && run->rank != 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "rank 0 could not read %s", run->options.resume);
+    run->cost = run->rank == 0 ? run->position.cost : 0;
     return status;
 }
 
@@ -124,7 +127,7 @@ static gyre_status compute(struct run *run, const uint32_t *picks, size_t count,
     gyre_status status = gyre_nn_forward(run->model, run->x, count, NULL);
     status = status ? status : gyre_nn_evaluate(run->model, run->labels, NULL, &cost, NULL);
     status = status ? status : gyre_nn_backward(run->model, last ? gyre_nn_sync_passed : NULL, run->sync);
-    run->cost += cost;
+    run->cost += rint(cost * 0x1p20) * 0x1p-20;
     return status;
 }
 
@@ -148,8 +151,20 @@ static gyre_status step(struct run *run, double *rate_p)
         return status;
     run->position.sample += rows;
     run->position.step++;
-    run->seen += rows;
     run->trained += rows;
+    return GYRE_SUCCESS;
+}
+
+/* Collective: the cost of this epoch's samples, of all ranks. */
+static gyre_status gather_cost(const struct run *run, double *cost_p)
+{
+    double cost = run->cost;
+    gyre_status status = GYRE_SUCCESS;
+    if (run->ranks > 1)
+        status = gyre_all_reduce(run->comm, &cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM);
+    if (status != GYRE_SUCCESS)
+        return gy_nn_fail_comm(status, run->comm, "summing the loss");
+    *cost_p = cost;
     return GYRE_SUCCESS;
 }
 
@@ -158,6 +173,9 @@ static gyre_status checkpoint(struct run *run)
 {
     gyre_status status = GYRE_SUCCESS;
     if (!run->options.checkpoint)
+        return status;
+    status = gather_cost(run, &run->position.cost);
+    if (status != GYRE_SUCCESS)
         return status;
     if (run->rank == 0)
         status = gyre_nn_checkpoint_write(run->options.checkpoint, run->model, run->optimizer, &run->position);
@@ -170,31 +188,27 @@ static gyre_status checkpoint(struct run *run)
     return status;
 }
 
-static gyre_status report(struct run *run, double rate)
+/* `samples`: of this epoch, already used. */
+static gyre_status report(struct run *run, uint64_t samples, double rate)
 {
-    double cost = run->cost, loss, accuracy;
+    double cost, loss, accuracy;
     if (!run->options.report)
-        goto reset;
-    gyre_status status = run->ranks > 1 ? gyre_all_reduce(run->comm, &run->cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM)
-                                        : GYRE_SUCCESS;
-    if (status != GYRE_SUCCESS)
-        return gy_nn_fail_comm(status, run->comm, "summing the loss");
-    status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->comm, &loss, &accuracy);
+        return GYRE_SUCCESS;
+    gyre_status status = gather_cost(run, &cost);
+    if (status == GYRE_SUCCESS)
+        status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->comm, &loss, &accuracy);
     if (status != GYRE_SUCCESS)
         return status;
     struct gyre_nn_report line = {
         .epoch = run->position.epoch,
         .epochs = run->options.epochs,
         .step = run->position.step,
-        .loss = run->seen ? cost / (double)run->seen : 0,
+        .loss = samples ? cost / (double)samples : 0,
         .accuracy = accuracy,
         .rate = rate,
         .seconds = (double)run->busy / 1e9,
     };
     run->options.report(run->options.report_user, &line);
-reset:
-    run->cost = 0;
-    run->seen = 0;
     return GYRE_SUCCESS;
 }
 
@@ -218,11 +232,14 @@ static gyre_status epoch(struct run *run)
     }
     if (status != GYRE_SUCCESS)
         return status;
-    if (run->position.sample >= run->data->ntrain) {
-        run->position.epoch++;
+    uint64_t samples = run->position.sample;
+    bool over = samples >= run->data->ntrain;
+    run->position.epoch += over;
+    status = report(run, samples, rate);
+    if (over) {
         run->position.sample = 0;
+        run->cost = 0;
     }
-    status = report(run, rate);
     return status == GYRE_SUCCESS && (every == 0 || stopped(run)) ? checkpoint(run) : status;
 }
 

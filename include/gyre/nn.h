@@ -214,7 +214,8 @@ GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
 
 /* Where a run stands: the generator's state is (seed, epoch), for the shuffle is a pure function of both. */
 struct gyre_nn_position {
-    uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used */
+    uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used; step: of the run */
+    double cost;                        /* sum of the training cost of these samples, over all ranks */
 };
 
 /* Safetensors files: parameters by their names, "optimizer.0" and "optimizer.1", the position as metadata. write goes

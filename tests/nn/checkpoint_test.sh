@@ -1,0 +1,184 @@
+#!/bin/bash
+# Checkpoints of gyre-train as its users meet them: a run cut in two ends as the uninterrupted one, bit for bit; a run
+# that is killed again and again, at random moments, always finds a checkpoint that loads; a file that does not fit is
+# refused in one line.
+# Usage: checkpoint_test.sh GYRE-RUN GYRE-TRAIN resume|kills|wrong
+set -u
+run=$1 train=$2 failures=0
+export OPENBLAS_NUM_THREADS=1 # the order of a matrix product's sums goes with the number of threads
+work=$(mktemp -d)
+child=0
+trap '[ $child = 0 ] || kill -KILL $child 2>/dev/null; rm -rf "$work"' EXIT
+
+fail()
+{
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# What must be equal of two metrics files: everything but times and what was measured in time.
+lines()
+{
+    grep -E '"event":"(epoch|final)"' "$1" |
+        sed -E 's/"(seconds|samples_per_second|hidden_fraction)":[^,}]*,?//g'
+}
+
+# resumed OPTIONS...: 4 ranks, batches of 100 of 1,437 samples, so step 20 lies inside the second epoch; of the metrics
+# the epochs that the second half ended must be equal.
+resumed()
+{
+    local common=(-n 4 "$train" --quiet --rounds 1 --epochs 4 --batch 100 --bucket 4k "$@")
+    rm -f "$work/half"
+    timeout 60 "$run" "${common[@]}" --metrics "$work/whole.jsonl" >"$work/out" 2>&1 || fail "$* whole: $(cat "$work/out")"
+    timeout 60 "$run" "${common[@]}" --steps 20 --checkpoint "$work/half" >"$work/out" 2>&1 || fail "$* half: $(cat "$work/out")"
+    timeout 60 "$run" "${common[@]}" --resume "$work/half" --metrics "$work/rest.jsonl" >"$work/out" 2>&1 ||
+        fail "$* rest: $(cat "$work/out")"
+    lines "$work/whole.jsonl" | tail -n 4 >"$work/whole"
+    lines "$work/rest.jsonl" >"$work/rest"
+    [ "$(wc -l <"$work/rest")" = 4 ] || fail "$*: not 3 epochs and a final line: $(cat "$work/rest")"
+    cmp "$work/whole" "$work/rest" || fail "$*: the resumed run differs: $(diff "$work/whole" "$work/rest")"
+    echo "resumed $*: $(tail -n 1 "$work/rest")"
+}
+
+resume()
+{
+    resumed --optimizer adam --clip 1
+    resumed --optimizer nesterov --schedule step:7:0.5 --warmup 25 --dtype float64
+    resumed --optimizer adamw --accumulate 3
+}
+
+# Waits until the checkpoint is another file than `before` (an inode), at most 20 s.
+await_checkpoint()
+{
+    local before=$1 tries
+    for ((tries = 0; tries < 2000; tries++)); do
+        [ "$(stat -c %i "$work/run" 2>/dev/null)" != "$before" ] && [ -e "$work/run" ] && return 0
+        kill -0 $child 2>/dev/null || return 0
+        sleep 0.01
+    done
+    return 1
+}
+
+# killed RANKS KILLS: SIGKILL of rank 0, the writer, within 30 ms of its first checkpoint, KILLS times; each time the
+# run goes on from what is there, and at last ends with the bits of an undisturbed run. A checkpoint is written after
+# each step, so many kills fall into the writing.
+killed()
+{
+    local ranks=$1 kills=$2 count victim before
+    local options=(--quiet --rounds 1 --epochs 8 --batch 100 --hidden 1024 --optimizer momentum)
+    local command=("$train")
+    [ "$ranks" = 1 ] || command=("$run" -n "$ranks" "$train")
+    rm -f "$work/run" "$work/run.new"
+    timeout 120 "${command[@]}" "${options[@]}" --metrics "$work/whole.jsonl" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+    for ((count = 0; count < kills; count++)); do
+        before=$(stat -c %i "$work/run" 2>/dev/null || echo none)
+        local from=()
+        [ -e "$work/run" ] && from=(--resume "$work/run")
+        "${command[@]}" "${options[@]}" "${from[@]}" --checkpoint "$work/run" --checkpoint-every 1 >"$work/out" 2>&1 &
+        child=$!
+        await_checkpoint "$before" || fail "no checkpoint in 20 s"
+        sleep "0.0$((RANDOM % 30 + 10))"
+        victim=$child
+        [ "$ranks" = 1 ] || victim=$(pgrep -o -P $child)
+        [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
+        wait $child 2>/dev/null
+        child=0
+        grep -Eq 'damaged|cut short|checkpoint of gyre|not fit' "$work/out" && fail "kill $count: $(cat "$work/out")"
+    done
+    timeout 120 "${command[@]}" "${options[@]}" --resume "$work/run" --metrics "$work/rest.jsonl" >"$work/out" 2>&1 ||
+        fail "after $kills kills: $(cat "$work/out")"
+    [ "$(find "$work" -name 'run.*' | wc -l)" -le 1 ] || fail "files pile up: $(ls "$work")"
+    lines "$work/whole.jsonl" | tail -n 1 >"$work/whole"
+    lines "$work/rest.jsonl" | tail -n 1 >"$work/rest"
+    cmp "$work/whole" "$work/rest" || fail "$ranks ranks: $(diff "$work/whole" "$work/rest")"
+    echo "$ranks ranks, $kills kills: $(cat "$work/rest")"
+}
+
+# Killed for certain while it writes: a limit on the size of files ends the process (SIGXFSZ) in the middle of the new
+# file. The old one stays as it is, byte for byte.
+cut_off()
+{
+    local options=(--quiet --epochs 1 --hidden 256 --checkpoint "$work/cut" --checkpoint-every 3) size kib status cuts=0
+    timeout 30 "$train" "${options[@]}" --steps 3 >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+    size=$(stat -c %s "$work/cut")
+    cp "$work/cut" "$work/kept"
+    for ((kib = 0; kib * 1024 < size; kib += 1 + size / 1024 / 12)); do
+        { # the shell's own word about the signal is not wanted
+            (ulimit -c 0 && ulimit -f $kib && exec timeout 30 "$train" "${options[@]}" --resume "$work/kept") >"$work/out" 2>&1
+            status=$?
+        } 2>/dev/null
+        [ $status = 153 ] || fail "status $status, not by SIGXFSZ, with files of at most $kib KiB: $(cat "$work/out")"
+        cmp "$work/cut" "$work/kept" || fail "a writer that ended after $kib KiB changed the checkpoint"
+        cuts=$((cuts + 1))
+    done
+    timeout 30 "$train" "${options[@]}" --resume "$work/cut" >"$work/out" 2>&1 || fail "after the cuts: $(cat "$work/out")"
+    [ ! -e "$work/cut.new" ] || fail "cut.new is left over after a whole write"
+    echo "$cuts writers cut off: the checkpoint stays"
+}
+
+kills()
+{
+    cut_off
+    killed 1 25
+    killed 4 6
+}
+
+# refused PATTERN OPTIONS...: status 1 and one line on stderr that matches.
+refused()
+{
+    local pattern=$1 status
+    shift
+    timeout 20 "$train" --quiet --hidden 32 --epochs 1 "$@" >"$work/out" 2>"$work/err"
+    status=$?
+    [ $status = 1 ] || fail "$*: status $status"
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "$*: not one line: $(cat "$work/err")"
+    grep -Eq "$pattern" "$work/err" || fail "$*: '$(cat "$work/err")' does not match '$pattern'"
+}
+
+# byte FILE OFFSET OCTAL: changes one byte.
+byte()
+{
+    # shellcheck disable=SC2059 # the octal escape is the format
+    printf "\\$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+wrong()
+{
+    local size cut
+    "$train" --quiet --hidden 32 --epochs 1 --checkpoint "$work/good" >/dev/null || fail "no checkpoint to begin with"
+    size=$(stat -c %s "$work/good")
+    refused 'does not fit this model: the tensor 0.weight has another type or shape' --resume "$work/good" --hidden 64
+    refused 'does not fit this model: the tensor 0.weight has another type or shape' --resume "$work/good" --dtype float64
+    refused 'does not fit this model: the tensor 2.weight is missing' --resume "$work/good" --hidden 32,10
+    refused 'was written with the optimiser adam, and this run uses sgd' --resume "$work/good" --optimizer sgd
+    for cut in 0 5; do
+        head -c $cut "$work/good" >"$work/bad"
+        refused "bad is no safetensors file: it has $cut bytes" --resume "$work/bad"
+    done
+    head -c 100 "$work/good" >"$work/bad"
+    refused 'cut short' --resume "$work/bad"
+    for cut in $((size / 2)) $((size - 1)); do
+        head -c $cut "$work/good" >"$work/bad"
+        refused "bad is damaged or cut short: .* bytes" --resume "$work/bad"
+    done
+    cp "$work/good" "$work/bad" && byte "$work/bad" 5 001
+    refused 'no safetensors file, or cut short: a header of [0-9]* bytes in' --resume "$work/bad"
+    cp "$work/good" "$work/bad" && byte "$work/bad" 0 001
+    refused 'bad is damaged' --resume "$work/bad"
+    cp "$work/good" "$work/bad" && byte "$work/bad" 8 133
+    refused 'its header is no JSON object' --resume "$work/bad"
+    LC_ALL=C sed 's/gyre-nn 1/gyre-xx 1/' "$work/good" >"$work/bad"
+    refused 'is no checkpoint of gyre: its format is "gyre-xx 1"' --resume "$work/bad"
+    refused 'cannot open .*/none: No such file' --resume "$work/none"
+    refused 'cannot read .*: Is a directory' --resume "$work"
+    refused 'cannot create /proc/none.new' --checkpoint /proc/none
+    head -c 100 "$work/good" >"$work/bad"
+    timeout 20 "$run" -n 4 "$train" --quiet --hidden 32 --resume "$work/bad" 2>"$work/err" >/dev/null
+    [ $? = 1 ] || fail "4 ranks go on from a damaged file"
+    grep -q 'rank 0\]: .*cut short' "$work/err" || fail "rank 0 does not say why: $(cat "$work/err")"
+    [ "$(grep -c 'rank [1-3]\]: rank 0 could not read' "$work/err")" = 3 ] || fail "not every rank: $(cat "$work/err")"
+}
+
+"$3"
+[ $failures = 0 ] && echo "$3: all as promised"
+[ $failures = 0 ]
