@@ -76,7 +76,7 @@ static const unsigned char *in_place(const struct gyre_comm *comm, const struct 
 static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *call)
 {
     size_t element = gyre_dtype_size(call->dtype);
-    if (call->count > (SIZE_MAX >> 1) / element / (size_t)comm->size)
+    if (call->count > UINT32_MAX && call->count > (SIZE_MAX >> 1) / element / (size_t)comm->size)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                              "count %zu of %zu-byte elements on %d ranks is more than memory can hold", call->count,
                              element, comm->size);

@@ -1,21 +1,29 @@
 /* The collective calls: argument checks, then one call down. */
 #include "api/check.h"
 
+static gyre_status check(gyre_comm *comm, const struct gy_call *call)
+{
+    gyre_status status = gy_check_comm(comm);
+    return status == GYRE_SUCCESS ? gy_check_call(comm, call) : gy_check_refused(comm, call, status);
+}
+
 static gyre_status start(gyre_comm *comm, const struct gy_call *call, gyre_request **request_p)
 {
     if (!comm || !request_p)
         return GYRE_INVALID_ARGUMENT;
-    gyre_status status = gy_check_comm(comm);
-    if (status != GYRE_SUCCESS)
-        return gy_check_refused(comm, call, status);
-    status = gy_check_call(comm, call);
+    gyre_status status = check(comm, call);
     return status == GYRE_SUCCESS ? gy_request_start(comm, call, request_p) : status;
 }
 
 static gyre_status blocking(gyre_comm *comm, const struct gy_call *call)
 {
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
     gyre_request *request;
-    gyre_status status = start(comm, call, &request);
+    gyre_status status = check(comm, call);
+    if (status != GYRE_SUCCESS || gy_tiny_call(comm, call, &status))
+        return status;
+    status = gy_request_start(comm, call, &request);
     return status == GYRE_SUCCESS ? gyre_wait(&request) : status;
 }
 

@@ -22,9 +22,10 @@ struct gyre_comm {
     /* Windows. Collectives that use them run one after the other, in start order. */
     int window; /* index in the segment, −1: none */
     bool window_reserved;
-    uint64_t window_base;            /* value of the shared counters after the window collectives that have been
+    uint64_t window_base;        /* value of the shared counters after the window collectives that have been
                                       * started */
-    uint64_t inline_started;         /* tiny exchanges started: parity and flag value */
+    uint64_t inline_started;     /* tiny exchanges started: parity and flag value */
+    int8_t tiny[GY_COLLECTIVES]; /* is a vector that fits a line exchanged directly? 1 yes, −1 no, 0 not known yet */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
     struct gyre_request *ended; /* complete, not collected by their owner yet */

@@ -154,7 +154,7 @@ static void check_request(struct gyre_request *r, int64_t now)
         gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "rank %d destroyed its communicator; %s needs it", peer, text);
         return; /* local: whoever does not need that rank goes on */
     }
-    if (r->comm->window_reserved && !gy_window_verify(r, peer))
+    if (r->comm->window_reserved && !gy_window_verify(r->comm, r->shape.sequence, peer))
         return;
     int64_t waited = now - r->idle_since;
     int64_t ping_every = ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;

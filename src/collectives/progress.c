@@ -49,25 +49,24 @@ bool gy_progress(struct gy_context *ctx)
     return moved;
 }
 
-void gy_turn(struct gy_context *ctx, int64_t now)
+bool gy_turn(struct gy_context *ctx, int64_t now)
 {
     gy_liveness_excuse(ctx, now);
     ctx->turned = now;
     if (ctx->closed)
-        return;
+        return true;
     /* Before anything moves: after an abort nobody touches a buffer. */
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS) {
         gy_context_fail(ctx);
-        return;
+        return true;
     }
-    if (ctx->poller)
-        gy_poller_poll(ctx->poller, 0);
-    bool moved = false;
+    bool moved = gy_poller_poll(ctx->poller, 0) > 0;
     gy_progress_links(ctx, true, &moved);
     if (gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS)
         gy_liveness_check(ctx, now);
     if (ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
+    return moved;
 }
 
 /* Sleeps until something arrives; everything is looked at once more after the peers can see that we sleep. */
@@ -86,19 +85,20 @@ static void nap(struct gy_context *ctx)
         ctx->ops[t]->disarm(ctx->instance[t]);
 }
 
-static void idle(struct gy_context *ctx, unsigned turns, int64_t since)
+/* Nothing moved: spin, yield or sleep. True if something moved after all. */
+static bool idle(struct gy_context *ctx, unsigned turns, int64_t since)
 {
     if (turns < 64 && !ctx->crowded) {
         gy_cpu_relax();
-        return;
+        return false;
     }
     if (ctx->crowded && turns < 8) {
         gy_cpu_relax();
-        return;
+        return false;
     }
     int64_t now = gy_now();
-    if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL))
-        gy_turn(ctx, now);
+    if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL) && gy_turn(ctx, now))
+        return true;
     int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->crowded ? 0 : GY_SPIN;
     if (now - since < spin)
         gy_cpu_relax();
@@ -106,6 +106,7 @@ static void idle(struct gy_context *ctx, unsigned turns, int64_t since)
         sched_yield();
     else if (!ctx->closed)
         nap(ctx);
+    return false;
 }
 
 void gy_wait(struct gyre_request *r)
@@ -123,6 +124,9 @@ void gy_wait(struct gyre_request *r)
             break;
         if (turns++ == 16)
             since = gy_now();
-        idle(ctx, turns, since ? since : INT64_MAX);
+        if (idle(ctx, turns, since ? since : INT64_MAX)) {
+            turns = 0;
+            since = 0;
+        }
     }
 }

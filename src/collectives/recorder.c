@@ -7,12 +7,26 @@
 #include "core/clock.h"
 #include "transport/segment.h"
 
-struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, uint64_t sequence)
+struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
 {
-    struct gy_record *record = &recorder->record[sequence % GY_RECORDS];
-    *record = (struct gy_record){.sequence = sequence, .began = 0, .waiting_for = -1, .state = GY_RECORD_STARTED};
+    struct gy_record *record = &recorder->record[shape->sequence % GY_RECORDS];
+    *record = (struct gy_record){.sequence = shape->sequence,
+                                 .count = shape->count,
+                                 .root = (int32_t)shape->root,
+                                 .waiting_for = -1,
+                                 .collective = shape->collective,
+                                 .dtype = shape->dtype,
+                                 .op = shape->op,
+                                 .algorithm = shape->algorithm,
+                                 .state = GY_RECORD_STARTED};
     recorder->started++;
     return record;
+}
+
+void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record)
+{
+    record->state = GY_RECORD_DONE;
+    recorder->done++;
 }
 
 struct gy_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence)

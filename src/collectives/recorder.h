@@ -21,13 +21,16 @@ struct gy_recorder {
     struct gy_record record[GY_RECORDS];
 };
 
-struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, uint64_t sequence);
+struct gy_arrival;
+
+/* `began` is the caller's to set: the tiny path reads no clock. */
+struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape);
+void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record);
 /* The record of an operation, NULL when it has been overwritten. */
 struct gy_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence);
 void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd);
 
 /* "all_reduce #17 (float32 x 1000, sum, ring)" */
-struct gy_arrival;
 void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes);
 
 #endif

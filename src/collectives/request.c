@@ -108,8 +108,19 @@ static gyre_status open_links(struct gyre_request *r)
     return GYRE_SUCCESS;
 }
 
+struct gy_arrival gy_shape_of(const struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm algorithm)
+{
+    return (struct gy_arrival){.sequence = comm->sequence + 1,
+                               .count = call->count,
+                               .root = (uint32_t)call->root,
+                               .collective = (uint8_t)call->collective,
+                               .dtype = (uint8_t)call->dtype,
+                               .op = (uint8_t)call->op,
+                               .algorithm = (uint8_t)algorithm};
+}
+
 static void fill(struct gyre_request *r, struct gyre_comm *comm, const struct gy_call *call,
-                 enum gy_algorithm algorithm)
+                 const struct gy_arrival *shape)
 {
     r->comm = comm;
     r->input = call->input;
@@ -120,28 +131,9 @@ static void fill(struct gyre_request *r, struct gyre_comm *comm, const struct gy
     r->total = call->collective == GY_REDUCE_SCATTER || call->collective == GY_ALL_GATHER
                    ? call->count * (size_t)comm->size
                    : call->count;
-    r->shape = (struct gy_arrival){.sequence = comm->sequence + 1,
-                                   .count = call->count,
-                                   .root = (uint32_t)call->root,
-                                   .collective = (uint8_t)call->collective,
-                                   .dtype = (uint8_t)call->dtype,
-                                   .op = (uint8_t)call->op,
-                                   .algorithm = (uint8_t)algorithm};
+    r->shape = *shape;
     r->status = GYRE_IN_PROGRESS;
     r->waiting_for = -1;
-}
-
-static void record(struct gyre_request *r)
-{
-    struct gy_record *record = gy_recorder_begin(&r->comm->recorder, r->shape.sequence);
-    record->count = r->shape.count;
-    record->root = (int32_t)r->shape.root;
-    record->collective = r->shape.collective;
-    record->dtype = r->shape.dtype;
-    record->op = r->shape.op;
-    record->algorithm = r->shape.algorithm;
-    record->began = gy_now();
-    r->comm->recorder.bytes += r->total * r->element;
 }
 
 static void window_enqueue(struct gyre_request *r)
@@ -198,7 +190,8 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
     struct gyre_request *r = request_take(ctx);
     if (!r)
         return gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a request");
-    fill(r, comm, call, algorithm);
+    struct gy_arrival shape = gy_shape_of(comm, call, algorithm);
+    fill(r, comm, call, &shape);
     r->plan = gy_comm_plan(comm, call->collective, algorithm, call->root);
     if (!r->plan) {
         status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a plan");
@@ -221,7 +214,8 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
         comm->window_reserved = true;
     }
     comm->sequence++;
-    record(r);
+    gy_recorder_begin(&comm->recorder, &r->shape)->began = gy_now();
+    comm->recorder.bytes += r->total * r->element;
     for (int l = 0; l < r->plan->lanes; l++) {
         r->lane[l].step = r->plan->lane[l].first;
         gy_lane_begin(r, l);
@@ -230,7 +224,7 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
     if (r->plan->window)
         window_enqueue(r);
     if (comm->window_reserved)
-        gy_window_arrive(r);
+        gy_window_arrive(comm, &r->shape);
     check_early(r);
     if (!r->complete)
         gy_request_advance(r);
@@ -244,6 +238,18 @@ give_request:
     r->next = ctx->idle;
     ctx->idle = r;
     return status;
+}
+
+struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
+                                      const struct gy_arrival *shape)
+{
+    struct gyre_request *r = request_take(comm->ctx);
+    fill(r, comm, call, shape);
+    r->plan = gy_comm_plan(comm, call->collective, (enum gy_algorithm)shape->algorithm, 0);
+    gy_recorder_find(&comm->recorder, shape->sequence)->began = gy_now();
+    active_append(comm->ctx, r);
+    window_enqueue(r);
+    return r;
 }
 
 static void window_dequeue(struct gyre_request *r)

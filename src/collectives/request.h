@@ -75,6 +75,11 @@ struct gy_call {
 
 /* Starts a collective; the arguments have been checked. Never blocks. */
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+/* The shape of the operation that is to be started next. */
+struct gy_arrival gy_shape_of(const struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm algorithm);
+/* Makes a request of a window operation that has been started without one. There is an idle request and a plan. */
+struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
+                                      const struct gy_arrival *shape);
 /* Ends it and takes it off the lists; the user still holds it. */
 void gy_request_finish(struct gyre_request *request, gyre_status status);
 /* Back to the free list, after completion; also after the end of the communicator. */
@@ -106,16 +111,23 @@ extern const struct gy_sink gy_flow_sink; /* without `user` */
 /* windows.c: the steps over shared memory. */
 /* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across
  * algorithms. */
-void gy_window_arrive(struct gyre_request *request);
-/* Compares with what `peer` has entered; false: mismatch, and the world is told. */
-bool gy_window_verify(struct gyre_request *request, int peer);
+void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape);
+/* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
+bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
 gyre_status gy_window_begin(struct gyre_request *request);
 bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
                         uint64_t target);
 void gy_window_step(struct gyre_request *request, int lane);
 void gy_window_end(struct gyre_request *request);
-bool gy_tiny_advance(struct gyre_request *request);
 size_t gy_window_tile(const struct gyre_request *request);
+/* Rings the doorbells of those who sleep; after the store that they wait for. */
+void gy_window_wake(const struct gyre_comm *comm);
+
+/* tiny.c: vectors that fit the flag's cache line. The blocking call, start to end without a request; false: this call
+ * takes the general path, and nothing has happened yet. */
+bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+/* The same exchange as a request's turn. */
+bool gy_tiny_advance(struct gyre_request *request);
 
 /* Ends the world because ranks called different things; both shapes are in the sentence. */
 void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);
@@ -125,8 +137,8 @@ bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
 bool gy_progress(struct gy_context *ctx);
 void gy_wait(struct gyre_request *request);
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);
-/* The slow turn: descriptors, the verdict, clocks. */
-void gy_turn(struct gy_context *ctx, int64_t now);
+/* The slow turn: descriptors, the verdict, clocks. True if something moved. */
+bool gy_turn(struct gy_context *ctx, int64_t now);
 /* liveness.c: the stall and arrival clocks of everything that waits. */
 /* This rank was away (computing, stopped): nobody could answer it, so its clocks stood still. */
 void gy_liveness_excuse(struct gy_context *ctx, int64_t now);

@@ -6,11 +6,7 @@
  *
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
  * mod GY_WINDOW_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
- * the data is touched.
- *
- * Tiny vectors skip the slots: payload and flag share one cache line, double-buffered by the parity of the tiny
- * exchange. Nobody writes exchange k + 2 before everyone has published k + 1, and whoever has published k + 1 has
- * finished reading k. */
+ * the data is touched. Tiny vectors skip the slots: see tiny.c. */
 #include <string.h>
 
 #include "collectives/request.h"
@@ -26,11 +22,12 @@ static struct gy_window_control *control_of(const struct gyre_comm *comm, int ra
     return gy_segment_window(comm->ctx->segment, local_of(comm, rank), comm->window);
 }
 
-static void wake_everyone(const struct gyre_comm *comm)
+void gy_window_wake(const struct gyre_comm *comm)
 {
+    gy_segment_fence(comm->ctx->segment);
     for (int p = 0; p < comm->size; p++)
         if (p != comm->rank)
-            gy_segment_wake(comm->ctx->segment, local_of(comm, p));
+            gy_segment_ring_bell(comm->ctx->segment, local_of(comm, p));
 }
 
 size_t gy_window_tile(const struct gyre_request *r)
@@ -52,18 +49,18 @@ static unsigned char *slot_of(const struct gyre_request *r, int rank, enum gy_sp
     return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
 }
 
-void gy_window_arrive(struct gyre_request *r)
+void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape)
 {
-    struct gy_window_control *mine = control_of(r->comm, r->comm->rank);
-    mine->arrival[r->shape.sequence % GY_ARRIVALS] = r->shape;
-    atomic_store_explicit(&mine->entered, r->shape.sequence, memory_order_release);
+    struct gy_window_control *mine = control_of(comm, comm->rank);
+    mine->arrival[shape->sequence % GY_ARRIVALS] = *shape;
+    atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
 }
 
 /* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
-static bool verify_operation(struct gyre_request *r, int peer, uint64_t sequence)
+static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
-    const struct gy_window_control *theirs = control_of(r->comm, peer);
-    struct gy_arrival own = control_of(r->comm, r->comm->rank)->arrival[sequence % GY_ARRIVALS];
+    const struct gy_window_control *theirs = control_of(comm, peer);
+    struct gy_arrival own = control_of(comm, comm->rank)->arrival[sequence % GY_ARRIVALS];
     uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
     if (own.sequence != sequence || entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
         return true;
@@ -73,21 +70,21 @@ static bool verify_operation(struct gyre_request *r, int peer, uint64_t sequence
         return true;
     if (shape.sequence != sequence || gy_shape_equal(&shape, &own))
         return true;
-    gy_mismatch(r->comm, peer, &shape, &own);
+    gy_mismatch(comm, peer, &shape, &own);
     return false;
 }
 
 /* A rank that was root of a broadcast waited for nobody: the broadcasts just before this operation are compared with it. */
-bool gy_window_verify(struct gyre_request *r, int peer)
+bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
 {
-    if (!verify_operation(r, peer, r->shape.sequence))
+    if (!verify_operation(comm, peer, sequence))
         return false;
-    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < r->shape.sequence; back++) {
-        uint64_t sequence = r->shape.sequence - back;
-        const struct gy_arrival *own = &control_of(r->comm, r->comm->rank)->arrival[sequence % GY_ARRIVALS];
-        if (own->sequence != sequence || own->collective != GY_BROADCAST)
+    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < sequence; back++) {
+        uint64_t earlier = sequence - back;
+        const struct gy_arrival *own = &control_of(comm, comm->rank)->arrival[earlier % GY_ARRIVALS];
+        if (own->sequence != earlier || own->collective != GY_BROADCAST)
             return true;
-        if (!verify_operation(r, peer, sequence))
+        if (!verify_operation(comm, peer, earlier))
             return false;
     }
     return true;
@@ -96,7 +93,7 @@ bool gy_window_verify(struct gyre_request *r, int peer)
 static bool verify_everyone(struct gyre_request *r)
 {
     for (int p = 0; p < r->comm->size && !r->verified; p++)
-        if (p != r->comm->rank && !gy_window_verify(r, p))
+        if (p != r->comm->rank && !gy_window_verify(r->comm, r->shape.sequence, p))
             return false;
     r->verified = true;
     return true;
@@ -126,7 +123,7 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
         r->waiting_for = step->peer;
         return step->peer == comm->rank ||
                (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) >= target &&
-                (!ours || gy_window_verify(r, step->peer)));
+                (!ours || gy_window_verify(comm, r->shape.sequence, step->peer)));
     }
     if (comm->known[window_lane] < target) {
         struct gy_lane_state *lane = &r->lane[l];
@@ -217,7 +214,7 @@ void gy_window_step(struct gyre_request *r, int l)
         return;
     struct gy_window_control *mine = control_of(r->comm, r->comm->rank);
     atomic_store_explicit(&mine->lane[shared].progress, iteration + 1, memory_order_release);
-    wake_everyone(r->comm);
+    gy_window_wake(r->comm);
 }
 
 void gy_window_end(struct gyre_request *r)
@@ -232,57 +229,5 @@ void gy_window_end(struct gyre_request *r)
         changed = true;
     }
     if (changed)
-        wake_everyone(r->comm);
-}
-
-/* ---- tiny vectors ---- */
-
-static void tiny_finish(struct gyre_request *r)
-{
-    struct gyre_comm *comm = r->comm;
-    unsigned parity = (unsigned)(r->tiny_number & 1);
-    size_t bytes = r->shape.count * r->element;
-    if (bytes == 0) /* the buffers may be NULL */
-        return;
-    if (r->shape.collective == GY_ALL_GATHER) {
-        for (int p = 0; p < comm->size; p++)
-            memcpy(r->output + (size_t)p * bytes, control_of(comm, p)->line[parity].payload, bytes);
-    } else if (r->shape.collective == GY_BROADCAST) {
-        memcpy(r->output, control_of(comm, (int)r->shape.root)->line[parity].payload, bytes);
-    } else if (r->shape.collective == GY_ALL_REDUCE) {
-        unsigned char sum[GY_WINDOW_INLINE];
-        uint32_t saved = gy_fp_enter();
-        memcpy(sum, control_of(comm, 0)->line[parity].payload, bytes);
-        for (int p = 1; p < comm->size; p++)
-            gy_reduce2(sum, sum, control_of(comm, p)->line[parity].payload, r->shape.count, r->dtype, r->op);
-        gy_fp_leave(saved);
-        memcpy(r->output, sum, bytes);
-    }
-}
-
-bool gy_tiny_advance(struct gyre_request *r)
-{
-    struct gyre_comm *comm = r->comm;
-    unsigned parity = (unsigned)(r->tiny_number & 1);
-    struct gy_window_line *mine = &control_of(comm, comm->rank)->line[parity];
-    if (atomic_load_explicit(&mine->sequence, memory_order_relaxed) != r->tiny_number) {
-        bool gives = r->shape.collective != GY_BARRIER &&
-                     (r->shape.collective != GY_BROADCAST || (int)r->shape.root == comm->rank);
-        if (gives && r->shape.count > 0)
-            memcpy(mine->payload, r->input, r->shape.count * r->element);
-        atomic_store_explicit(&mine->sequence, r->tiny_number, memory_order_release);
-        wake_everyone(comm);
-    }
-    for (; r->tiny_next < comm->size; r->tiny_next++) {
-        const struct gy_window_line *line = &control_of(comm, r->tiny_next)->line[parity];
-        if (atomic_load_explicit(&line->sequence, memory_order_acquire) < r->tiny_number) {
-            r->waiting_for = r->tiny_next;
-            return false;
-        }
-        if (r->tiny_next != comm->rank && !gy_window_verify(r, r->tiny_next))
-            return true;
-    }
-    tiny_finish(r);
-    gy_request_finish(r, GYRE_SUCCESS);
-    return true;
+        gy_window_wake(r->comm);
 }

@@ -53,6 +53,7 @@ struct gy_window_control {
 /* What a rank exposes once per world; single writer: that rank, but for `doorbell` which a peer clears. */
 struct gy_rank_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t sleeping;  /* the rank sleeps or is about to: ring its doorbell */
+    _Atomic uint32_t fences_for_all;                    /* it fences for its wakers when it goes to sleep */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t heartbeat; /* counts waits' slow turns: a rank inside gyre that runs makes
                                                          * it grow */
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
@@ -88,8 +89,10 @@ bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset);
 
 /* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits
- * for. */
+ * for. The two halves serve those who wake several: one fence, then a bell for each. */
 void gy_segment_wake(struct gy_segment *segment, int local);
+void gy_segment_fence(struct gy_segment *segment);
+void gy_segment_ring_bell(struct gy_segment *segment, int local);
 /* Announces that this rank is about to sleep (then re-check everything, then gy_poller_poll), and that it is awake
  * again. */
 void gy_segment_sleep(struct gy_segment *segment);

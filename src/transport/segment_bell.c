@@ -7,15 +7,20 @@
  *      and send one datagram
  *
  * The two fences are a pair: either W3 sees S1 and rings, or S3 sees W1 and does not sleep. Without either fence both
- * loads may pass their thread's own store and the wake-up is lost. Taking the flag with an exchange makes one ring per
- * sleep, however many wakers there are. A datagram that comes late finds its rank awake: a spurious turn, nothing
- * more. */
+ * loads may pass their thread's own store and the wake-up is lost. Sleeping is rare and publishing is not, so where the
+ * kernel offers it the sleeper pays for both: membarrier makes every running thread of the registered processes execute
+ * a full fence at S2, and W2 orders nothing but the compiler. That needs the consent of all local ranks.
+ *
+ * Taking the flag with an exchange makes one ring per sleep, however many wakers there are. A datagram that comes late
+ * finds its rank awake: a spurious turn, nothing more. */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/mem.h"
@@ -88,10 +93,41 @@ void gy_segment_bell_close(struct gy_segment *segment, bool forked)
     gy_free(segment->door_bytes);
 }
 
-void gy_segment_wake(struct gy_segment *segment, int local)
+static bool membarrier_call(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+void gy_segment_bell_register(struct gy_segment *segment)
+{
+    segment->fences_for_all = membarrier_call(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+    atomic_store_explicit(&gy_segment_rank(segment, segment->world->local)->fences_for_all,
+                          segment->fences_for_all ? 1u : 0u, memory_order_release);
+}
+
+/* Every local rank is registered, and fences for all when it goes to sleep. Never taken back. */
+static bool everyone_registered(struct gy_segment *segment)
+{
+    for (int i = 0; i < segment->world->nlocals; i++)
+        if (atomic_load_explicit(&gy_segment_rank(segment, i)->fences_for_all, memory_order_acquire) == 0)
+            return false;
+    return true;
+}
+
+void gy_segment_fence(struct gy_segment *segment)
+{
+    if (segment->asymmetric) {
+        atomic_signal_fence(memory_order_seq_cst);
+        return;
+    }
+    if ((segment->fences++ & 63) == 0)
+        segment->asymmetric = everyone_registered(segment);
+    gy_store_load_fence(); /* W2 */
+}
+
+void gy_segment_ring_bell(struct gy_segment *segment, int local)
 {
     _Atomic uint32_t *sleeping = &gy_segment_rank(segment, local)->sleeping;
-    gy_store_load_fence(); /* W2 */
     if (atomic_load_explicit(sleeping, memory_order_relaxed) == 0)
         return;
     if (atomic_exchange_explicit(sleeping, 0, memory_order_seq_cst) == 0)
@@ -102,10 +138,18 @@ void gy_segment_wake(struct gy_segment *segment, int local)
                  segment->door_bytes[local]);
 }
 
+void gy_segment_wake(struct gy_segment *segment, int local)
+{
+    gy_segment_fence(segment);
+    gy_segment_ring_bell(segment, local);
+}
+
 void gy_segment_sleep(struct gy_segment *segment)
 {
     atomic_store_explicit(&gy_segment_rank(segment, segment->world->local)->sleeping, 1, memory_order_seq_cst);
     gy_store_load_fence(); /* S2 */
+    if (segment->fences_for_all)
+        (void)membarrier_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 void gy_segment_awake(struct gy_segment *segment)

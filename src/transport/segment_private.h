@@ -36,6 +36,9 @@ struct gy_segment {
     struct gy_watch bell;      /* my datagram socket */
     struct sockaddr_un *doors; /* [nlocals] where each local rank's bell hangs */
     socklen_t *door_bytes;
+    bool fences_for_all; /* membarrier serves this process */
+    bool asymmetric;     /* and every other local rank's */
+    unsigned fences;
 };
 
 /* "\0gyre-<job>-<nonce>-<what>": an abstract name, which vanishes with its socket. Returns the length of the
@@ -65,6 +68,8 @@ gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const
                              int64_t deadline, struct gy_error *error);
 
 gyre_status gy_segment_bell_open(struct gy_segment *segment, struct gy_error *error);
+/* After mapping: tells the others whether this rank fences for its wakers. */
+void gy_segment_bell_register(struct gy_segment *segment);
 void gy_segment_bell_close(struct gy_segment *segment, bool forked);
 
 #endif
