@@ -28,6 +28,11 @@ static void free_chain(gyre_nn_layer *top)
     }
 }
 
+void gyre_nn_layer_free(gyre_nn_layer *top)
+{
+    free_chain(top);
+}
+
 static gyre_nn_layer *push(gyre_nn_layer *below, gyre_nn_layer layer)
 {
     gyre_nn_layer *top = NULL;

@@ -12,8 +12,16 @@
  * nn/train.c. Wherever a communicator is asked for, NULL means one rank.
  *
  * Memory. A model owns one arena of parameters and one of gradients, both in layer order; tensors are views into them.
- * Matrices are row-major; a sample is a row. Errors: every function returns a status, and gyre_nn_last_error gives the
- * sentence. Output arguments are written only on success. One thread at a time per model. */
+ * Matrices are row-major; a sample is a row. Counts and offsets are in elements, sizes named _bytes in bytes, times in
+ * seconds. Objects made by a call (…_p) belong to the caller until the free, detach or destroy named beside it, which
+ * takes NULL as well; pointers that a call returns belong to the object and live as long as it.
+ *
+ * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the sentence; output arguments are
+ * written only on success. GYRE_INVALID_ARGUMENT: an argument, a file or data that do not fit; GYRE_NO_MEMORY: an
+ * allocation; GYRE_SYSTEM and GYRE_NO_DESCRIPTORS: the system refused a file; functions that communicate also return
+ * whatever gyre returned (GYRE_PEER_DEAD, …), and the model's gradients are then undefined, its parameters perhaps half
+ * updated: go on from a checkpoint. "Collective": every rank of the communicator calls it, in the same order.
+ * One thread at a time per model and what is attached to it. */
 #ifndef GYRE_NN_H
 #define GYRE_NN_H
 
@@ -52,10 +60,14 @@ typedef enum gyre_nn_cost_kind {
     GYRE_NN_MEAN_SQUARED_ERROR = 1,
 } gyre_nn_cost_kind;
 
-/* A chain of layers. Each call takes over `below` and returns the new top; a failure returns NULL, frees the chain and
- * travels to gyre_nn_new, so that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with
- * the cost above it. */
+/* A chain of layers: a recipe, of which gyre_nn_new makes a model. Between 1 and 2^24 outputs per layer. Each call
+ * takes over `below` and returns the new top; a failure returns NULL, frees the chain and travels to gyre_nn_new, so
+ * that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with the cost above it. A chain
+ * that is not given to gyre_nn_new is freed by gyre_nn_layer_free. */
+GYRE_NN_API void gyre_nn_layer_free(gyre_nn_layer *top);
+/* The bottom of a chain: rows of `features` values. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
+/* activation(x·Wᵀ + b), with W [outputs × inputs] and b [outputs]. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation);
 GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
 
@@ -66,27 +78,35 @@ GYRE_NN_API gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64
 GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden,
                                     gyre_nn_activation activation, size_t outputs, gyre_dtype dtype, uint64_t seed,
                                     gyre_nn_model **model_p);
+/* The same layers and parameters in memory of its own; gradients 0, no trace, nothing attached. */
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
+/* Optimisers and syncs of the model are freed before. NULL is allowed. */
 GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
 
-/* A view: rows × cols elements of the parameter arena and of the gradient arena, at `offset` elements from their
- * start. */
+/* A view, with the name that it has in a checkpoint: rows × cols elements of the parameter arena and of the gradient
+ * arena, at `offset` elements from their start. */
 struct gyre_nn_tensor {
     char name[48]; /* "0.weight" [outputs × inputs], "0.bias" [1 × outputs] */
     size_t rows, cols, offset;
 };
 
+/* The type of parameters, gradients, inputs and outputs. */
 GYRE_NN_API gyre_dtype gyre_nn_dtype(const gyre_nn_model *model);
+/* Values of an input row, and of an output row. */
 GYRE_NN_API size_t gyre_nn_inputs(const gyre_nn_model *model);
 GYRE_NN_API size_t gyre_nn_outputs(const gyre_nn_model *model);
+/* Elements of each arena. */
 GYRE_NN_API size_t gyre_nn_param_count(const gyre_nn_model *model);
+/* The arenas, to read and to write between steps; grads: where gyre_nn_place_grads put them. */
 GYRE_NN_API void *gyre_nn_params(const gyre_nn_model *model);
 GYRE_NN_API void *gyre_nn_grads(const gyre_nn_model *model);
+/* Views in the order of their offsets; they cover the arena. NULL for an index that is not below the count. */
 GYRE_NN_API size_t gyre_nn_tensor_count(const gyre_nn_model *model);
 GYRE_NN_API const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *model, size_t index);
 /* XXH3 (64 bit) of the parameter arena: equal on every rank after every step. */
 GYRE_NN_API uint64_t gyre_nn_params_hash(const gyre_nn_model *model);
-/* Moves the gradients into `memory` of the caller (param_count elements), or back into the model's own with NULL. */
+/* Moves the gradients into `memory` of the caller (param_count elements, which outlives its use), or back into the
+ * model's own with NULL. The values do not move. */
 GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
 
 /* One step by hand. forward keeps the pointer `x` (rows × inputs, of the model's dtype) until backward. cost gives the
@@ -96,13 +116,15 @@ GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
  * after each layer with parameters it calls passed(user,
  * lower): all gradients at offsets >= lower are final for this backward. */
 typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
+/* *outputs_p (or NULL): rows × outputs, valid until the next forward. */
 GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t rows, const void **outputs_p);
 GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets,
                                          double *cost_p, size_t *correct_p);
 GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user);
+/* Sets all gradients to 0: at the beginning of a step. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
-/* Threads of the BLAS library, where it is OpenBLAS; without effect elsewhere. */
+/* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
@@ -122,9 +144,10 @@ typedef struct gyre_nn_dataset {
  *             by the mean and deviation of the training samples
  * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
  * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
+/* INVALID_ARGUMENT where a file is damaged or does not hold what it should, with its name and line. */
 GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p);
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
-/* Copies rows of x (converted to dtype) and labels. */
+/* Copies `count` samples, named by number in `rows`: x gets count × features values of dtype, labels count labels. */
 GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
                                         gyre_dtype dtype, void *x, int32_t *labels);
 
@@ -156,16 +179,20 @@ struct gyre_nn_optimizer_config {
 };
 
 typedef struct gyre_nn_optimizer gyre_nn_optimizer;
+/* momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0 (adamw: 0.01). */
 GYRE_NN_API struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kind kind);
+/* State of zeros for the model's parameters, which it moves; config is copied. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                                  gyre_nn_optimizer **optimizer_p);
 GYRE_NN_API void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer);
-/* begin counts one step; update then moves parameters [first, first+count) by their gradient times `scale`. */
+/* begin counts one step (for adam's bias correction); update then moves parameters [first, first+count) by their
+ * gradient times `scale`; every parameter belongs to one update of a step, in any order. */
 GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
 GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate,
                                           double scale);
 /* State arrays (param_count elements each): slot 0 and 1, NULL where the optimiser has none. And the steps begun. */
 GYRE_NN_API void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot);
+/* set_steps and writing to the state arrays restore an optimiser. */
 GYRE_NN_API uint64_t gyre_nn_optimizer_steps(const gyre_nn_optimizer *optimizer);
 GYRE_NN_API void gyre_nn_optimizer_set_steps(gyre_nn_optimizer *optimizer, uint64_t steps);
 GYRE_NN_API gyre_nn_optimizer_kind gyre_nn_optimizer_get_kind(const gyre_nn_optimizer *optimizer);
@@ -187,10 +214,14 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
 
 /* ---- Data parallelism -------------------------------------------------------------------------------------------- */
 
-/* Attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state go to all. From then
- * on, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just before its slice is
- * updated. Gradients are sums over samples; finish divides by the global number of samples, so that unequal shards
- * weigh right. */
+/* attach is collective: attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state
+ * go to all. From then on, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just
+ * before its slice is updated. Gradients are sums over samples; finish divides by the global number of samples, so that
+ * unequal shards weigh right. bucket_bytes: size of a bucket, 0 for a single one. Where gyre gives memory that the
+ * ranks of a host share, the gradients move there until detach. Several ranks on this host divide its cores among their
+ * BLAS threads. `comm` stays the caller's, and is left alone by others from begin to finish. clip_norm: the largest
+ * norm of the mean gradient; 0: no clipping. With comm NULL or of one rank nothing is communicated, and all works the
+ * same. */
 typedef struct gyre_nn_sync gyre_nn_sync;
 typedef struct gyre_nn_trace gyre_nn_trace;
 GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,
@@ -200,11 +231,14 @@ GYRE_NN_API void gyre_nn_sync_begin(gyre_nn_sync *sync);
 GYRE_NN_API void gyre_nn_sync_passed(void *sync, size_t lower);
 GYRE_NN_API gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_rows, double clip_norm);
 GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communication only: all buckets, blocking */
+/* Bucket 0 is the arena's last range; it leaves first. [first, first + count) of bucket `index`, which is below the
+ * count. */
 GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
 GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
 
-/* A timeline in the Chrome trace format. Collects the last `capacity` spans; write is collective, rank 0 writes the
- * file. */
+/* A timeline in the Chrome trace format. Collects the last `capacity` spans of the model it is attached to (one trace
+ * at a time; detach it, with NULL, before it is freed); write is collective, rank 0 writes the file `path`. comm NULL:
+ * one rank. */
 GYRE_NN_API gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p);
 GYRE_NN_API void gyre_nn_trace_attach(gyre_nn_model *model, gyre_nn_trace *trace); /* NULL: off */
 GYRE_NN_API gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path);
@@ -218,19 +252,22 @@ struct gyre_nn_position {
     double cost;                        /* sum of the training cost of these samples, over all ranks */
 };
 
-/* Safetensors files: parameters by their names, "optimizer.0" and "optimizer.1", the position as metadata. write goes
- * to a new file beside `path`, which is flushed and renamed. read checks names, types and shapes before it changes
- * anything. */
+/* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their
+ * names, "optimizer.0" and "optimizer.1", the position as metadata. write goes to path.new, which is flushed and
+ * renamed: whatever happens, `path` is the old file or the new one. read checks names, types, shapes and the kind of
+ * optimiser before it changes anything. optimizer NULL: parameters alone. Not collective. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model,
                                                  const gyre_nn_optimizer *optimizer,
                                                  const struct gyre_nn_position *position);
 GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
                                                 struct gyre_nn_position *position_p);
 
-struct gyre_nn_report { /* one per epoch */
-    uint64_t epoch, epochs, step;
-    double loss, accuracy, rate, seconds; /* mean training loss; accuracy on the test samples */
+struct gyre_nn_report {           /* one per epoch */
+    uint64_t epoch, epochs, step; /* epochs ended, of so many; steps of the run */
+    double loss, accuracy;        /* mean training loss of the epoch; accuracy on the test samples, 0 to 1 */
+    double rate, seconds;         /* of the last step; spent in training since gyre_nn_train began */
 };
+/* `report` is the callee's to read until it returns. */
 typedef void (*gyre_nn_report_func)(void *user, const struct gyre_nn_report *report);
 
 struct gyre_nn_train_options {
@@ -251,18 +288,23 @@ struct gyre_nn_train_options {
 };
 
 struct gyre_nn_train_result {
-    double accuracy, loss, seconds,
-        samples_per_second; /* accuracy and loss on the test samples; seconds of training alone */
-    uint64_t steps, params_xxh3;
+    double accuracy, loss;              /* on the test samples: share of right answers, mean cost */
+    double seconds, samples_per_second; /* of training alone, since gyre_nn_train began; of all ranks together */
+    uint64_t steps, params_xxh3;        /* of the whole run; gyre_nn_params_hash */
     int ranks;
 };
 
-/* Good for small classifiers: 30 epochs of batch 64, Adam, cosine. */
+/* Good for small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256 KiB. */
 GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
+/* Trains to the end of `epochs` or `stop_after`; collective; every rank passes the same options and data. Every rank
+ * ends with the same parameters, bit for bit. A run that goes on from `resume` (which rank 0 reads, and whose seed and
+ * position count) with the same options, data and number of ranks ends with the bits of one that was not interrupted.
+ * result_p may be NULL. */
 GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                                       const struct gyre_nn_train_options *options,
                                       struct gyre_nn_train_result *result_p);
-/* Mean cost and share of right answers on the samples `rows`, which the ranks divide. */
+/* Mean cost and share of right answers on the samples numbered in `rows`, which the ranks divide. Collective; every
+ * rank has the same result. */
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 

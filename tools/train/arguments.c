@@ -38,6 +38,7 @@ enum {
     KEY_VERIFY,
     KEY_QUIET,
     KEY_BLAS_THREADS,
+    KEY_PROGRESS_THREAD,
 };
 
 static const struct argp_option options[] = {
@@ -62,6 +63,8 @@ static const struct argp_option options[] = {
     {"clip", KEY_CLIP, "NORM", 0, "largest norm of a gradient (default: no clipping)", 3},
     {"bucket", KEY_BUCKET, "BYTES", 0, "size of a gradient bucket, with k or M (default 256k)", 4},
     {"blas-threads", KEY_BLAS_THREADS, "N", 0, "threads for matrix products (default: 1 where ranks share cores)", 4},
+    {"progress-thread", KEY_PROGRESS_THREAD, NULL, 0,
+     "a thread of gyre makes progress beside backward (default: progress between layers)", 4},
     {"metrics", KEY_METRICS, "FILE", 0, "write one JSON object per epoch, and a final one", 5},
     {"checkpoint", KEY_CHECKPOINT, "FILE", 0, "write a safetensors checkpoint after each epoch", 5},
     {"checkpoint-every", KEY_CHECKPOINT_EVERY, "N", 0, "... or every N steps", 5},
@@ -141,6 +144,7 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     case KEY_SEED: train->seed = (uint64_t)gy_options_integer("--seed", arg, 0, INT64_MAX); break;
     case KEY_BUCKET: train->bucket_bytes = gy_options_bytes("--bucket", arg, (size_t)1 << 40); break;
     case KEY_BLAS_THREADS: parse->blas_threads = (int)gy_options_integer("--blas-threads", arg, 1, 1024); break;
+    case KEY_PROGRESS_THREAD: parse->out.progress_thread = true; break;
     case KEY_METRICS: parse->out.metrics = arg; break;
     case KEY_CHECKPOINT: train->checkpoint = arg; break;
     case KEY_CHECKPOINT_EVERY:

@@ -15,7 +15,7 @@ struct arguments {
     struct gyre_nn_train_options train;
     const char *metrics, *trace;
     size_t rounds; /* of the overlap measurement */
-    bool measure_overlap, verify_single, quiet;
+    bool measure_overlap, verify_single, progress_thread, quiet;
 };
 
 /* Exits with status 2 and one line where an argument is wrong. */

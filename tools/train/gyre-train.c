@@ -57,6 +57,8 @@ static int meet(struct job *job)
     const char *size = getenv("WORLD_SIZE");
     if (!size || strcmp(size, "1") == 0)
         return 0;
+    if (job->arguments.progress_thread)
+        setenv("GYRE_PROGRESS_THREAD", "1", 1);
     if (gyre_comm_create(NULL, &job->comm) != GYRE_SUCCESS)
         return complain(job, gyre_last_error(NULL));
     job->rank = gyre_comm_rank(job->comm);
