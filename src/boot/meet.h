@@ -53,6 +53,7 @@ enum gy_meet_kind {
     GY_MEET_TABLE,      /* down the tree: size, member records */
     GY_MEET_DONE,       /* member -> root: has the table and passed it on */
     GY_MEET_FAILED,     /* either way: status, rank, sentence */
+    GY_MEET_END,        /* root -> member: every rank has the table */
 };
 
 #define GY_MEET_TEXT 512

@@ -1,10 +1,11 @@
 /* Every other rank while the ranks meet.
  *
- *   DIALLING ──handshake, HELLO──► ASKING ──REGISTERED──► WAITING ──TABLE (parent, or rank 0)──► HANDING ON ──► done
- *      ▲  └ refused connection: again after 1, 2, 4 .. 50 ms
+ *   DIALLING ──handshake, HELLO──► ASKING ──REGISTERED──► WAITING ──TABLE (parent, or rank 0)──► HANDING ON
+ *      ▲  └ refused connection: again after 1, 2, 4 .. 50 ms                  done ◄──END── WAITING ◄──DONE──┘
  *
  * The own door opens when REGISTERED has brought job and key; a parent that comes earlier waits in the backlog. The
- * socket to rank 0 stays until the table has been passed on, so that either side sees the other die. */
+ * socket to rank 0 stays until every rank has the table, so that either side sees the other die, and a rank that fails
+ * to pass it on is an error for all. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct member {
     struct gy_stream root;   /* to rank 0 */
     struct gy_stream parent; /* a visit by the parent */
     bool hung_up;            /* rank 0, before it had registered us */
-    bool registered, has_table;
+    bool registered, has_table, ended;
     int64_t deadline;
     struct gy_error *error;
 };
@@ -52,7 +53,7 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
 {
     struct member *member = user;
 
-    if (stream != &member->root || failed(member))
+    if (stream != &member->root || failed(member) || member->ended)
         return;
     if (member->registered)
         gy_error_set(member->error, GYRE_PEER_DEAD, 0, "rank 0 died while the ranks were meeting%s%s",
@@ -109,6 +110,8 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         if (!member->has_table)
             gy_error_set(member->error, GYRE_PROTOCOL, -1,
                          "a table of members arrived that this version does not understand");
+    } else if (kind == GY_MEET_END && stream == &member->root && member->has_table) {
+        member->ended = true;
     } else if (kind == GY_MEET_FAILED && stream == &member->root && !failed(member)) {
         gy_meet_failed_decode(body, bytes, member->error);
     }
@@ -228,13 +231,12 @@ static void say_hello(struct member *member)
     gy_stream_send(&member->root, GY_MEET_HELLO, body, sizeof(body));
 }
 
-static void wait_table(struct member *member)
+static void wait_for(struct member *member, const bool *what, const char *name)
 {
-    while (!failed(member) && !member->has_table && !member->hung_up) {
+    while (!failed(member) && !*what && !member->hung_up) {
         if (gy_now() > member->deadline)
             gy_error_set(member->error, GYRE_MEETING_FAILED, 0,
-                         "rank %d registered with rank 0, but the table of members did not come in time",
-                         member->world->rank);
+                         "rank %d registered with rank 0, but %s did not come in time", member->world->rank, name);
         else
             gy_poller_poll(member->world->poller, GY_SECOND / 10);
     }
@@ -314,14 +316,16 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
         member.root.sent_count = &world->counters.messages_sent;
         member.root.received_count = &world->counters.messages_received;
         say_hello(&member);
-        wait_table(&member);
+        wait_for(&member, &member.has_table, "the table of members");
     } while (member.hung_up && !failed(&member)); /* reach_root keeps the deadline */
     if (!failed(&member))
         hand_on_table(&member);
-    if (!failed(&member))
+    if (!failed(&member)) {
         gy_stream_send(&member.root, GY_MEET_DONE, NULL, 0);
-    else if (member.registered)
+        wait_for(&member, &member.ended, "the end of the meeting");
+    } else if (member.registered) {
         gy_stream_send(&member.root, GY_MEET_FAILED, body, gy_meet_failed_encode(error, body));
+    }
     flush(&member, &member.root);
     gy_stream_close(&member.parent);
     gy_stream_close(&member.root);

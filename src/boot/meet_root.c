@@ -1,10 +1,12 @@
 /* Rank 0 while the ranks meet.
  *
- *   visitor ──authenticated──► newcomer ──HELLO──► registered ──(all there) TABLE down the tree──► DONE ──► finished
+ *   visitor ──authenticated──► newcomer ──HELLO──► registered ──(all there) TABLE down the tree──► DONE
+ *                                  │                                          (all have it) END ◄──┘
  *                                  └── another size, a rank that is there already: everybody is told, and fails
  *
- * A registration's socket stays until that rank has the table: should it die before, or rank 0, the other side sees it
- * at once. On a failure every registered rank gets the sentence before its socket is closed. */
+ * A registration's socket stays until every rank has the table: should it die before, or rank 0, the other side sees it
+ * at once, and nobody goes on to look for a rank that has given up. On a failure every registered rank gets the
+ * sentence before its socket is closed. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,7 +136,7 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
 
     (void)stream;
     (void)errnum;
-    if (!visitor->registered || visitor->done)
+    if (!visitor->registered)
         return;
     snprintf(text, sizeof(text), "rank %d (process %d) died while the ranks were meeting", visitor->rank,
              visitor->root->world->members[visitor->rank].pid);
@@ -239,6 +241,31 @@ static void hand_on_table(struct root *root)
     }
 }
 
+/* Sends what is queued, for a short time. */
+static void flush_visitors(struct root *root)
+{
+    int64_t deadline = gy_now() + FLUSH_GRACE;
+    bool flushed = false;
+
+    while (!flushed && gy_now() < deadline) {
+        flushed = true;
+        for (struct visitor *visitor = root->visitors; visitor; visitor = visitor->next)
+            flushed = flushed && gy_stream_flushed(&visitor->stream);
+        if (!flushed)
+            gy_poller_poll(root->world->poller, GY_MILLISECOND);
+    }
+}
+
+/* Nothing can fail any more: from here on a death is the overlay's business. */
+static void end_meeting(struct root *root)
+{
+    for (int rank = 1; rank < root->world->size; rank++) {
+        root->by_rank[rank]->registered = false;
+        gy_stream_send(&root->by_rank[rank]->stream, GY_MEET_END, NULL, 0);
+    }
+    flush_visitors(root);
+}
+
 static void tell_visitor(struct root *root, struct visitor *visitor)
 {
     uint8_t body[8 + GY_MEET_TEXT];
@@ -254,21 +281,13 @@ static void tell_visitor(struct root *root, struct visitor *visitor)
 static void tell_failure(struct root *root)
 {
     int64_t deadline = gy_now() + LATECOMER_GRACE;
-    bool flushed = false;
 
     for (struct visitor *visitor = root->visitors; visitor; visitor = visitor->next)
         tell_visitor(root, visitor);
     root->telling = true;
     while (root->failure.status == GYRE_REFUSED && root->told < root->world->size - 1 && gy_now() < deadline)
         gy_poller_poll(root->world->poller, GY_SECOND / 20);
-    deadline = gy_now() + FLUSH_GRACE;
-    while (!flushed && gy_now() < deadline) {
-        flushed = true;
-        for (struct visitor *visitor = root->visitors; visitor; visitor = visitor->next)
-            flushed = flushed && gy_stream_flushed(&visitor->stream);
-        if (!flushed)
-            gy_poller_poll(root->world->poller, GY_MILLISECOND);
-    }
+    flush_visitors(root);
 }
 
 static gyre_status open_listener(struct root *root, struct gy_door **door_p, struct gy_error *error)
@@ -316,7 +335,9 @@ gyre_status gy_meet_as_root(struct gy_meeting *meeting, struct gy_error *error)
     wait_registrations(&root);
     if (root.failure.status == GYRE_SUCCESS)
         hand_on_table(&root);
-    if (root.failure.status != GYRE_SUCCESS) {
+    if (root.failure.status == GYRE_SUCCESS) {
+        end_meeting(&root);
+    } else {
         tell_failure(&root);
         *error = root.failure;
     }

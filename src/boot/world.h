@@ -44,8 +44,9 @@ struct gy_world {
     int nlocals, local;        /* local: my index in it */
     struct gy_poller *poller;
     struct gy_config *config;
-    struct gy_door *door;  /* the listener; see door.h */
-    struct gy_dial *dials; /* under way */
+    struct gy_door *door;       /* the listener; see door.h */
+    struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
+    struct gy_dial *dials;      /* under way */
     struct gy_boot_counters {
         uint64_t messages_sent, messages_received, sockets_opened;
         uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */

@@ -1,0 +1,157 @@
+/* What floods over the overlay: the verdict and goodbyes.
+ *
+ * Invariants. A verdict is adopted once, and queued to every neighbour in the same breath, before anything is closed:
+ * whoever then sees sockets close knows the culprit already. Each goodbye is passed on once. Both go to all neighbours
+ * but the one they came from; one that connects later is told when it does. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/overlay_private.h"
+#include "boot/wire.h"
+#include "core/clock.h"
+#include "core/log.h"
+
+#define SENTENCE_GRACE (10 * GY_MILLISECOND)
+
+void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank)
+{
+    uint64_t none = 0;
+
+    if (overlay->word)
+        atomic_compare_exchange_strong(overlay->word, &none, (uint64_t)(rank + 1) << 8 | (uint64_t)status);
+}
+
+static size_t encode_verdict(const struct gy_overlay *overlay, uint8_t body_p[GY_OVERLAY_BODY])
+{
+    const struct gy_error *verdict = &overlay->verdict;
+    struct gy_wire wire = gy_wire_over(body_p, GY_OVERLAY_BODY);
+    size_t length = strnlen(verdict->text, GY_OVERLAY_TEXT);
+
+    gy_wire_put(&wire, (uint64_t)verdict->status, 4);
+    gy_wire_put(&wire, (uint32_t)verdict->rank, 4);
+    gy_wire_put_bytes(&wire, verdict->text, length);
+    return 8 + length;
+}
+
+void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+                      const struct gy_neighbour *from)
+{
+    uint8_t body[GY_OVERLAY_BODY];
+    size_t bytes;
+
+    if (overlay->verdict.status != GYRE_SUCCESS)
+        return;
+    overlay->verdict.status = status;
+    overlay->verdict.rank = rank;
+    snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
+    gy_log(from ? GY_LOG_INFO : GY_LOG_ERROR, "%s", overlay->verdict.text);
+    gy_flood_publish(overlay, status, rank);
+    bytes = encode_verdict(overlay, body);
+    for (int i = 0; i < overlay->count; i++) {
+        if (&overlay->neighbours[i] != from)
+            gy_stream_send(&overlay->neighbours[i].stream, GY_OVERLAY_VERDICT, body, bytes);
+    }
+}
+
+void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+{
+    struct gy_overlay *overlay = from->overlay;
+    struct gy_wire wire = gy_wire_over(body, bytes);
+    uint32_t status = (uint32_t)gy_wire_get(&wire, 4), rank = (uint32_t)gy_wire_get(&wire, 4);
+    char text[GY_OVERLAY_TEXT + 1];
+
+    if (wire.bad || bytes > GY_OVERLAY_BODY || status == 0 || status > GYRE_INTERNAL ||
+        rank >= (uint32_t)overlay->world->size)
+        return;
+    memcpy(text, wire.at, bytes - 8);
+    text[bytes - 8] = '\0';
+    gy_flood_verdict(overlay, (gyre_status)status, (int)rank, text, from);
+}
+
+static void send_goodbye(struct gy_neighbour *to, int rank)
+{
+    uint8_t body[4];
+    struct gy_wire wire = gy_wire_over(body, sizeof(body));
+
+    gy_wire_put(&wire, (uint32_t)rank, 4);
+    gy_stream_send(&to->stream, GY_OVERLAY_GOODBYE, body, sizeof(body));
+}
+
+void gy_flood_goodbye(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from)
+{
+    if (overlay->left[rank])
+        return;
+    overlay->left[rank] = 1;
+    for (int i = 0; i < overlay->count; i++) {
+        if (&overlay->neighbours[i] != from)
+            send_goodbye(&overlay->neighbours[i], rank);
+    }
+}
+
+void gy_flood_catch_up(struct gy_neighbour *neighbour)
+{
+    struct gy_overlay *overlay = neighbour->overlay;
+    uint8_t body[GY_OVERLAY_BODY];
+
+    if (overlay->verdict.status != GYRE_SUCCESS)
+        gy_stream_send(&neighbour->stream, GY_OVERLAY_VERDICT, body, encode_verdict(overlay, body));
+    for (int rank = 0; rank < overlay->world->size; rank++) {
+        if (overlay->left[rank])
+            send_goodbye(neighbour, rank);
+    }
+}
+
+void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+{
+    struct gy_wire wire = gy_wire_over(body, bytes);
+    uint64_t rank = gy_wire_get(&wire, 4);
+
+    if (!wire.bad && rank < (uint64_t)from->overlay->world->size)
+        gy_flood_goodbye(from->overlay, (int)rank, from);
+}
+
+void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
+{
+    struct gy_overlay *overlay = neighbour->overlay;
+    const struct gy_member *member = &overlay->world->members[neighbour->rank];
+    bool local = member->host == overlay->world->members[overlay->world->rank].host;
+    char text[GY_OVERLAY_TEXT];
+
+    if (overlay->left[neighbour->rank])
+        return;
+    if (errnum == ETIMEDOUT || errnum == EHOSTUNREACH || errnum == ENETUNREACH || errnum == ENETDOWN) {
+        snprintf(text, sizeof(text),
+                 "rank %d gives no sign of life for %.1f s: its host or the network is down (%s; seen by rank %d)",
+                 neighbour->rank, (double)overlay->world->config->peer_timeout_ns / (double)GY_SECOND, strerror(errnum),
+                 overlay->world->rank);
+        gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, neighbour->rank, text, NULL);
+        return;
+    }
+    snprintf(text, sizeof(text), "rank %d died (process %d on host %d%s, seen by rank %d)", neighbour->rank,
+             member->pid, member->host, local ? ", the same host" : "", overlay->world->rank);
+    gy_flood_verdict(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
+}
+
+/* Only the word is known: another rank of this host has the sentence, and does not tell. */
+static void adopt_word(struct gy_overlay *overlay, uint64_t word)
+{
+    gyre_status status = (gyre_status)(word & 0xff);
+    int rank = (int)(word >> 8) - 1;
+    char text[GY_OVERLAY_TEXT];
+
+    if (rank < 0 || rank >= overlay->world->size)
+        return;
+    snprintf(text, sizeof(text), "rank %d: %s (told by a rank of the same host)", rank, gyre_status_text(status));
+    gy_flood_verdict(overlay, status, rank, text, NULL);
+}
+
+void gy_flood_look_at_word(struct gy_overlay *overlay)
+{
+    uint64_t word = overlay->word ? atomic_load_explicit(overlay->word, memory_order_acquire) : 0;
+
+    if (word && !overlay->word_seen)
+        overlay->word_seen = gy_now();
+    else if (word && gy_now() - overlay->word_seen > SENTENCE_GRACE)
+        adopt_word(overlay, word);
+}

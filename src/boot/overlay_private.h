@@ -1,0 +1,73 @@
+/* Shared by the parts of the overlay only: overlay.c (the face towards the layers above), overlay_flood.c (verdicts and
+ * goodbyes), overlay_neighbour.c (the connections, and what is seen through them). One thread at a time, except for the
+ * fields that say so. */
+#ifndef GY_BOOT_OVERLAY_PRIVATE_H
+#define GY_BOOT_OVERLAY_PRIVATE_H
+
+#include "boot/overlay.h"
+#include "boot/stream.h"
+
+#define GY_OVERLAY_TEXT 512
+#define GY_OVERLAY_BODY (8 + GY_OVERLAY_TEXT)
+#define GY_NEIGHBOURS_MOST 64
+
+enum gy_overlay_kind { GY_OVERLAY_IDENTITY = 1, GY_OVERLAY_VERDICT, GY_OVERLAY_GOODBYE };
+enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY };
+
+struct gy_neighbour {
+    struct gy_overlay *overlay;
+    int rank;
+    bool dials; /* we dial it */
+    bool connected, ended;
+    struct gy_stream stream;
+    struct gy_watch pidfd; /* fd −1: none */
+    struct gy_watch probe; /* fd −1: none; a bare connection to its door, while its own dial is awaited */
+    int64_t suspect_since; /* 0: not */
+};
+
+struct gy_overlay {
+    struct gy_world *world;
+    struct gy_neighbour *neighbours;
+    int count;
+    uint64_t namespace_id; /* of our pids */
+    uint8_t *left;         /* [size] who said goodbye */
+    _Atomic uint64_t *word;
+    int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
+    int suspects;
+    struct gy_error verdict; /* driving thread only */
+    /* Reported by any thread; who moves pending from NONE to WRITING fills the fields, the driving thread reads them at
+     * READY. */
+    _Atomic int pending;
+    gyre_status pending_status;
+    int pending_rank;
+    char pending_text[GY_OVERLAY_TEXT + 1];
+};
+
+/* overlay_flood.c */
+void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank);
+/* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
+void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+                      const struct gy_neighbour *from);
+void gy_flood_goodbye(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from);
+void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+/* One neighbour that connects only now is told what the others were told already. */
+void gy_flood_catch_up(struct gy_neighbour *neighbour);
+/* Another rank of this host has published a word; its sentence is waited for, a short time. */
+void gy_flood_look_at_word(struct gy_overlay *overlay);
+/* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended). */
+void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
+
+/* overlay_neighbour.c */
+/* Fills `neighbours`: rank ± 2^k. */
+void gy_neighbours_list(struct gy_overlay *overlay);
+/* Returns when all are connected, or with the verdict once everybody who can be has been told. */
+gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error);
+void gy_neighbours_judge(struct gy_overlay *overlay);
+/* Sends what is queued, for a short time, and reads what is there. */
+void gy_neighbours_flush(struct gy_overlay *overlay);
+void gy_neighbours_close(struct gy_overlay *overlay);
+/* In a forked child, where the poller is the parent's. */
+void gy_neighbours_abandon(struct gy_overlay *overlay);
+
+#endif
