@@ -17,9 +17,6 @@
 #define GY_TELL_EVERY (60 * GY_SECOND)
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
-#define GY_BROKEN_GRACE \
-    (50 * GY_MILLISECOND) /* a link that breaks because the peer died: the overlay's verdict says so
-                           * first */
 
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
 {
@@ -178,6 +175,10 @@ static void check_request(struct gyre_request *r, int64_t now)
     }
 }
 
+/* The end of a link does not say whose fault it is. The peer may have died, may have left, or may have closed its links
+ * because it learned of somebody else's death before we did: all three come over the overlay, sooner or later, for those
+ * who pass them on may be computing. Only when it says nothing for as long as the loss of a host may take, the link
+ * itself is what broke. Any other reason (nonsense on the link, no descriptors) is the link's own, and nobody else knows. */
 static void check_broken(struct gy_context *ctx, int64_t now)
 {
     for (int i = 0; i < ctx->links; i++) {
@@ -187,10 +188,11 @@ static void check_broken(struct gy_context *ctx, int64_t now)
             continue;
         if (p->broken < 0)
             p->broken = now;
-        if (now - p->broken < GY_BROKEN_GRACE)
+        if (p->why.status == GYRE_PEER_UNREACHABLE && now - p->broken < ctx->config.peer_timeout_ns)
             continue;
-        gy_error_set(&ctx->error, GYRE_PEER_UNREACHABLE, peer, "the link to rank %d broke: %.300s", peer, p->why.text);
-        gy_overlay_report(ctx->overlay, GYRE_PEER_UNREACHABLE, peer, ctx->error.text);
+        char text[400];
+        snprintf(text, sizeof(text), "the link to rank %d broke: %.300s", peer, p->why.text);
+        verdict(ctx, p->why.status, peer, text);
     }
 }
 
