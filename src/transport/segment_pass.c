@@ -8,18 +8,20 @@
  *        3  5  6 ...
  *
  * Abstract names need no file system. Both ends check SO_PEERCRED: another user's process can neither obtain the memory
- * nor offer one. */
+ * nor offer one. Every wait turns the world's poller, so that a death meanwhile ends it with the culprit's name. */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "boot/overlay.h"
 #include "core/clock.h"
 #include "transport/segment_private.h"
 
 #define RETRY_NS (1 * GY_MILLISECOND)
+#define SLICE_NS (50 * GY_MILLISECOND)
+#define VERDICT_GRACE (200 * GY_MILLISECOND) /* how long the name of the culprit may trail a hung-up parent */
 
 struct request {
     uint64_t job;
@@ -48,23 +50,34 @@ static bool same_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) == 0 && credentials.uid == geteuid();
 }
 
-/* Waits for `events`; false at the deadline. */
-static bool await(int fd, short events, int64_t deadline)
+static void on_ready(void *owner, uint32_t events)
 {
-    for (;;) {
-        struct pollfd wait = {.fd = fd, .events = events};
+    (void)events;
+    *(bool *)owner = true;
+}
+
+/* The world's verdict, or success. */
+static gyre_status look(struct gy_world *world, struct gy_error *error)
+{
+    return world->overlay ? gy_overlay_check(world->overlay, error) : GYRE_SUCCESS;
+}
+
+/* Waits until `fd` (−1: none) is readable. GYRE_IN_PROGRESS: not before the deadline; any other failure is the world's
+ * verdict. */
+static gyre_status await(struct gy_world *world, int fd, int64_t deadline, struct gy_error *error)
+{
+    bool ready = false;
+    struct gy_watch watch = {.fd = fd, .events = EPOLLIN, .callback = on_ready, .owner = &ready};
+    gyre_status status = fd >= 0 ? gy_poller_add(world->poller, &watch, error) : GYRE_SUCCESS;
+    while (status == GYRE_SUCCESS && !ready) {
         int64_t left = deadline - gy_now();
-        if (left < 0)
-            left = 0;
-        int64_t milliseconds = left / GY_MILLISECOND + 1;
-        int ready = poll(&wait, 1, milliseconds > 1000 ? 1000 : (int)milliseconds);
-        if (ready > 0)
-            return true;
-        if (ready == 0 && gy_now() >= deadline)
-            return false;
-        if (ready < 0 && errno != EINTR)
-            return false;
+        gy_poller_poll(world->poller, left < 0 ? 0 : left < SLICE_NS ? left : SLICE_NS);
+        status = look(world, error);
+        if (status == GYRE_SUCCESS && !ready && left <= 0)
+            status = GYRE_IN_PROGRESS;
     }
+    gy_poller_remove(world->poller, &watch);
+    return status;
 }
 
 /* ---- child ---- */
@@ -81,8 +94,12 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
         int reason = errno;
         bool early = reason == ECONNREFUSED || reason == EAGAIN || reason == ENOENT || reason == EINTR;
         if (early && gy_now() < deadline) { /* the parent does not listen yet */
-            nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
-            continue;
+            gy_poller_poll(world->poller, RETRY_NS);
+            gyre_status status = look(world, error);
+            if (status == GYRE_SUCCESS)
+                continue;
+            close(fd);
+            return status;
         }
         close(fd);
         if (!early)
@@ -138,11 +155,16 @@ gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_s
         return status;
     struct request request = {.job = world->job, .local = world->local};
     if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request) ||
-        !await(socket, POLLIN, deadline) || !ask_receive(socket, offer_p, &fd) || offer_p->magic != GY_OFFER_MAGIC ||
-        offer_p->job != world->job || offer_p->local != parent_of(world->local)) {
-        status = gy_error_set(error, GYRE_PEER_UNREACHABLE, parent,
-                              "rank %d did not hand the shared memory of this host to rank %d: it died, or is stuck",
-                              parent, world->rank);
+        (status = await(world, socket, deadline, error)) != GYRE_SUCCESS || !ask_receive(socket, offer_p, &fd) ||
+        offer_p->magic != GY_OFFER_MAGIC || offer_p->job != world->job || offer_p->local != parent_of(world->local)) {
+        /* A parent that hung up may have heard of another rank's death before us. */
+        if (status == GYRE_SUCCESS)
+            status = world->overlay ? await(world, -1, gy_now() + VERDICT_GRACE, error) : GYRE_IN_PROGRESS;
+        if (status == GYRE_IN_PROGRESS)
+            status = gy_error_set(
+                error, GYRE_PEER_UNREACHABLE, parent,
+                "rank %d did not hand the shared memory of this host to rank %d: it died, or is stuck", parent,
+                world->rank);
     } else if (offer_p->status != GYRE_SUCCESS || fd < 0) {
         status = offer_p->status > 0 && offer_p->status <= GYRE_INTERNAL ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
         gy_error_set(error, status, parent,
@@ -203,8 +225,10 @@ static void offer_send(int socket, int fd, const struct gy_segment_offer *offer)
 static int serve_one(struct gy_world *world, int socket, int fd, const struct gy_segment_offer *offer, int64_t deadline)
 {
     struct request request;
+    struct gy_error ignored = {.rank = -1, .quiet = true};
     int64_t patience = gy_now() + GY_SECOND; /* children speak at once */
-    if (!same_user(socket) || !await(socket, POLLIN, patience < deadline ? patience : deadline) ||
+    if (!same_user(socket) ||
+        await(world, socket, patience < deadline ? patience : deadline, &ignored) != GYRE_SUCCESS ||
         recv(socket, &request, sizeof(request), MSG_DONTWAIT) != (ssize_t)sizeof(request) ||
         request.job != world->job || request.local <= 0 || request.local >= world->nlocals ||
         parent_of(request.local) != world->local)
@@ -219,7 +243,10 @@ gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const
     int children = children_of(world->local, world->nlocals);
     uint64_t served = 0; /* bit k: child local + 2^k */
     while (__builtin_popcountll(served) < children) {
-        if (!await(listener, POLLIN, deadline)) {
+        gyre_status status = await(world, listener, deadline, error);
+        if (status != GYRE_SUCCESS && status != GYRE_IN_PROGRESS)
+            return status;
+        if (status == GYRE_IN_PROGRESS) {
             int missing = world->locals[world->local + (1 << __builtin_ctzll(~served))];
             return gy_error_set(
                 error, GYRE_PEER_UNREACHABLE, missing,
