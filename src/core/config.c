@@ -100,22 +100,12 @@ static bool parse_text(const struct row *row, const char *text, void *field)
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* Names between single commas. Whether a transport of that name exists is the registry's to say. */
-static bool parse_names(const struct row *row, const char *text, void *field)
+/* Length of the item that a list continues with; 0: none. */
+typedef size_t (*item_func)(const char *at);
+
+static size_t name_item(const char *at)
 {
-    const char *at = text;
-
-    for (;;) {
-        size_t length = strspn(at, NAME_LETTERS);
-
-        if (length == 0)
-            return false;
-        at += length;
-        if (!*at)
-            return parse_text(row, text, field);
-        if (*at++ != ',')
-            return false;
-    }
+    return strspn(at, NAME_LETTERS);
 }
 
 static bool is_collective(const char *name, size_t length)
@@ -129,28 +119,42 @@ static bool is_collective(const char *name, size_t length)
     return false;
 }
 
-/* "all_reduce:ring,broadcast:binary_tree". Whether the algorithm exists is the selector's to say. */
-static bool parse_choices(const struct row *row, const char *text, void *field)
+static size_t choice_item(const char *at)
 {
-    const char *at = text;
+    size_t collective = name_item(at);
 
-    if (!*at)
-        return parse_text(row, text, field);
-    for (;;) {
-        size_t length = strspn(at, NAME_LETTERS);
+    if (!is_collective(at, collective) || at[collective] != ':')
+        return 0;
+    size_t algorithm = name_item(at + collective + 1);
+    return algorithm ? collective + 1 + algorithm : 0;
+}
 
-        if (!is_collective(at, length) || at[length] != ':')
-            return false;
-        at += length + 1;
-        length = strspn(at, NAME_LETTERS);
+/* At least one item, single commas between them. */
+static bool parse_list(const struct row *row, const char *text, void *field, item_func item)
+{
+    for (const char *at = text;; at++) {
+        size_t length = item(at);
+
         if (length == 0)
             return false;
         at += length;
         if (!*at)
             return parse_text(row, text, field);
-        if (*at++ != ',')
+        if (*at != ',')
             return false;
     }
+}
+
+/* "shm,tcp". Whether a transport of that name exists is the registry's to say. */
+static bool parse_names(const struct row *row, const char *text, void *field)
+{
+    return parse_list(row, text, field, name_item);
+}
+
+/* "all_reduce:ring,broadcast:binary_tree". Whether the algorithm exists is the selector's to say. */
+static bool parse_choices(const struct row *row, const char *text, void *field)
+{
+    return *text ? parse_list(row, text, field, choice_item) : parse_text(row, text, field);
 }
 
 #define FIELD(name) offsetof(struct gy_config, name), sizeof(((struct gy_config *)0)->name)
