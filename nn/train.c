@@ -240,7 +240,8 @@ static gyre_status epoch(struct run *run)
         run->position.sample = 0;
         run->cost = 0;
     }
-    return status == GYRE_SUCCESS && (every == 0 || stopped(run)) ? checkpoint(run) : status;
+    bool last = stopped(run) || run->position.epoch >= run->options.epochs;
+    return status == GYRE_SUCCESS && (every == 0 || last) ? checkpoint(run) : status;
 }
 
 gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,

@@ -105,6 +105,8 @@ static int choice(const char *option, const char *text, const char *const *names
 static void parse_hidden(struct arguments *out, const char *text)
 {
     char *copy = strdup(text), *state = NULL;
+    if (!copy)
+        gy_options_refuse("--hidden: no memory");
     out->nhidden = 0;
     for (char *word = strtok_r(copy, ",", &state); word; word = strtok_r(NULL, ",", &state)) {
         if (out->nhidden == LARGEST_DEPTH)
@@ -118,6 +120,8 @@ static void parse_schedule(struct gyre_nn_schedule *schedule, const char *text)
 {
     static const char *const names[] = {"constant", "step", "cosine", NULL};
     char *copy = strdup(text), *state = NULL;
+    if (!copy)
+        gy_options_refuse("--schedule: no memory");
     char *word = strtok_r(copy, ":", &state);
     schedule->kind = (gyre_nn_schedule_kind)choice("--schedule", word ? word : "", names);
     word = strtok_r(NULL, ":", &state);
