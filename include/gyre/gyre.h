@@ -8,9 +8,11 @@
  *
  * Blocking. A call without `_start` returns when the caller's part is done: its output is complete and its input may be
  * overwritten. A call with `_start` never blocks; it gives a request that `gyre_test`, `gyre_wait` or `gyre_wait_all`
- * completes. The caller's thread makes the progress, inside these calls; the library starts no thread.
+ * completes. The caller's thread makes the progress, inside these calls. The library starts no thread unless it is asked
+ * to: with GYRE_PROGRESS_THREAD=1 a thread of its own moves requests while no caller is inside.
  *
- * Threads. One thread at a time per communicator (and its duplicates); `gyre_comm_abort` may come from any thread.
+ * Threads. One thread at a time per communicator; several communicators of one world may be driven by as many threads.
+ * `gyre_comm_abort` may come from any thread.
  *
  * Errors. Every function returns a status. When it is not GYRE_SUCCESS, `gyre_last_error` gives the sentence: which
  * rank, which operation, what the system said and what to try. Output arguments are written only on success.

@@ -11,20 +11,31 @@ static gyre_status start(gyre_comm *comm, const struct gy_call *call, gyre_reque
 {
     if (!comm || !request_p)
         return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);
-    return status == GYRE_SUCCESS ? gy_request_start(comm, call, request_p) : status;
+    if (status == GYRE_SUCCESS)
+        status = gy_request_start(comm, call, request_p);
+    gy_driver_leave(comm->ctx);
+    return status;
 }
 
 static gyre_status blocking(gyre_comm *comm, const struct gy_call *call)
 {
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
-    gyre_request *request;
+    gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);
-    if (status != GYRE_SUCCESS || gy_tiny_call(comm, call, &status))
-        return status;
-    status = gy_request_start(comm, call, &request);
-    return status == GYRE_SUCCESS ? gyre_wait(&request) : status;
+    if (status == GYRE_SUCCESS && !gy_tiny_call(comm, call, &status)) {
+        gyre_request *request;
+        status = gy_request_start(comm, call, &request);
+        if (status == GYRE_SUCCESS) {
+            gy_wait(request);
+            status = request->status;
+            gy_request_recycle(request);
+        }
+    }
+    gy_driver_leave(comm->ctx);
+    return status;
 }
 
 static struct gy_call call_of(enum gy_collective collective, const void *input, void *output, size_t count,

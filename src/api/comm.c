@@ -42,16 +42,20 @@ gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p)
     if (status != GYRE_SUCCESS)
         return status;
     gyre_comm *made;
+    gy_driver_enter(comm->ctx);
     status = gy_comm_create(comm->ctx, (uint32_t)id, &made, &comm->error);
-    if (status != GYRE_SUCCESS) {
-        /* The others wait in the barrier below, for a rank that will not come. */
+    if (status == GYRE_SUCCESS)
+        comm->ctx->next_comm = (uint32_t)id + 1;
+    else /* the others wait in the barrier below, for a rank that will not come */
         gy_overlay_report(comm->ctx->overlay, status, comm->rank, comm->error.text);
+    gy_driver_leave(comm->ctx);
+    if (status != GYRE_SUCCESS)
         return status;
-    }
-    comm->ctx->next_comm = (uint32_t)id + 1;
     status = gyre_barrier(comm);
     if (status != GYRE_SUCCESS) {
+        gy_driver_enter(comm->ctx);
         gy_comm_free(made);
+        gy_driver_leave(comm->ctx);
         return status;
     }
     *comm_p = made;
@@ -65,19 +69,19 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
     struct gy_context *ctx = comm->ctx;
     if (ctx->generation != atomic_load(&gy_fork_generation))
         return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
-    struct gyre_request *next;
     bool pending = false;
-    for (struct gyre_request *r = ctx->active_first; r; r = next) {
-        next = r->next;
+    gy_driver_enter(ctx);
+    for (struct gyre_request *r = ctx->active_first; r; r = r->next)
         pending |= r->comm == comm;
-    }
     if (pending && !ctx->closed) {
         /* Peers wait for what will never come, and links still point into the caller's buffers. */
         gyre_comm_abort(comm);
         gy_turn(ctx, gy_now());
     }
     gy_comm_free(comm);
-    if (!ctx->comms)
+    bool last = !ctx->comms;
+    gy_driver_leave(ctx);
+    if (last)
         gy_context_free(ctx);
     return GYRE_SUCCESS;
 }
@@ -131,10 +135,8 @@ const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, s
     return gy_algorithm_name(algorithm);
 }
 
-gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
+static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
 {
-    if (!comm || !memory_p)
-        return GYRE_INVALID_ARGUMENT;
     gyre_status status = gy_check_comm(comm);
     if (status != GYRE_SUCCESS)
         return status;
@@ -148,15 +150,31 @@ gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     return GYRE_SUCCESS;
 }
 
+gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
+{
+    if (!comm || !memory_p)
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = mem_alloc(comm, bytes, memory_p);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
 gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
 {
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
     if (!memory)
         return GYRE_SUCCESS;
-    if (!comm->ctx->segment)
+    if (!comm->ctx->segment) {
         gy_free(memory);
-    else if (!gy_segment_heap_free(comm->ctx->segment, memory))
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p was not given by gyre_mem_alloc of this world", memory);
-    return GYRE_SUCCESS;
+        return GYRE_SUCCESS;
+    }
+    gy_driver_enter(comm->ctx);
+    bool known = gy_segment_heap_free(comm->ctx->segment, memory);
+    gyre_status status = known ? GYRE_SUCCESS
+                               : gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                                               "%p was not given by gyre_mem_alloc of this world", memory);
+    gy_driver_leave(comm->ctx);
+    return status;
 }

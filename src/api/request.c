@@ -11,18 +11,34 @@ static gyre_status take(gyre_request **request)
     return status;
 }
 
+/* Turns the context once; the caller is inside. */
+static gyre_status progress(gyre_comm *comm)
+{
+    gyre_status status = gy_check_comm(comm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_progress(comm->ctx);
+    int64_t now = gy_now();
+    if (now - comm->ctx->turned > GY_MILLISECOND / 5)
+        gy_turn(comm->ctx, now);
+    return comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
+}
+
 gyre_status gyre_test(gyre_request **request)
 {
     if (!request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
-    if (!(*request)->complete) {
-        gyre_status status = gyre_progress((*request)->comm);
-        if (status == GYRE_FORKED)
-            return status;
-    }
-    return (*request)->complete ? take(request) : GYRE_IN_PROGRESS;
+    struct gyre_comm *comm = (*request)->comm;
+    if (!comm) /* it ended with its communicator */
+        return take(request);
+    gy_driver_enter(comm->ctx);
+    gyre_status status = (*request)->complete ? GYRE_SUCCESS : progress(comm);
+    if (status != GYRE_FORKED)
+        status = (*request)->complete ? take(request) : GYRE_IN_PROGRESS;
+    gy_driver_leave(comm->ctx);
+    return status;
 }
 
 gyre_status gyre_wait(gyre_request **request)
@@ -31,13 +47,17 @@ gyre_status gyre_wait(gyre_request **request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
-    if (!(*request)->complete) {
-        gyre_status status = gy_check_comm((*request)->comm);
-        if (status == GYRE_FORKED)
-            return status;
+    struct gyre_comm *comm = (*request)->comm;
+    if (!comm)
+        return take(request);
+    gy_driver_enter(comm->ctx);
+    gyre_status status = (*request)->complete ? GYRE_SUCCESS : gy_check_comm(comm);
+    if (status != GYRE_FORKED) {
         gy_wait(*request);
+        status = take(request);
     }
-    return take(request);
+    gy_driver_leave(comm->ctx);
+    return status;
 }
 
 gyre_status gyre_wait_all(gyre_request **requests, size_t count)
@@ -57,12 +77,8 @@ gyre_status gyre_progress(gyre_comm *comm)
 {
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
-    gyre_status status = gy_check_comm(comm);
-    if (status != GYRE_SUCCESS)
-        return status;
-    gy_progress(comm->ctx);
-    int64_t now = gy_now();
-    if (now - comm->ctx->turned > GY_MILLISECOND / 5)
-        gy_turn(comm->ctx, now);
-    return comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = progress(comm);
+    gy_driver_leave(comm->ctx);
+    return status;
 }

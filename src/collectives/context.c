@@ -75,6 +75,7 @@ static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
 
 static void free_parts(struct gy_context *ctx)
 {
+    gy_driver_free(ctx);
     if (ctx->overlay)
         gy_overlay_free(ctx->overlay);
     for (int t = 0; t < ctx->transports; t++) {
@@ -131,6 +132,8 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
     status = open_transports(ctx, error);
     if (status == GYRE_SUCCESS)
         status = choose_transports(ctx, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_driver_create(ctx, ctx->config.progress_thread, error);
     if (status != GYRE_SUCCESS)
         goto fail;
     /* A rank that is pinned to one core says nothing about the others' cores. */
@@ -148,6 +151,7 @@ fail:
 void gy_context_free(struct gy_context *ctx)
 {
     gy_fork_unwatch(ctx);
+    gy_driver_free(ctx);
     if (!ctx->closed)
         for (int t = 0; t < ctx->transports; t++)
             ctx->ops[t]->stop(ctx->instance[t]);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "boot/overlay.h"
+#include "collectives/driver.h"
 #include "core/config.h"
 #include "transport/segment.h"
 #include "transport/transport.h"
@@ -37,6 +38,7 @@ struct gy_channel;
 
 struct gy_context {
     struct gy_config config;
+    struct gy_driver driver;
     struct gy_error error; /* the first failure of the world; communicators show it in their own words */
     struct gy_poller *poller;
     struct gy_world *world;

@@ -8,13 +8,18 @@ _Atomic uint64_t gy_fork_generation = 1;
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gy_context *contexts; /* under contexts_lock */
 
+/* The child gets whole contexts, not one that another thread has half moved. */
 static void before(void)
 {
     pthread_mutex_lock(&contexts_lock);
+    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
+        gy_driver_enter(ctx);
 }
 
 static void after_parent(void)
 {
+    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
+        gy_driver_leave(ctx);
     pthread_mutex_unlock(&contexts_lock);
 }
 
@@ -22,6 +27,7 @@ static void after_child(void)
 {
     atomic_fetch_add(&gy_fork_generation, 1);
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
+        gy_driver_abandon(ctx);
         gy_poller_abandon(ctx->poller); /* first: the epoll set is the parent's too, nothing may be removed from it */
         for (int t = 0; t < ctx->transports; t++)
             ctx->ops[t]->fini(ctx->instance[t], true);

@@ -78,55 +78,65 @@ static void nap(struct gy_context *ctx)
     if (ctx->segment)
         gy_segment_sleep(ctx->segment);
     if (sleep && !gy_progress(ctx) && !ctx->closed)
-        gy_poller_poll(ctx->poller, GY_NAP);
+        gy_driver_sleep(ctx, GY_NAP);
+    if (ctx->driver.naps > 0) /* another thread still sleeps */
+        return;
     if (ctx->segment)
         gy_segment_awake(ctx->segment);
     for (int t = 0; t < ctx->transports; t++)
         ctx->ops[t]->disarm(ctx->instance[t]);
 }
 
+/* How long nothing has moved. */
+struct patience {
+    unsigned turns;
+    int64_t since; /* 0: not long enough to ask the clock */
+};
+
 /* Nothing moved: spin, yield or sleep. True if something moved after all. */
-static bool idle(struct gy_context *ctx, unsigned turns, int64_t since)
+static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin)
 {
-    if (turns < 64 && !ctx->crowded) {
-        gy_cpu_relax();
-        return false;
-    }
-    if (ctx->crowded && turns < 8) {
+    if (patience->turns++ == 16)
+        patience->since = gy_now();
+    gy_driver_yield(ctx);
+    if (patience->turns < (ctx->crowded ? 8 : 64)) {
         gy_cpu_relax();
         return false;
     }
     int64_t now = gy_now();
     if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL) && gy_turn(ctx, now))
         return true;
-    int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->crowded ? 0 : GY_SPIN;
-    if (now - since < spin)
+    int64_t idle_for = patience->since ? now - patience->since : 0;
+    if (idle_for < spin)
         gy_cpu_relax();
-    else if (now - since < spin + GY_YIELD)
+    else if (idle_for < spin + GY_YIELD)
         sched_yield();
     else if (!ctx->closed)
         nap(ctx);
     return false;
 }
 
+static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin)
+{
+    if (gy_progress(ctx) || idle(ctx, patience, spin))
+        *patience = (struct patience){0};
+}
+
 void gy_wait(struct gyre_request *r)
 {
     struct gy_context *ctx = r->comm->ctx;
-    unsigned turns = 0;
-    int64_t since = 0;
-    while (!r->complete) {
-        if (gy_progress(ctx)) {
-            turns = 0;
-            since = 0;
-            continue;
-        }
-        if (r->complete)
-            break;
-        if (turns++ == 16)
-            since = gy_now();
-        if (idle(ctx, turns, since ? since : INT64_MAX)) {
-            turns = 0;
-            since = 0;
-        }
-    }
+    struct patience patience = {0};
+    int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->crowded ? 0 : GY_SPIN;
+    ctx->driver.waits++;
+    while (!r->complete)
+        turn(ctx, &patience, spin);
+    ctx->driver.waits--;
+}
+
+/* The progress thread shares its core with a program that computes: it neither spins nor yields for long. */
+void gy_drive(struct gy_context *ctx)
+{
+    struct patience patience = {0};
+    while (ctx->active_first && ctx->driver.waits == 0 && !ctx->driver.stop)
+        turn(ctx, &patience, -GY_YIELD);
 }

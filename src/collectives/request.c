@@ -228,6 +228,8 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
     check_early(r);
     if (!r->complete)
         gy_request_advance(r);
+    if (!r->complete) /* a thread that sleeps has not armed itself for this one */
+        gy_driver_wake(ctx);
     *request_p = r;
     return GYRE_SUCCESS;
 
@@ -275,6 +277,7 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     if (r->next)
         r->next->previous = r;
     r->comm->ended = r;
+    gy_driver_wake(r->comm->ctx);
     if (r->plan->window)
         window_dequeue(r);
     struct gy_record *record = gy_recorder_find(&r->comm->recorder, r->shape.sequence);

@@ -136,6 +136,8 @@ bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
 /* progress.c */
 bool gy_progress(struct gy_context *ctx);
 void gy_wait(struct gyre_request *request);
+/* The progress thread's part: until nothing is under way, or a caller waits and drives. */
+void gy_drive(struct gy_context *ctx);
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);
 /* The slow turn: descriptors, the verdict, clocks. True if something moved. */
 bool gy_turn(struct gy_context *ctx, int64_t now);

@@ -200,6 +200,8 @@ static const struct row rows[] = {
     {"GYRE_SPIN", parse_spin, FIELD(spin_ns), 0, 10000000, "-1", "us",
      "how long a wait spins or yields before it sleeps; -1: by the load of this host",
      "-1 or whole microseconds up to 10000000", false},
+    {"GYRE_PROGRESS_THREAD", parse_switch, FIELD(progress_thread), 0, 0, "0", "0|1",
+     "1: a thread of gyre's own moves requests while the program computes", "0 or 1", false},
     {"GYRE_SHOW_CHOICE", parse_switch, FIELD(show_choice), 0, 0, "0", "0|1",
      "1: print the algorithm chosen, once per shape", "0 or 1", false},
 };

@@ -25,7 +25,8 @@ struct gy_config {
     size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 128k */
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
     int64_t spin_ns;    /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
-    bool show_choice;   /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
+    bool progress_thread; /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
+    bool show_choice;     /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
 
 /* Reads the environment. A bad value is GYRE_BAD_CONFIGURATION naming variable, value and what is allowed. Unknown

@@ -9,6 +9,7 @@
 #include "poller.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -152,4 +153,12 @@ int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns)
     }
     poller->batch = batch.outer;
     return called;
+}
+
+void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns)
+{
+    struct pollfd set = {.fd = poller->epoll_fd, .events = POLLIN};
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / GY_SECOND), .tv_nsec = (long)(timeout_ns % GY_SECOND)};
+
+    ppoll(&set, 1, &timeout, NULL);
 }

@@ -28,5 +28,7 @@ void gy_poller_change(struct gy_poller *poller, struct gy_watch *watch, uint32_t
 void gy_poller_remove(struct gy_poller *poller, struct gy_watch *watch); /* idempotent; before the fd is closed */
 /* Waits up to timeout_ns (0: not at all) and runs callbacks; returns their number. */
 int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns);
+/* Waits likewise and runs nothing: the one call that needs no lock while another thread polls. */
+void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns);
 
 #endif
