@@ -1,0 +1,111 @@
+/* Barrier k is over for a rank when every rank's counter has reached k. Each counter has one writer and a line pair
+ * of its own, and only grows, so that nothing is reset and nothing can be missed. */
+#include "arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+#define PATIENCE_NS (90 * INT64_C(1000000000))
+#define SPINS_PER_LOOK 4096
+
+struct gy_arena_line {
+    _Alignas(128) _Atomic(uint64_t) reached;
+};
+
+struct head {
+    struct gy_arena_line lines[GY_RANKS_MOST];
+    _Alignas(128) _Atomic(int64_t) shared;
+    _Alignas(4096) struct gy_stamps stamps[GY_RANKS_MOST];
+};
+
+int64_t gy_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void pause_core(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool crowded)
+{
+    struct stat about;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &about) < 0)
+        gy_die("cannot open the arena %s: %s", path, strerror(errno));
+    if (ranks > GY_RANKS_MOST || (size_t)about.st_size < sizeof(struct head))
+        gy_die("the arena is too small for %d ranks", ranks);
+    struct head *head = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (head == MAP_FAILED)
+        gy_die("cannot map the arena: %s", strerror(errno));
+    close(fd);
+    memset(&head->stamps[rank], 0, sizeof head->stamps[rank]); /* no page fault between two time stamps */
+    *arena = (struct gy_arena){
+        .rank = rank,
+        .ranks = ranks,
+        .crowded = crowded,
+        .lines = head->lines,
+        .stamps = head->stamps,
+        .shared = &head->shared,
+        .extra = (unsigned char *)(head + 1),
+        .extra_bytes = (size_t)about.st_size - sizeof(struct head),
+    };
+}
+
+void gy_arena_wait(const struct gy_arena *arena, const _Atomic(uint64_t) *word, uint64_t value)
+{
+    int64_t deadline = 0;
+    for (unsigned spins = 0; atomic_load_explicit(word, memory_order_acquire) < value;) {
+        if (arena->crowded)
+            sched_yield();
+        else
+            pause_core();
+        if (++spins % SPINS_PER_LOOK)
+            continue;
+        if (deadline == 0)
+            deadline = gy_now() + PATIENCE_NS;
+        else if (gy_now() > deadline)
+            gy_die("another rank did not come in time");
+    }
+}
+
+void gy_arena_barrier(struct gy_arena *arena)
+{
+    uint64_t now = ++arena->barriers;
+    atomic_store_explicit(&arena->lines[arena->rank].reached, now, memory_order_release);
+    for (int rank = 0; rank < arena->ranks; rank++)
+        gy_arena_wait(arena, &arena->lines[rank].reached, now);
+}
+
+int gy_arena_pin(int rank)
+{
+    cpu_set_t usable, mine;
+    size_t seen = 0;
+    if (sched_getaffinity(0, sizeof usable, &usable) < 0)
+        gy_die("sched_getaffinity: %s", strerror(errno));
+    int cores = CPU_COUNT(&usable);
+    size_t wanted = (size_t)(rank % cores);
+    CPU_ZERO(&mine);
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, &usable) && seen++ == wanted)
+            CPU_SET(core, &mine);
+    }
+    if (sched_setaffinity(0, sizeof mine, &mine) < 0)
+        gy_die("sched_setaffinity: %s", strerror(errno));
+    return cores;
+}

@@ -1,0 +1,264 @@
+/* One rank of a launch: pin, meet, then for each size fill, warm up, measure, check, and let rank 0 print a JSON
+ * object.
+ *
+ * The clock is read right after the harness's barrier and right after the call, by every rank, into memory that
+ * nobody else reads until the loop is over. What two reads and the way out of the barrier cost is measured the same
+ * way, with no call in between, and printed as `empty_us`: it is contained in every figure, and not subtracted. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "collective.h"
+#include "driver.h"
+#include "options.h"
+#include "samples.h"
+#include "traffic.h"
+
+#define EXIT_NOT_OFFERED 77
+#define WARM_UP_CALLS 3
+#define TRIAL_CALLS 5
+#define EMPTY_CALLS 1001
+/* What a process manager or a keep-alive may send beside a library that uses shared memory. */
+#define STRAY_BYTES 65536
+
+struct measure {
+    struct gy_options options;
+    struct gy_arena arena;
+    struct gy_world world;
+    struct gy_call call;
+    float *input;
+};
+
+static struct measure self;
+
+void gy_die(const char *format, ...)
+{
+    va_list arguments;
+    char text[1024];
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s: rank %d: %s\n", gy_driver.name, self.world.rank, text);
+    _exit(1);
+}
+
+const char *gy_store(void)
+{
+    return self.options.store;
+}
+
+const struct gy_arena *gy_launch_arena(void)
+{
+    return &self.arena;
+}
+
+static int number_from_environment(const char *name)
+{
+    const char *text = getenv(name);
+    char *end;
+    long value = text ? strtol(text, &end, 10) : -1;
+    if (!text || *end || value < 0 || value >= self.options.ranks)
+        gy_die("%s is '%s', no rank of %d", name, text ? text : "", self.options.ranks);
+    return (int)value;
+}
+
+static struct gy_stamps *mine(void)
+{
+    return &self.arena.stamps[self.world.rank];
+}
+
+static void nothing(const struct gy_call *call)
+{
+    (void)call;
+}
+
+static void isolated(void (*function)(const struct gy_call *), size_t calls)
+{
+    struct gy_stamps *stamps = mine();
+    for (size_t i = 0; i < calls; i++) {
+        gy_arena_barrier(&self.arena);
+        stamps->start[i] = gy_now();
+        function(&self.call);
+        stamps->end[i] = gy_now();
+    }
+}
+
+/* One sample: all calls. */
+static void streaming(void (*function)(const struct gy_call *), size_t calls)
+{
+    struct gy_stamps *stamps = mine();
+    gy_arena_barrier(&self.arena);
+    stamps->start[0] = gy_now();
+    for (size_t i = 0; i < calls; i++)
+        function(&self.call);
+    stamps->end[0] = gy_now();
+}
+
+static void as_osu(void (*function)(const struct gy_call *), size_t calls)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < calls; i++) {
+        int64_t start = gy_now();
+        function(&self.call);
+        sum += gy_now() - start;
+        gy_driver.call[GY_BARRIER](&self.call);
+    }
+    mine()->mean_ns = (double)sum / (double)calls;
+}
+
+static struct gy_samples one_value(double us)
+{
+    return (struct gy_samples){.median_us = us, .low_us = us, .high_us = us, .least_us = us, .wall_us = us};
+}
+
+/* The figures of this size; every rank gets the same ones. */
+static struct gy_samples run(void (*function)(const struct gy_call *), size_t calls)
+{
+    static void (*const loops[])(void (*)(const struct gy_call *), size_t) = {isolated, streaming, as_osu};
+    struct gy_samples result;
+    double sum = 0;
+    gy_arena_barrier(&self.arena);
+    loops[self.options.mode](function, calls);
+    gy_arena_barrier(&self.arena);
+    switch (self.options.mode) {
+    case GY_ISOLATED: result = gy_samples_make(self.arena.stamps, self.world.size, calls); break;
+    case GY_STREAMING:
+        result = gy_samples_make(self.arena.stamps, self.world.size, 1);
+        result = one_value(result.median_us / (double)calls);
+        break;
+    default:
+        for (int rank = 0; rank < self.world.size; rank++)
+            sum += self.arena.stamps[rank].mean_ns;
+        result = one_value(sum / self.world.size / 1e3);
+    }
+    gy_arena_barrier(&self.arena);
+    return result;
+}
+
+/* As many calls as the budget has room for, by the wall time of a few; rank 0 decides. */
+static size_t choose_calls(void (*function)(const struct gy_call *))
+{
+    run(function, WARM_UP_CALLS);
+    struct gy_samples trial = run(function, TRIAL_CALLS);
+    if (self.world.rank == 0) {
+        double calls = self.options.budget_ms * 1e3 / (trial.wall_us > 0.01 ? trial.wall_us : 0.01);
+        double least = (double)self.options.calls_least, most = (double)self.options.calls_most;
+        atomic_store(self.arena.shared, (int64_t)(calls < least ? least : calls > most ? most : calls));
+    }
+    gy_arena_barrier(&self.arena);
+    return (size_t)atomic_load(self.arena.shared);
+}
+
+/* Bytes that all ranks have sent over TCP. */
+static double sent_by_all(void)
+{
+    double sum = 0;
+    mine()->tcp_bytes = gy_traffic_sent();
+    gy_arena_barrier(&self.arena);
+    for (int rank = 0; rank < self.world.size; rank++)
+        sum += (double)self.arena.stamps[rank].tcp_bytes;
+    gy_arena_barrier(&self.arena);
+    return sum;
+}
+
+static void check_transport(double sent, size_t calls, size_t bytes)
+{
+    double vectors = gy_collectives[self.options.kind].sent(self.world.size) * (double)calls;
+    double floor = vectors * (double)(bytes ? bytes : 1);
+    if (self.world.size > 1 && self.options.tcp && sent < 0.99 * floor)
+        gy_die("was to use TCP, but sent %.0f of at least %.0f bytes over it", sent, floor);
+    if (!self.options.tcp && sent > STRAY_BYTES + 0.01 * floor)
+        gy_die("was to use shared memory, but sent %.0f bytes over TCP", sent);
+}
+
+static void fill(void)
+{
+    size_t inputs = gy_collective_input(self.options.kind, self.call.count, self.world.size);
+    size_t outputs = gy_collective_output(self.options.kind, self.call.count, self.world.size);
+    for (size_t i = 0; i < inputs; i++)
+        self.input[i] = gy_collective_value(self.world.rank, i);
+    for (size_t i = 0; i < outputs; i++)
+        self.call.output[i] = self.options.kind == GY_BROADCAST && self.world.rank == 0 ? self.input[i] : -1;
+}
+
+static void measure_size(size_t count, struct gy_samples empty)
+{
+    const struct gy_options *options = &self.options;
+    void (*function)(const struct gy_call *) = gy_driver.call[options->kind];
+    size_t bytes = gy_collective_bytes(options->kind, count, self.world.size);
+    self.call.count = count;
+    fill();
+    size_t calls = choose_calls(function);
+    double sent = sent_by_all();
+    struct gy_samples samples = run(function, calls);
+    sent = sent_by_all() - sent;
+    check_transport(sent, calls, bytes);
+    if (options->kind != GY_BARRIER && gy_collective_wrong(options->kind, &self.call, self.world))
+        gy_die("%zu bytes: the result is wrong", bytes);
+    if (self.world.rank)
+        return;
+    double factor = gy_collectives[options->kind].bus_factor(self.world.size);
+    printf(
+        "{\"library\": \"%s\", \"collective\": \"%s\", \"mode\": \"%s\", \"ranks\": %d, \"transport\": \"%s\", "
+        "\"memory\": \"%s\", "
+        "\"bytes\": %zu, \"calls\": %zu, \"median_us\": %.4f, \"low_us\": %.4f, \"high_us\": %.4f, \"least_us\": %.4f, "
+        "\"wall_us\": %.4f, \"busbw_gbs\": %.5f, \"tcp_bytes_per_call\": %.0f, \"empty_us\": %.4f, \"empty_wall_us\": "
+        "%.4f}\n",
+        gy_driver.name, gy_collectives[options->kind].name, gy_options_mode(options->mode), self.world.size,
+        options->tcp ? "tcp" : "shm", options->own_memory ? "own" : "private", bytes, calls, samples.median_us,
+        samples.low_us, samples.high_us, samples.least_us, samples.wall_us,
+        factor * (double)bytes / samples.median_us / 1e3, sent / (double)calls, empty.median_us, empty.wall_us);
+    fflush(stdout);
+}
+
+static float *allocate(size_t elements)
+{
+    size_t bytes = (elements * sizeof(float) + 4095) / 4096 * 4096 + 4096;
+    void *memory = self.options.own_memory ? gy_driver.alloc(bytes) : aligned_alloc(4096, bytes);
+    if (!memory)
+        gy_die("no memory for %zu bytes", bytes);
+    return memset(memory, 0, bytes);
+}
+
+static void join(void)
+{
+    self.world = (struct gy_world){.rank = number_from_environment(gy_driver.rank_variable),
+                                   .size = self.options.ranks};
+    int cores = gy_arena_pin(self.world.rank);
+    gy_arena_open(&self.arena, self.options.arena, self.world.rank, self.options.ranks, self.options.ranks > cores);
+    struct gy_world found = gy_driver.init(self.world);
+    if (found.rank != self.world.rank || found.size != self.world.size)
+        gy_die("the library says rank %d of %d instead of %d of %d", found.rank, found.size, self.world.rank,
+               self.world.size);
+    if (self.world.rank == 0)
+        printf("{\"library\": \"%s\", \"version\": \"%s\"}\n", gy_driver.name, gy_driver.version());
+}
+
+int main(int argc, char **argv)
+{
+    const struct gy_options *options = &self.options;
+    gy_options_parse(argc, argv, &self.options);
+    if (!gy_driver.call[options->kind] || (options->own_memory && !gy_driver.alloc) ||
+        (options->mode == GY_OSU && !gy_driver.call[GY_BARRIER]))
+        return EXIT_NOT_OFFERED;
+    join();
+    size_t count = gy_collective_count(options->kind, options->most, options->ranks);
+    self.input = allocate(gy_collective_input(options->kind, count, options->ranks));
+    self.call.input = self.input;
+    self.call.output = allocate(gy_collective_output(options->kind, count, options->ranks));
+
+    isolated(nothing, EMPTY_CALLS);
+    gy_arena_barrier(&self.arena);
+    struct gy_samples empty = gy_samples_make(self.arena.stamps, self.world.size, EMPTY_CALLS);
+    for (size_t bytes = options->least; bytes <= options->most; bytes *= options->factor) {
+        measure_size(gy_collective_count(options->kind, bytes, options->ranks), empty);
+        if (options->kind == GY_BARRIER)
+            break;
+    }
+    gy_arena_barrier(&self.arena);
+    gy_driver.finish();
+    return 0;
+}

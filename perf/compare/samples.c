@@ -1,0 +1,48 @@
+#include "samples.h"
+
+#include <stdlib.h>
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double sorted_quantile(const double *values, size_t count, double share)
+{
+    double place = share * (double)(count - 1);
+    size_t below = (size_t)place;
+    if (below + 1 >= count)
+        return values[count - 1];
+    return values[below] + (place - (double)below) * (values[below + 1] - values[below]);
+}
+
+double gy_samples_quantile(double *values, size_t count, double share)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return sorted_quantile(values, count, share);
+}
+
+struct gy_samples gy_samples_make(const struct gy_stamps *stamps, int ranks, size_t calls)
+{
+    static double times[GY_CALLS_MOST];
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (size_t call = 0; call < calls; call++) {
+        int64_t start = INT64_MIN, end = INT64_MIN;
+        for (int rank = 0; rank < ranks; rank++) {
+            start = stamps[rank].start[call] > start ? stamps[rank].start[call] : start;
+            end = stamps[rank].end[call] > end ? stamps[rank].end[call] : end;
+            first = stamps[rank].start[call] < first ? stamps[rank].start[call] : first;
+        }
+        last = end > last ? end : last;
+        times[call] = (double)(end - start) / 1e3;
+    }
+    qsort(times, calls, sizeof *times, by_value);
+    return (struct gy_samples){
+        .median_us = sorted_quantile(times, calls, 0.5),
+        .low_us = sorted_quantile(times, calls, 0.25),
+        .high_us = sorted_quantile(times, calls, 0.75),
+        .least_us = times[0],
+        .wall_us = (double)(last - first) / 1e3 / (double)calls,
+    };
+}

@@ -1,0 +1,158 @@
+"""From the rows of all launches to medians, quartiles, ratios, a table and pictures. Pure functions, except for what writes files."""
+import subprocess
+from pathlib import Path
+
+LATENCY_MOST = 8192     # bytes: up to here a ratio counts as latency, above as bandwidth
+
+
+def quantile(values, share):
+    """Linear interpolation between the two nearest."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    if below + 1 >= len(ordered):
+        return ordered[-1]
+    return ordered[below] + (place - below) * (ordered[below + 1] - ordered[below])
+
+
+def spread(values):
+    return {"median": quantile(values, 0.5), "low": quantile(values, 0.25), "high": quantile(values, 0.75)}
+
+
+def case_of(row):
+    return row["collective"], row["ranks"], row["transport"], row["mode"]
+
+
+def label_of(row):
+    """The name of a line: a library, with its memory where it is its own beside the heap's."""
+    return f"{row['library']}+mem" if row["library"] == "gyre" and row["memory"] == "own" else row["library"]
+
+
+def gather(rows):
+    """case -> label -> bytes -> the best variant: {variant, median, low, high, launches, wall, busbw}.
+
+    A figure is the median over launches of the launches' medians; low and high are the quartiles over launches.
+    """
+    samples = {}
+    for row in rows:
+        key = case_of(row), label_of(row), row["bytes"], row["variant"]
+        samples.setdefault(key, []).append(row)
+    cases = {}
+    for (case, label, size, variant), launches in samples.items():
+        figure = spread([row["median_us"] for row in launches])
+        figure.update(variant=variant, wall=quantile([row["wall_us"] for row in launches], 0.5),
+                      launches={row["launch"]: row["median_us"] for row in launches},
+                      walls={row["launch"]: row["wall_us"] for row in launches},
+                      busbw=launches[0]["busbw_gbs"] * launches[0]["median_us"] / figure["median"])
+        sizes = cases.setdefault(case, {}).setdefault(label, {})
+        if size not in sizes or figure["median"] < sizes[size]["median"]:
+            sizes[size] = figure
+    return cases
+
+
+def compare(ours, theirs, of="launches"):
+    """How many times as fast as `theirs` we are: the ratio of medians, and the quartiles of the ratios launch by launch."""
+    medians = [quantile(list(figure[of].values()), 0.5) for figure in (ours, theirs)]
+    pairs = [theirs[of][launch] / value for launch, value in ours[of].items() if launch in theirs[of]]
+    if not pairs:
+        return {"median": medians[1] / medians[0], "low": 0.0, "high": float("inf")}
+    return {**spread(pairs), "median": medians[1] / medians[0]}
+
+
+def ratios(cases, peers):
+    """Rows {collective, ranks, transport, mode, memory, bytes, against, median, low, high, wall}; against the best peer and the limit."""
+    found = []
+    for case, labels in sorted(cases.items()):
+        for ours, memory, limit in (("gyre", "private", "limit_private"), ("gyre+mem", "own", "limit_shared")):
+            for size, figure in sorted(labels.get(ours, {}).items()):
+                rivals = [(labels[peer][size]["median"], peer) for peer in peers if size in labels.get(peer, {})]
+                against = [min(rivals)[1]] if rivals else []
+                against += [limit] if size in labels.get(limit, {}) else []
+                for name in against:
+                    found.append({**dict(zip(("collective", "ranks", "transport", "mode"), case)), "memory": memory, "bytes": size,
+                                  "against": name, **compare(figure, labels[name][size]),
+                                  "wall": compare(figure, labels[name][size], "walls")["median"]})
+    return found
+
+
+def size_text(size):
+    for unit, text in ((1 << 20, "Mi"), (1 << 10, "Ki")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {text}"
+    return str(size)
+
+
+def number_text(value):
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def figure_text(figure, crowded):
+    if not figure:
+        return ""
+    text = f"{number_text(figure['median'])} ({number_text(figure['low'])}–{number_text(figure['high'])})"
+    return f"{text} wall {number_text(figure['wall'])}" if crowded else text
+
+
+def ratio_text(ratio, crowded):
+    text = f"{ratio['median']:.2f} ({ratio['low']:.2f}–{ratio['high']:.2f}) {ratio['against']}"
+    return f"{text}, wall {ratio['wall']:.2f}" if crowded else text
+
+
+def table_of(case, labels, all_ratios, cores):
+    """Markdown: one line per size, one column per library, then what gyre is worth against the best peer and the limit."""
+    crowded = case[1] > cores
+    names = sorted(labels, key=lambda name: (not name.startswith("gyre"), name.startswith("limit"), name))
+    sizes = sorted({size for figures in labels.values() for size in figures})
+    against = {}
+    for ratio in all_ratios:
+        if (ratio["collective"], ratio["ranks"], ratio["transport"], ratio["mode"]) == case:
+            against.setdefault(ratio["bytes"], []).append(
+                ("mem: " if ratio["memory"] == "own" else "") + ratio_text(ratio, crowded))
+    lines = [f"### {case[0]}, {case[1]} ranks, {case[2]}" + ("" if case[3] == "isolated" else f", {case[3]}"), "",
+             "| bytes | " + " | ".join(names) + " | gyre is times as fast as |", "|---" * (len(names) + 2) + "|"]
+    for size in sizes:
+        cells = [figure_text(labels[name].get(size), crowded) for name in names]
+        lines.append(f"| {size_text(size)} | " + " | ".join(cells) + " | " + "; ".join(against.get(size, [])) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def report(results):
+    """The whole table file."""
+    cases = gather(results["rows"])
+    all_ratios = ratios(cases, results["peers"])
+    about = results["about"]
+    empty = [row["empty_us"] for row in results["rows"]]
+    lines = [f"# {about['what']}, {about['date']}", "",
+             f"{about['machine']}; {about['cores']} cores; gyre {about['gyre']}; load {about['load']}.", "",
+             "Microseconds: the median over {0} launches of each launch's median, and the quartiles over launches; a call's time is from "
+             "the latest start to the latest end.".format(about["launches"]),
+             "“wall” is the time of the whole by the number of calls, the harness's barrier included; it is shown where ranks outnumber "
+             "cores.",
+             f"An empty call, two readings of the clock and the way out of the barrier, takes {quantile(empty, 0.5):.3f} µs; it is in "
+             "every figure." if empty else "Nothing was measured.", "",
+             "Libraries: " + "; ".join(f"{name}: {text}" for name, text in sorted(results["versions"].items())) + ".", ""]
+    lines += [f"**Failed**: {failure}" for failure in results["failures"]] + [""] * bool(results["failures"])
+    lines += [table_of(case, labels, all_ratios, about["cores"]) for case, labels in sorted(cases.items())]
+    return "\n".join(lines)
+
+
+def plot(case, labels, folder):
+    """One picture: time and busbw against size, a line per library, quartiles over launches as bars."""
+    name = "-".join(str(part) for part in case)
+    sizes = {size for figures in labels.values() for size in figures}
+    if len(sizes) < 2:
+        return None
+    script = [f'set terminal pngcairo size 1200,500; set output "{folder}/{name}.png"', "set multiplot layout 1,2",
+              'set xlabel "bytes"; set logscale x 2; set grid; set key top left; set format x "2^{%L}"']
+    for label, figures in labels.items():
+        script.append(f"${label.replace('+', '_')} << END")
+        script += [f"{size} {f['median']} {f['low']} {f['high']} {f['busbw']}" for size, f in sorted(figures.items())]
+        script.append("END")
+    title = f"{case[0]}, {case[1]} ranks, {case[2]}"
+    blocks = [(label, "$" + label.replace("+", "_")) for label in labels]
+    times = ", ".join(f'{block} using 1:2:3:4 with yerrorlines title "{label}" noenhanced' for label, block in blocks)
+    bandwidths = ", ".join(f'{block} using 1:5 with linespoints title "{label}" noenhanced' for label, block in blocks)
+    script += [f'set title "{title}" noenhanced; set ylabel "µs"; set logscale y; plot {times}',
+               f'set title "{title}" noenhanced; set ylabel "busbw, GB/s"; unset logscale y; set yrange [0:*]; plot {bandwidths}']
+    subprocess.run(["gnuplot"], input="\n".join(script) + "\n", text=True, check=True, timeout=60)
+    return Path(folder) / f"{name}.png"

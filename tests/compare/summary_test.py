@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""The summary's arithmetic and the verdicts of `regressions`, on figures made by hand; then `run` itself on gyre and the limits alone.
+
+summary_test.py BUILD: the folder that has compare-gyre and the limits.
+"""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+COMPARE = Path(__file__).resolve().parent.parent.parent / "perf" / "compare"
+sys.path.insert(0, str(COMPARE))
+import launch           # noqa: E402
+import libraries        # noqa: E402
+import summary          # noqa: E402
+
+
+def load_script(name):
+    loader = importlib.machinery.SourceFileLoader(name, str(COMPARE / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+regressions = load_script("regressions")
+BUILD = sys.argv.pop() if len(sys.argv) > 1 else None
+
+
+def rows(library, medians, variant="", size=4, memory="private", ranks=2, wall=2.0):
+    return [{"library": library, "collective": "all_reduce", "mode": "isolated", "ranks": ranks, "transport": "shm", "memory": memory,
+             "bytes": size, "median_us": median, "wall_us": wall * median, "busbw_gbs": size / median / 1e3, "empty_us": 0.02,
+             "variant": variant, "launch": number} for number, median in enumerate(medians)]
+
+
+CASE = ("all_reduce", 2, "shm", "isolated")
+
+
+class Summary(unittest.TestCase):
+    def test_quantile(self):
+        self.assertEqual(summary.quantile([4, 1, 3, 2], 0.5), 2.5)
+        self.assertEqual(summary.quantile([5], 0.25), 5)
+
+    def test_best_variant_is_taken_per_size(self):
+        cases = summary.gather(rows("openmpi", [2, 2, 2]) + rows("openmpi", [1, 1, 9], "sm") + rows("openmpi", [3, 3, 3], "sm", 64) +
+                               rows("openmpi", [2, 2, 2], "", 64))
+        self.assertEqual((cases[CASE]["openmpi"][4]["variant"], cases[CASE]["openmpi"][4]["median"]), ("sm", 1))
+        self.assertEqual(cases[CASE]["openmpi"][64]["variant"], "")
+
+    def test_ratio_is_to_the_best_peer_and_to_the_limit(self):
+        cases = summary.gather(rows("gyre", [2, 2, 4]) + rows("mpich", [8, 8, 8]) + rows("openmpi", [4, 4, 4]) +
+                               rows("limit_private", [1, 1, 1]))
+        found = {ratio["against"]: ratio for ratio in summary.ratios(cases, ["openmpi", "mpich"])}
+        self.assertEqual(sorted(found), ["limit_private", "openmpi"])
+        self.assertEqual([found["openmpi"][part] for part in ("median", "low", "high")], [2, 1.5, 2])
+        self.assertEqual(found["limit_private"]["median"], 0.5)
+
+    def test_own_memory_is_a_line_of_its_own(self):
+        cases = summary.gather(rows("gyre", [2]) + rows("gyre", [1], memory="own") + rows("openmpi", [4]) + rows("limit_shared", [1]))
+        self.assertEqual(sorted(cases[CASE]), ["gyre", "gyre+mem", "limit_shared", "openmpi"])
+        found = {(ratio["memory"], ratio["against"]): ratio["median"] for ratio in summary.ratios(cases, ["openmpi"])}
+        self.assertEqual(found, {("private", "openmpi"): 2, ("own", "openmpi"): 4, ("own", "limit_shared"): 1})
+
+    def test_table(self):
+        measured = rows("gyre", [2, 2, 2], size=1 << 20) + rows("openmpi", [5, 5, 5], size=1 << 20)
+        results = {"rows": measured, "peers": ["openmpi"], "failures": ["mpich died"], "versions": {"gyre": "0"},
+                   "about": {"what": "test", "date": "today", "machine": "m", "cores": 2, "gyre": "x", "load": "0", "launches": 3}}
+        text = summary.report(results)
+        self.assertIn("| 1 Mi | 2.00 (2.00–2.00) | 5.00 (5.00–5.00) | 2.50 (2.50–2.50) openmpi |", text)
+        self.assertIn("mpich died", text)
+        self.assertNotIn(" wall 4.00", text)
+        results["about"]["cores"] = 1
+        self.assertIn("2.00 (2.00–2.00) wall 4.00", summary.report(results))
+
+
+class Regressions(unittest.TestCase):
+    def verdict(self, now, before, margin=0.05):
+        def ratio(value):
+            return {"median": value[0], "low": value[1], "high": value[2]}
+        return [bool(keys) for keys in regressions.judge({"k": ratio(now)}, {"k": ratio(before)}, margin)[:2]]
+
+    def test_worse_is_beyond_the_spread_and_the_margin(self):
+        self.assertEqual(self.verdict((1.0, 0.9, 1.1), (2.0, 1.8, 2.2)), [True, False])
+        self.assertEqual(self.verdict((1.0, 0.9, 1.9), (2.0, 1.8, 2.2)), [False, False])      # the quartiles overlap
+        self.assertEqual(self.verdict((1.97, 1.97, 1.97), (2.0, 2.0, 2.0)), [False, False])   # within the margin
+        self.assertEqual(self.verdict((2.0, 1.8, 2.2), (1.0, 0.9, 1.1)), [False, True])
+
+    def run_main(self, *words):
+        sys.argv = ["regressions", *words]
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+            return regressions.main(), out.getvalue()
+
+    def write(self, path, values):
+        measured = [row for size, (ours, theirs) in values.items() for row in rows("gyre", ours, size=size) + rows("openmpi", theirs, size=size)]
+        ratios = summary.ratios(summary.gather(measured), ["openmpi"])
+        path.write_text(json.dumps({"about": {}, "failures": [], "ratios": ratios}), encoding="utf-8")
+
+    def test_accepts_then_tells(self):
+        with tempfile.TemporaryDirectory() as folder:
+            good, bad, baseline = Path(folder, "good.json"), Path(folder, "bad.json"), Path(folder, "baseline")
+            self.write(good, {4: ([1, 1], [2, 2]), 1 << 20: ([5, 5], [10, 10])})
+            self.write(bad, {4: ([1, 1], [2, 2]), 1 << 20: ([9, 9], [10, 10])})
+            self.assertEqual(self.run_main(str(good), "--baseline", str(baseline))[0], 2)     # nothing to compare with
+            self.assertEqual(self.run_main(str(good), "--baseline", str(baseline), "--accept")[0], 0)
+            self.assertEqual(self.run_main(str(good), "--baseline", str(baseline))[0], 0)
+            code, text = self.run_main(str(bad), "--baseline", str(baseline))
+            self.assertEqual(code, 1)
+            self.assertIn("WORSE bandwidth all_reduce/2/shm/isolated/private/1048576/peers: 1.11", text)
+            self.assertIn("latency: 1 compared, 0 worse", text)
+            self.assertEqual(self.run_main(str(Path(folder, "none.json")), "--baseline", str(baseline))[0], 2)
+
+
+@unittest.skipUnless(BUILD, "no build folder given")
+class Run(unittest.TestCase):
+    def test_gyre_and_the_limits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = [str(COMPARE / "run"), "--no-install", "--no-build", "--no-plot", "--build", BUILD, "--output", folder, "--libraries",
+                     "gyre,limit_private,limit_shared", "--collectives", "all_reduce,barrier", "--ranks", "2", "--min", "4", "--max", "256K",
+                     "--factor", "64", "--launches", "2", "--budget", "2"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            results = json.loads(Path(folder, "results.json").read_text(encoding="utf-8"))
+            seen = {(row["library"], row["collective"], row["transport"], row["bytes"]) for row in results["rows"]}
+            for size in (4, 256, 16384):
+                self.assertIn(("gyre", "all_reduce", "tcp", size), seen)
+                self.assertIn(("limit_private", "all_reduce", "shm", size), seen)
+            self.assertIn(("gyre", "barrier", "shm", 0), seen)
+            self.assertTrue(all(row["median_us"] > 0 for row in results["rows"]))
+            self.assertIn("### all_reduce, 2 ranks, shm", Path(folder, "table.md").read_text(encoding="utf-8"))
+
+    def gyre(self, claimed, used, options=("--max", "4096")):
+        library = next(row for row in libraries.LIBRARIES if row.name == "gyre")
+        values = libraries.transport_environment
+        launch.transport_environment = lambda of, transport: values(of, used)
+        try:
+            return launch.launch(library, "", BUILD, claimed, "private", 2, 2, ["--budget", "2", *options], 60)
+        finally:
+            launch.transport_environment = values
+
+    def test_another_transport_than_claimed_is_found_out(self):
+        with self.assertRaisesRegex(launch.Failed, "was to use TCP, but sent"):
+            self.gyre("tcp", "shm")
+        with self.assertRaisesRegex(launch.Failed, "was to use shared memory, but sent"):
+            self.gyre("shm", "tcp", ("--min", "65536", "--max", "65536"))
+        self.assertTrue(self.gyre("tcp", "tcp"))
+
+    def test_what_is_not_offered_is_no_failure(self):
+        library = next(row for row in libraries.LIBRARIES if row.name == "limit_private")
+        self.assertIsNone(launch.launch(library, "32k", BUILD, "shm", "private", 2, 2, ["--collective", "barrier"], 60))
+
+
+if __name__ == "__main__":
+    os.environ.pop("COMPARE_TILE", None)
+    unittest.main()
