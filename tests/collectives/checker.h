@@ -6,8 +6,8 @@
  * ordered by the weakest relation: lane order, needs, a message's send before its receive (as if links buffered),
  * shared counters, and the order of calls on one rank. The run proves:
  *
- *   exactly once    each output element holds each contribution once, the same expression on all ranks; nothing else is
- *                   read or written
+ *   exactly once    each output element holds each contribution once; nothing else is read or written
+ *   order           its expression is the algorithm's, operand for operand, as tree.h has it: the same on all ranks
  *   no deadlock     even as rendezvous, with the needs as they stand
  *   no race         any two conflicting accesses, of private memory (in place too) or of windows, are ordered
  *   matching        the two sides of a message have the same elements; lanes are well formed

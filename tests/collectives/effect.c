@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "tree.h"
+
 /* Blocks that a space covers, by the definition of the collective and not by the plan. */
 static void view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p)
 {
@@ -274,6 +276,18 @@ static bool right_value(const struct run *run, const struct gy_plan *plan, const
     }
 }
 
+/* The hash of element e's tree as the algorithm's definition has it; computed once for all ranks. */
+static uint64_t expected_hash(struct run *run, int call_number, const struct gy_plan *plan, size_t total, size_t e)
+{
+    uint64_t *expected = &run->expected[(size_t)call_number * run->stride + e];
+    if (*expected == 0) {
+        int block = gy_tree_block(&plan->shape, total, e);
+        int32_t tree = gy_tree_build(&plan->shape, block, e, &run->expression);
+        *expected = run->expression.node[tree].hash;
+    }
+    return *expected;
+}
+
 bool memory_end(struct run *run, int r, int event)
 {
     struct rank_state *rank = &run->rank[r];
@@ -287,13 +301,11 @@ bool memory_end(struct run *run, int r, int event)
         int32_t value;
         if (!load(run, &it, &rank->output[e], e, &value))
             return false;
-        uint64_t hash = run->expression.node[value].hash,
-                 *expected = &run->expected[(size_t)rank->call * run->stride + e];
+        uint64_t hash = run->expression.node[value].hash;
         if (!right_value(run, plan, call, e, value))
             return run_fail(run, r, "element %zu of the output lacks a contribution", e);
-        if (*expected != 0 && *expected != hash)
-            return run_fail(run, r, "element %zu of the output has another expression than on another rank", e);
-        *expected = hash;
+        if (hash != expected_hash(run, rank->call, plan, call->total, e))
+            return run_fail(run, r, "element %zu of the output is reduced in another order than the algorithm's", e);
         if (rank->call == 0)
             run->expression.root[e] = value;
     }

@@ -79,6 +79,9 @@ union scalar {
     double d;
 };
 
+/* A NaN is the quiet NaN with payload zero, from whichever operand it comes. */
+#define SUM(type, a, b) (isnan((a) + (b)) ? (type)__builtin_nan("") : (a) + (b))
+
 /* −0 is less than +0; a NaN gives the quiet NaN with payload zero. */
 #define EXTREME(type, a, b, op)                                                                  \
     (isnan(a) || isnan(b)                ? (type)__builtin_nan("")                               \
@@ -94,34 +97,42 @@ static union scalar combine(union scalar a, union scalar b, gyre_dtype dtype, gy
     else if (dtype == GYRE_INT32)
         r.i = (a.i < b.i) == (op == GYRE_MIN) ? a.i : b.i;
     else if (dtype == GYRE_FLOAT32 && op == GYRE_SUM)
-        r.f = a.f + b.f;
+        r.f = SUM(float, a.f, b.f);
     else if (dtype == GYRE_FLOAT32)
         r.f = EXTREME(float, a.f, b.f, op);
     else if (op == GYRE_SUM)
-        r.d = a.d + b.d;
+        r.d = SUM(double, a.d, b.d);
     else
         r.d = EXTREME(double, a.d, b.d, op);
     return r;
 }
 
-static union scalar evaluate(const struct gy_expression *expression, int32_t value, const void *const *inputs,
-                             gyre_dtype dtype, gyre_op op)
+/* What a value is evaluated on. */
+struct operands {
+    const struct gy_expression *expression;
+    const void *const *inputs;
+    size_t element;
+    gyre_dtype dtype;
+    gyre_op op;
+};
+
+static union scalar evaluate(const struct operands *on, int32_t value)
 {
-    const struct gy_expression_node *node = &expression->node[value];
+    const struct gy_expression_node *node = &on->expression->node[value];
     union scalar r = {0};
     if (node->left < 0) {
-        size_t bytes = dtype == GYRE_FLOAT64 ? 8 : 4;
-        memcpy(&r, (const char *)inputs[node->rank] + node->element * bytes, bytes);
+        size_t bytes = on->dtype == GYRE_FLOAT64 ? 8 : 4;
+        memcpy(&r, (const char *)on->inputs[node->rank] + on->element * bytes, bytes);
         return r;
     }
-    union scalar a = evaluate(expression, node->left, inputs, dtype, op);
-    union scalar b = evaluate(expression, node->right, inputs, dtype, op);
-    return combine(a, b, dtype, op);
+    union scalar left = evaluate(on, node->left), right = evaluate(on, node->right);
+    return combine(left, right, on->dtype, on->op);
 }
 
-void gy_expression_evaluate(const struct gy_expression *expression, size_t element, const void *const *inputs,
-                            gyre_dtype dtype, gyre_op op, void *result_p)
+void gy_expression_evaluate(const struct gy_expression *expression, int32_t value, size_t element,
+                            const void *const *inputs, gyre_dtype dtype, gyre_op op, void *result_p)
 {
-    union scalar r = evaluate(expression, expression->root[element], inputs, dtype, op);
+    const struct operands on = {expression, inputs, element, dtype, op};
+    union scalar r = evaluate(&on, value);
     memcpy(result_p, &r, dtype == GYRE_FLOAT64 ? 8 : 4);
 }

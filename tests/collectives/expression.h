@@ -33,9 +33,10 @@ int32_t gy_expression_join(struct gy_expression *expression, int32_t left, int32
 int gy_expression_count(const struct gy_expression *expression, int32_t value);
 void gy_expression_free(struct gy_expression *expression);
 
-/* Evaluates the value of element `element` serially, one scalar operation per node, on the ranks' inputs (each a whole
- * vector); writes one element. Shares no code with the library's kernels. */
-void gy_expression_evaluate(const struct gy_expression *expression, size_t element, const void *const *inputs,
-                            gyre_dtype dtype, gyre_op op, void *result_p);
+/* Evaluates a value serially, one scalar operation per node, on the ranks' inputs (each a whole vector), with `element`
+ * in every leaf: the trees of a block's elements differ in nothing else. Writes one element. A leaf is copied bit for
+ * bit. Shares no code with the library's kernels. */
+void gy_expression_evaluate(const struct gy_expression *expression, int32_t value, size_t element,
+                            const void *const *inputs, gyre_dtype dtype, gyre_op op, void *result_p);
 
 #endif

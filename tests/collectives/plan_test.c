@@ -159,7 +159,7 @@ Test(plan, expression_of_a_ring_evaluates_in_its_order)
     float a[3] = {1e8f, 1e8f, 1e8f}, b[3] = {-1e8f, -1e8f, -1e8f}, c[3] = {1.0f, 1.0f, 1.0f}, got[3];
     const void *inputs[3] = {a, b, c};
     for (size_t e = 0; e < 3; e++)
-        gy_expression_evaluate(&expression, e, inputs, GYRE_FLOAT32, GYRE_SUM, &got[e]);
+        gy_expression_evaluate(&expression, expression.root[e], e, inputs, GYRE_FLOAT32, GYRE_SUM, &got[e]);
     /* block e begins at rank e: own op received, so block 0 is c + (b + a), block 1 is a + (c + b), block 2 is b + (a +
      * c) */
     float c_b = c[1] + b[1], a_c = a[2] + c[2];

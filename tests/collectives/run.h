@@ -37,7 +37,7 @@ struct run {
     struct gy_order order;
     struct gy_expression expression;
     struct gy_checker_report *report;
-    uint64_t *expected; /* [call][element]: hash of the agreed value, 0: not known yet */
+    uint64_t *expected; /* [call][element]: hash of the algorithm's tree, 0: not known yet */
     size_t stride;      /* elements per call in `expected`, and per window slot */
     int32_t *message;   /* values on their way */
     bool failed;

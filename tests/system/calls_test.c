@@ -2,10 +2,8 @@
  *   requests  several in flight, completed by test, wait and wait_all
  *   crossed   two communicators, opposite orders, 64 MiB
  *   flat      1,000 distinct counts leave memory as it was
- *   mixed     heap, gyre memory, in place and unaligned in one call
- *   order     mixed magnitudes: the same bits on all ranks and every time (prints a hash, compared between runs) */
+ *   mixed     heap, gyre memory, in place and unaligned in one call */
 #include <malloc.h>
-#include <math.h>
 
 #include "collective.h"
 #include "support/rank.h"
@@ -190,78 +188,12 @@ static void test_mixed(void)
     }
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state += 0x9e3779b97f4a7c15u;
-    uint64_t x = (*state ^ *state >> 30) * 0xbf58476d1ce4e5b9u;
-    return x ^ x >> 27;
-}
-
-static uint64_t hash_bytes(const void *bytes, size_t count)
-{
-    const unsigned char *byte = bytes;
-    uint64_t hash = 0xcbf29ce484222325u;
-    while (count--)
-        hash = (hash ^ *byte++) * 0x100000001b3u;
-    return hash;
-}
-
-/* Magnitudes from 2^-20 to 2^20 with both signs: any other order of the additions gives other bits. */
-static uint64_t order_once(size_t count, bool in_place, size_t shift)
-{
-    uint64_t state = (uint64_t)rank * 7919 + 1, delay = (uint64_t)rank_now_ns();
-    unsigned char *memory = allocate(2 * count * sizeof(float) + 8);
-    unsigned char *input = memory + shift, *output = in_place ? input : input + count * sizeof(float);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits = next_random(&state);
-        float value = ldexpf((float)(bits & 0xffffff) / 8388608.0f - 1.0f, (int)(bits >> 32) % 41 - 20);
-        memcpy(input + i * sizeof value, &value, sizeof value);
-    }
-    if (next_random(&delay) % 2)
-        usleep((useconds_t)(next_random(&delay) % 3000));
-    OK(comm, gyre_all_reduce(comm, input, output, count, GYRE_FLOAT32, GYRE_SUM));
-    uint64_t hash = hash_bytes(output, count * sizeof(float));
-    free(memory);
-    return hash;
-}
-
-static void test_order(void)
-{
-    static const size_t counts[] = {1, 17, 1000, 65537, 300000};
-    uint64_t total = 0;
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        uint64_t first = 0, *all = allocate((size_t)size * sizeof *all);
-        for (size_t again = 0; again < 6; again++) {
-            uint64_t hash = order_once(counts[c], again % 2, again / 2);
-            if (again == 0)
-                first = hash;
-            if (hash != first)
-                rank_fail("all_reduce of %zu floats: other bits in repetition %zu", counts[c], again);
-        }
-        OK(comm, gyre_all_gather(comm, &first, all, 2, GYRE_INT32));
-        for (int i = 0; i < size; i++) {
-            if (all[i] != first)
-                rank_fail("all_reduce of %zu floats: other bits than on rank %d", counts[c], i);
-        }
-        free(all);
-        total = total * 31 + first;
-    }
-    if (rank == 0) {
-        printf("%016llx\n", (unsigned long long)total);
-        fflush(stdout);
-    }
-}
-
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } suites[] = {{"requests", test_requests},
-                  {"crossed", test_crossed},
-                  {"flat", test_flat},
-                  {"mixed", test_mixed},
-                  {"order", test_order}};
+    } suites[] = {{"requests", test_requests}, {"crossed", test_crossed}, {"flat", test_flat}, {"mixed", test_mixed}};
     comm = rank_begin(120);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
