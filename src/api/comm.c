@@ -24,6 +24,7 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
     gyre_comm *comm;
     status = gy_comm_create(ctx, ctx->next_comm++, &comm, &create_error);
     if (status != GYRE_SUCCESS) {
+        gy_overlay_give_up(ctx->overlay, &create_error);
         gy_context_free(ctx);
         return status;
     }
@@ -112,7 +113,8 @@ const char *gyre_last_error(const gyre_comm *comm)
 {
     if (!comm)
         return create_error.text;
-    return comm->error.text[0] ? comm->error.text : comm->ctx->error.text;
+    bool world = comm->ctx->error.status != GYRE_SUCCESS && comm->error.status == GYRE_SUCCESS;
+    return comm->error.text[0] && !world ? comm->error.text : comm->ctx->error.text;
 }
 
 gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)

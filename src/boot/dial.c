@@ -81,7 +81,8 @@ static gyre_status dial_begin(struct gy_world *world, int rank, enum gy_purpose 
     int errnum;
 
     if (!dial)
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to connect to rank %d", rank);
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory to connect to rank %d", world->rank,
+                            rank);
     dial->world = world;
     dial->rank = rank;
     dial->purpose = purpose;
@@ -112,6 +113,12 @@ void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user)
 {
     if (world->door)
         gy_door_on(world->door, GY_PURPOSE_LINK, callback, user);
+}
+
+void gy_world_on_starved(struct gy_world *world, gy_door_starved_func callback, void *user)
+{
+    if (world->door)
+        gy_door_on_starved(world->door, callback, user);
 }
 
 void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user)

@@ -18,6 +18,7 @@
 
 #define TICK_NS 250000000L
 #define SILENCE (GY_SECOND / 2)
+#define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
 
 struct kept {
     struct kept *next;
@@ -38,6 +39,9 @@ struct gy_door {
     void *user[GY_PURPOSES];
     gy_door_refused_func refused;
     void *refused_user;
+    gy_door_starved_func starved;
+    void *starved_user;
+    int64_t starved_since; /* when accept first failed for want of something, 0: it did not */
 };
 
 gyre_status gy_door_create(int fd, struct gy_door **door_p, struct gy_error *error)
@@ -174,6 +178,16 @@ static void greet(struct gy_door *door, int fd)
         ++*door->env.sockets_opened;
 }
 
+static void cannot_accept(struct gy_door *door, int errnum)
+{
+    if (door->starved_since == 0) {
+        door->starved_since = gy_now();
+        gy_log(GY_LOG_WARN, "cannot accept a connection: %s", strerror(errnum));
+    } else if (door->starved && gy_now() - door->starved_since > STARVATION) {
+        door->starved(door->starved_user, errnum);
+    }
+}
+
 static void on_visitor(void *owner, uint32_t events)
 {
     struct gy_door *door = owner;
@@ -189,9 +203,10 @@ static void on_visitor(void *owner, uint32_t events)
         if (fd < 0) {
             if (errno == EAGAIN)
                 return;
-            gy_log(GY_LOG_ERROR, "cannot accept a connection: %s", strerror(errno)); /* EMFILE: the timer tries again */
+            cannot_accept(door, errno); /* the timer tries again */
             break;
         }
+        door->starved_since = 0;
         greet(door, fd);
     }
     gy_poller_change(door->env.poller, &door->watch, 0);
@@ -252,6 +267,12 @@ void gy_door_on_refused(struct gy_door *door, gy_door_refused_func callback, voi
 {
     door->refused = callback;
     door->refused_user = user;
+}
+
+void gy_door_on_starved(struct gy_door *door, gy_door_starved_func callback, void *user)
+{
+    door->starved = callback;
+    door->starved_user = user;
 }
 
 static void door_end(struct gy_door *door, bool forked)

@@ -29,6 +29,7 @@ gyre_status gy_door_open(struct gy_door *door, const struct gy_door_env *env, st
 /* Visitors with a purpose that has no callback yet are kept for it. callback NULL: keep again. */
 void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func callback, void *user);
 void gy_door_on_refused(struct gy_door *door, gy_door_refused_func callback, void *user);
+void gy_door_on_starved(struct gy_door *door, gy_door_starved_func callback, void *user);
 void gy_door_free(struct gy_door *door);
 /* Closes descriptors and frees, in a forked child: the poller is the parent's. */
 void gy_door_abandon(struct gy_door *door);

@@ -73,7 +73,16 @@ static void on_parent(void *user, int rank, int fd)
     }
     gy_stream_close(&member->parent);
     gy_stream_open(&member->parent, member->world->poller, fd, 4 + (size_t)member->world->size * GY_MEMBER_WIRE,
-                   on_message, on_closed, member, NULL);
+                   on_message, on_closed, member, member->error);
+}
+
+static void on_starved(void *user, int errnum)
+{
+    struct member *member = user;
+
+    if (!failed(member))
+        gy_error_system(member->error, errnum, "rank %d cannot accept the visit that brings the table of members",
+                        member->world->rank);
 }
 
 static void hear_registered(struct member *member, uint8_t *body, size_t bytes)
@@ -95,8 +104,10 @@ static void hear_registered(struct member *member, uint8_t *body, size_t bytes)
     if (member->deadline < gy_now() + left + 15 * GY_SECOND)
         member->deadline = gy_now() + left + 15 * GY_SECOND;
     gy_handshake_derive(member->meeting->identity->key, "gyre session", world->job, member->meeting->salt, world->key);
-    if (gy_meet_open_door(world, member->error) == GYRE_SUCCESS)
+    if (gy_meet_open_door(world, member->error) == GYRE_SUCCESS) {
         gy_door_on(world->door, GY_PURPOSE_MEET, on_parent, member);
+        gy_door_on_starved(world->door, on_starved, member);
+    }
 }
 
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
@@ -136,6 +147,9 @@ static bool dial_once(struct member *member, const struct gy_place *place, const
     member->greeting_over = false;
     member->refusal = GY_REFUSAL_NONE;
     member->errnum = errno;
+    if (fd < 0 &&
+        (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) /* ours, not the peer's */
+        gy_error_system(member->error, errno, "rank %d cannot make a socket to meet rank %d", world->rank, rank);
     if (fd < 0)
         return false;
     world->counters.sockets_opened++;
@@ -198,6 +212,8 @@ static gyre_status reach_root(struct member *member)
         if ((!*member->why || gy_now() < member->deadline) && find_root(member, &place)) {
             if (dial_once(member, &place, member->meeting->identity->key, 0, 0))
                 return GYRE_SUCCESS;
+            if (failed(member))
+                return member->error->status;
             gy_place_format(&place, at, sizeof(at));
             if (refused_for_good(member, &first_refusal))
                 return gy_error_set(member->error, GYRE_REFUSED, member->world->rank, "rank %d at %s: refused: %s%s",
@@ -272,8 +288,11 @@ static void hand_to_child(struct member *member, int child, const uint8_t *body,
         GYRE_SUCCESS)
         return;
     stream.sent_count = &world->counters.messages_sent;
-    gy_stream_send(&stream, GY_MEET_TABLE, body, bytes);
-    flush(member, &stream);
+    if (gy_stream_send(&stream, GY_MEET_TABLE, body, bytes))
+        flush(member, &stream);
+    else if (!failed(member))
+        gy_error_set(member->error, GYRE_NO_MEMORY, world->rank, "rank %d has no memory to send the table of members",
+                     world->rank);
     gy_stream_close(&stream);
 }
 
@@ -329,7 +348,7 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
     flush(&member, &member.root);
     gy_stream_close(&member.parent);
     gy_stream_close(&member.root);
-    if (world->door)
-        gy_door_on(world->door, GY_PURPOSE_MEET, NULL, NULL);
+    gy_door_on(world->door, GY_PURPOSE_MEET, NULL, NULL);
+    gy_door_on_starved(world->door, NULL, NULL);
     return error->status;
 }

@@ -173,6 +173,14 @@ static void on_refused(void *user, const struct gy_handshake *handshake)
         root->refusals[handshake->from] = handshake->refusal;
 }
 
+static void on_starved(void *user, int errnum)
+{
+    struct root *root = user;
+
+    if (root->failure.status == GYRE_SUCCESS)
+        gy_error_system(&root->failure, errnum, "rank 0 cannot accept the ranks that want to meet it");
+}
+
 /* "1, 4 (one was refused: wrong version), 5 and 17 more" */
 static void name_missing(const struct root *root, char *text_p, size_t bytes)
 {
@@ -229,8 +237,12 @@ static void hand_on_table(struct root *root)
         return;
     }
     for (int k = 0, child; (child = gy_meet_child(0, root->world->size, k)) > 0; k++) {
-        if (gy_stream_send(&root->by_rank[child]->stream, GY_MEET_TABLE, body, bytes))
+        struct gy_stream *stream = &root->by_rank[child]->stream;
+
+        if (gy_stream_send(stream, GY_MEET_TABLE, body, bytes))
             root->world->counters.messages_sent++;
+        else if (stream->fd >= 0) /* a closed one has been told already */
+            fail(root, GYRE_NO_MEMORY, 0, "rank 0 has no memory to send the table of members");
     }
     gy_free(body);
     while (root->failure.status == GYRE_SUCCESS && root->done < root->world->size - 1) {
@@ -313,6 +325,7 @@ static gyre_status open_listener(struct root *root, struct gy_door **door_p, str
     }
     gy_door_on(*door_p, GY_PURPOSE_MEET, on_visitor, root);
     gy_door_on_refused(*door_p, on_refused, root);
+    gy_door_on_starved(*door_p, on_starved, root);
     return GYRE_SUCCESS;
 }
 

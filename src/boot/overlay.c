@@ -14,6 +14,16 @@
 #include "boot/overlay_private.h"
 #include "core/mem.h"
 
+/* Out of descriptors, and not only for a moment: a peer waits at our door, and would wait in vain. */
+static void on_starved(void *user, int errnum)
+{
+    struct gy_overlay *overlay = user;
+    struct gy_error error = {.rank = -1, .quiet = true};
+
+    gy_error_system(&error, errnum, "rank %d cannot accept the connection of another rank", overlay->world->rank);
+    gy_flood_verdict(overlay, error.status, overlay->world->rank, error.text, NULL);
+}
+
 gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error)
 {
     struct gy_overlay *overlay = gy_alloc_zero(1, sizeof(*overlay));
@@ -31,6 +41,7 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay of %d ranks", world->size);
         goto free_overlay;
     }
+    gy_world_on_starved(world, on_starved, overlay);
     gy_neighbours_list(overlay);
     status = gy_neighbours_connect(overlay, error);
     if (status != GYRE_SUCCESS)
@@ -81,6 +92,18 @@ void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank,
     gy_flood_publish(overlay, status, overlay->pending_rank);
 }
 
+void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error)
+{
+    int own = overlay->world->rank;
+    char text[GY_OVERLAY_TEXT];
+
+    if (error->rank >= 0)
+        snprintf(text, sizeof(text), "%.*s", GY_OVERLAY_TEXT - 1, error->text);
+    else
+        snprintf(text, sizeof(text), "rank %d could not make its communicator: %.400s", own, error->text);
+    gy_flood_verdict(overlay, error->status, error->rank >= 0 ? error->rank : own, text, NULL);
+}
+
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank)
 {
     return rank >= 0 && rank < overlay->world->size && overlay->left[rank];
@@ -92,6 +115,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
 
     if (!overlay)
         return;
+    gy_world_on_starved(overlay->world, NULL, NULL);
     if (overlay->left && overlay->neighbours) {
         gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the goodbye */
         gy_flood_goodbye(overlay, overlay->world->rank, NULL);

@@ -13,6 +13,8 @@ struct gy_overlay;
 
 /* Blocks until all neighbours are connected, within the meeting's deadline. */
 gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
+/* Tells the others why this rank ends before it has a communicator, in its own words; the goodbye follows. */
+void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error);
 /* Sends goodbye (so that our exit is no death), flushes for at most 200 ms, closes. */
 void gy_overlay_free(struct gy_overlay *overlay);
 

@@ -128,8 +128,9 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
         gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, neighbour->rank, text, NULL);
         return;
     }
-    snprintf(text, sizeof(text), "rank %d died (process %d on host %d%s, seen by rank %d)", neighbour->rank,
-             member->pid, member->host, local ? ", the same host" : "", overlay->world->rank);
+    snprintf(text, sizeof(text), "rank %d died%s (process %d on host %d%s, seen by rank %d)", neighbour->rank,
+             overlay->world->overlay ? "" : " or gave up while the ranks connected", member->pid, member->host,
+             local ? ", the same host" : "", overlay->world->rank);
     gy_flood_verdict(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
 }
 

@@ -162,7 +162,8 @@ static void on_connected(void *user, int rank, int fd)
     unwatch(neighbour, &neighbour->probe);
     if (gy_stream_open(&neighbour->stream, overlay->world->poller, fd, GY_OVERLAY_BODY, on_message, on_closed,
                        neighbour, &error) != GYRE_SUCCESS) {
-        gy_flood_verdict(overlay, error.status, overlay->world->rank, error.text, NULL);
+        neighbour->ended = true; /* it sees its socket close, and cannot be told more */
+        gy_overlay_give_up(overlay, &error);
         return;
     }
     neighbour->connected = true;
@@ -232,7 +233,7 @@ static void dial_all(struct gy_overlay *overlay)
             gy_world_dial_overlay(world, overlay->neighbours[i].rank, on_connected, overlay, &error);
     }
     if (error.status != GYRE_SUCCESS)
-        gy_flood_verdict(overlay, error.status, world->rank, error.text, NULL);
+        gy_overlay_give_up(overlay, &error);
 }
 
 static void probe_absent(struct gy_overlay *overlay)

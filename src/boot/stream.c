@@ -14,7 +14,7 @@
 #include "boot/wire.h"
 #include "core/mem.h"
 
-#define SHORT_MESSAGES 1024 /* bytes */
+#define OUT_ROOM 1024 /* bytes: what a stream can hold back without asking for memory */
 
 #define READS_PER_EVENT 64
 
@@ -23,7 +23,7 @@ static void forget(struct gy_stream *stream)
     gy_free(stream->body);
     gy_free(stream->out);
     stream->body = stream->out = NULL;
-    stream->body_room = stream->out_room = stream->out_begin = stream->out_end = 0;
+    stream->out_room = stream->out_begin = stream->out_end = 0;
     stream->header_got = stream->body_got = stream->body_bytes = 0;
     stream->fd = -1;
 }
@@ -68,24 +68,16 @@ static int flush(struct gy_stream *stream)
     return 0;
 }
 
-/* The header is complete: make room for the body. */
+/* The header is complete. */
 static int begin_body(struct gy_stream *stream)
 {
     struct gy_wire wire = gy_wire_over(stream->header, GY_STREAM_HEADER);
     size_t bytes = (size_t)gy_wire_get(&wire, 4);
-    uint8_t *grown;
 
     if (bytes > stream->limit || stream->header[5] || stream->header[6] || stream->header[7])
         return EPROTO;
     stream->body_bytes = bytes;
     stream->body_got = 0;
-    if (bytes <= stream->body_room)
-        return 0;
-    grown = gy_realloc(stream->body, bytes);
-    if (!grown)
-        return ENOMEM;
-    stream->body = grown;
-    stream->body_room = bytes;
     return 0;
 }
 
@@ -157,7 +149,8 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
 {
     gyre_status status;
 
-    /* A stream of short messages gets its room now: it lives on beside collectives, which are promised that nothing allocates. */
+    /* All room now: a stream lives on beside collectives, which are promised that nothing allocates; and whoever has no
+     * memory fails here, where it can still say so, not at the message that would tell the others. */
     memset(stream, 0, sizeof(*stream));
     stream->poller = poller;
     stream->fd = fd;
@@ -166,13 +159,12 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
     stream->closed = closed;
     stream->user = user;
     stream->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN | EPOLLRDHUP, .callback = on_event, .owner = stream};
-    if (limit <= SHORT_MESSAGES) {
-        stream->body = gy_alloc(limit);
-        stream->body_room = limit;
-        if (!stream->body) {
-            status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for messages of %zu bytes", limit);
-            goto close_fd;
-        }
+    stream->body = gy_alloc(limit);
+    stream->out = gy_alloc(OUT_ROOM);
+    stream->out_room = OUT_ROOM;
+    if (!stream->body || !stream->out) {
+        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for messages of %zu bytes", limit);
+        goto close_fd;
     }
     status = gy_poller_add(poller, &stream->watch, error);
     if (status == GYRE_SUCCESS)

@@ -20,7 +20,7 @@ struct gy_stream {
     uint8_t header[GY_STREAM_HEADER];
     size_t header_got;
     uint8_t *body;
-    size_t body_bytes, body_got, body_room;
+    size_t body_bytes, body_got; /* room: limit */
     uint8_t *out;
     size_t out_begin, out_end, out_room;
     gy_stream_message_func message;
@@ -33,8 +33,8 @@ struct gy_stream {
 gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, size_t limit,
                            gy_stream_message_func message, gy_stream_closed_func closed, void *user,
                            struct gy_error *error);
-/* Queues a copy and sends what the socket takes. false: no memory, or closed. A broken socket is told by `closed`,
- * later. */
+/* Queues a copy and sends what the socket takes. false: no memory (never for the first kilobyte that waits), or closed.
+ * A broken socket is told by `closed`, later. */
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
 bool gy_stream_flushed(const struct gy_stream *stream);
 /* Reads and delivers what is there, now. */

@@ -65,6 +65,9 @@ void gy_world_cancel_dials(struct gy_world *world, const void *user);
 void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
 gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,
                                   struct gy_error *error);
+/* Told when visitors could not be accepted for a second, for want of descriptors or memory. callback NULL: nobody. */
+typedef void (*gy_door_starved_func)(void *user, int errnum);
+void gy_world_on_starved(struct gy_world *world, gy_door_starved_func callback, void *user);
 /* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user);
 /* Begins a non-blocking, authenticated connection to `rank`'s door; later calls `callback(user, rank, fd)` from the

@@ -29,7 +29,8 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gyre_comm
 free_comm:
     gy_free(comm);
 no_memory:
-    return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for a communicator");
+    return gy_error_set(error, GYRE_NO_MEMORY, ctx->world->rank, "rank %d is out of memory for a communicator",
+                        ctx->world->rank);
 }
 
 void gy_comm_free(struct gyre_comm *comm)

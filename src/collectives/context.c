@@ -144,6 +144,8 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
     return GYRE_SUCCESS;
 
 fail:
+    if (ctx->overlay) /* the others wait for this rank, or soon will */
+        gy_overlay_give_up(ctx->overlay, error);
     free_parts(ctx);
     return status;
 }

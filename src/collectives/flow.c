@@ -206,6 +206,15 @@ static gyre_status protocol(struct gy_context *ctx, int peer, const char *what)
     return GYRE_PROTOCOL;
 }
 
+/* This rank's own misfortune: the frame is lost, and with it the world. */
+static gyre_status no_memory(struct gy_context *ctx, int peer)
+{
+    int own = ctx->world->rank;
+    gy_error_set(&ctx->error, GYRE_NO_MEMORY, own, "rank %d has no memory for what rank %d sends", own, peer);
+    gy_overlay_report(ctx->overlay, GYRE_NO_MEMORY, own, ctx->error.text);
+    return GYRE_NO_MEMORY;
+}
+
 static bool shape_of_frame(struct gyre_comm *comm, int peer, const struct gy_frame *frame, struct gyre_request *r)
 {
     struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
@@ -261,8 +270,10 @@ static void *sink_place(void *user, int peer, const struct gy_frame *frame)
     if (frame->flags & GY_FRAME_EAGER) {
         struct gy_channel *channel = gy_comm_channel(comm, peer);
         unsigned char *memory = NULL;
-        if (!channel || !gy_channel_stash(channel, frame, &memory))
-            protocol(ctx, peer, "more early frames than it had credit for, or memory is out");
+        if (!channel)
+            no_memory(ctx, peer);
+        else if (!gy_channel_stash(channel, frame, &memory))
+            protocol(ctx, peer, "more early frames than it had credit for");
         return memory;
     }
     struct gyre_request *r = gy_request_find(comm, frame->sequence);
@@ -304,7 +315,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         return unexpected(comm, peer, frame);
     struct gy_channel *channel = gy_comm_channel(comm, peer);
     if (!channel)
-        return protocol(comm->ctx, peer, "an early frame, and memory is out");
+        return no_memory(comm->ctx, peer);
     struct gy_stashed *stashed = gy_channel_find(channel, frame->sequence, frame->lane, frame->value);
     if (l >= 0 && is_next(r, l, peer, frame)) {
         gy_flow_consume(r, l, payload);
@@ -320,7 +331,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
     unsigned char *memory;
     stashed = gy_channel_stash(channel, frame, &memory);
     if (!stashed)
-        return protocol(comm->ctx, peer, "more early frames than it had credit for, or memory is out");
+        return protocol(comm->ctx, peer, "more early frames than it had credit for");
     if (frame->bytes > 0) /* an empty frame has no payload at all */
         if (frame->bytes > 0)
             memcpy(memory, payload, frame->bytes);
@@ -384,7 +395,9 @@ static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *fra
     case GY_FRAME_WANT: return want_arrived(comm, peer, frame);
     case GY_FRAME_CREDIT: {
         struct gy_channel *channel = gy_comm_channel(comm, peer);
-        if (channel && frame->value <= GY_EAGER_CREDITS - channel->credit)
+        if (!channel)
+            return no_memory(ctx, peer);
+        if (frame->value <= GY_EAGER_CREDITS - channel->credit)
             channel->credit += (unsigned)frame->value;
         else
             return protocol(ctx, peer, "more credit than there is");

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "log.h"
 
@@ -53,9 +54,23 @@ static gyre_status status_of_errno(int errnum)
     }
 }
 
+/* What to raise. */
+static const char *advice(int errnum, char *text, size_t bytes)
+{
+    struct rlimit limit = {0};
+
+    text[0] = '\0';
+    if (errnum == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(text, bytes, "; this process may have %llu descriptors: raise ulimit -n (RLIMIT_NOFILE)",
+                 (unsigned long long)limit.rlim_cur);
+    else if (errnum == ENFILE)
+        snprintf(text, bytes, "; the host is out of descriptors: raise sysctl fs.file-max");
+    return text;
+}
+
 gyre_status gy_error_system(struct gy_error *error, int errnum, const char *format, ...)
 {
-    char text[GY_ERROR_TEXT], reason[128];
+    char text[GY_ERROR_TEXT], reason[128], hint[128];
     size_t used;
     va_list args;
 
@@ -63,6 +78,7 @@ gyre_status gy_error_system(struct gy_error *error, int errnum, const char *form
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     used = strlen(text);
-    snprintf(text + used, sizeof(text) - used, ": %s", strerror_r(errnum, reason, sizeof(reason)));
+    snprintf(text + used, sizeof(text) - used, ": %s%s", strerror_r(errnum, reason, sizeof(reason)),
+             advice(errnum, hint, sizeof(hint)));
     return decide(error, status_of_errno(errnum), -1, text);
 }

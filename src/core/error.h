@@ -17,7 +17,7 @@ struct gy_error {
 void gy_error_clear(struct gy_error *error);
 /* Writes the sentence unless there is one already, logs it at ERROR level; returns `status`. */
 gyre_status gy_error_set(struct gy_error *error, gyre_status status, int rank, const char *format, ...) GY_PRINTF(4, 5);
-/* The same, for a failed system call: appends ": strerror(errnum)"; maps EMFILE/ENFILE to NO_DESCRIPTORS and ENOMEM to
+/* The same, for a failed system call: appends ": strerror(errnum)", and what to raise when descriptors are out; maps EMFILE/ENFILE to NO_DESCRIPTORS and ENOMEM to
  * NO_MEMORY, else GYRE_SYSTEM. */
 gyre_status gy_error_system(struct gy_error *error, int errnum, const char *format, ...) GY_PRINTF(3, 4);
 

@@ -46,7 +46,7 @@ gyre_status gy_poller_create(struct gy_poller **poller_p, struct gy_error *error
         int errnum = errno;
 
         gy_free(poller);
-        return gy_error_system(error, errnum, "cannot create an event set (epoll_create1); try a higher ulimit -n");
+        return gy_error_system(error, errnum, "cannot create an event set (epoll_create1)");
     }
     *poller_p = poller;
     return GYRE_SUCCESS;

@@ -123,9 +123,9 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
     return GYRE_SUCCESS;
 }
 
-/* Reads the offer; the descriptor that came with it, or −1. Returns false when the parent hung up, or said nothing
- * sensible. */
-static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p)
+/* Reads the offer; the descriptor that came with it, or −1, *cut_p when it came and this process had no room for it.
+ * Returns false when the parent hung up, or said nothing sensible. */
+static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p, bool *cut_p)
 {
     union {
         struct cmsghdr header;
@@ -136,6 +136,7 @@ static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p)
         .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
     ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     *fd_p = -1;
+    *cut_p = got >= 0 && (message.msg_flags & MSG_CTRUNC);
     if (got < 0)
         return false;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
@@ -150,12 +151,13 @@ gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_s
 {
     int parent = world->locals[parent_of(world->local)];
     int socket = -1, fd = -1;
+    bool cut = false;
     gyre_status status = ask_connect(world, deadline, &socket, error);
     if (status != GYRE_SUCCESS)
         return status;
     struct request request = {.job = world->job, .local = world->local};
     if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request) ||
-        (status = await(world, socket, deadline, error)) != GYRE_SUCCESS || !ask_receive(socket, offer_p, &fd) ||
+        (status = await(world, socket, deadline, error)) != GYRE_SUCCESS || !ask_receive(socket, offer_p, &fd, &cut) ||
         offer_p->magic != GY_OFFER_MAGIC || offer_p->job != world->job || offer_p->local != parent_of(world->local)) {
         /* A parent that hung up may have heard of another rank's death before us. */
         if (status == GYRE_SUCCESS)
@@ -165,6 +167,9 @@ gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_s
                 error, GYRE_PEER_UNREACHABLE, parent,
                 "rank %d did not hand the shared memory of this host to rank %d: it died, or is stuck", parent,
                 world->rank);
+    } else if (cut && offer_p->status == GYRE_SUCCESS) {
+        status = gy_error_system(error, EMFILE, "rank %d cannot take the shared memory of this host from rank %d",
+                                 world->rank, parent);
     } else if (offer_p->status != GYRE_SUCCESS || fd < 0) {
         status = offer_p->status > 0 && offer_p->status <= GYRE_INTERNAL ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
         gy_error_set(error, status, parent,

@@ -225,7 +225,8 @@ static gyre_status shm_link(void *instance, int peer, struct gy_link **link_p, s
     }
     struct shm_link *link = gy_alloc_zero(1, sizeof(*link));
     if (!link)
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the link to rank %d", peer);
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory for the link to rank %d",
+                            shm->env.world->rank, peer);
     int mine = shm->env.world->local, theirs = shm->env.world->members[peer].local;
     void *out, *in;
     gyre_status status = gy_segment_ring(segment, mine, theirs, &out, error);

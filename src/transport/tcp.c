@@ -343,7 +343,8 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
                             "transport tcp was asked for a link to rank %d, which is this one", peer);
     link = gy_alloc_zero(1, sizeof(*link));
     if (!link)
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the link to rank %d", peer);
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory for the link to rank %d",
+                            tcp->env.world->rank, peer);
     link->base.peer = peer;
     link->tcp = tcp;
     link->watch.fd = -1;

@@ -1,0 +1,351 @@
+/* What runs out: memory, descriptors, space. One rank of three is the victim. A whole program (create, every collective
+ * blocking and as requests, duplicate, memory, destroy) runs again and again, and each time something else fails to be
+ * had: the N-th allocation, or the N-th descriptor, for N = 1, 2, 3 … until nothing fails any more.
+ *
+ *   the victim   its failing call says GYRE_NO_MEMORY or GYRE_NO_DESCRIPTORS and gives a sentence; the call either can be
+ *                repeated, with the communicator as it was, or the communicator is failed and stays so
+ *   the others   go on, with right data, or get an error that names the victim, soon
+ *   everyone     ends in time, and leaves no descriptor open
+ *
+ * Arguments: memory|descriptors|space, the victim's rank. */
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include "core/mem.h"
+#include "support/launcher.h"
+
+#define RANKS 3
+#define MOST 5000
+#define LARGE 60000u
+#define SOON_NS (3 * INT64_C(1000000000))
+
+struct shared {
+    volatile int64_t hit_ns; /* when the victim's call failed */
+    volatile int victim_failed, fired, repeated, other_status;
+    char text[1024];
+};
+
+static struct shared *shared;
+static const char *scenario;
+static int victim, step, rank, size;
+static bool failing; /* this rank's own failure has been provoked and may come */
+static gyre_comm *comm;
+static int32_t *in[8], *out[8];
+static gyre_request *requests[8];
+
+extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+static bool is(const char *name)
+{
+    return strcmp(scenario, name) == 0;
+}
+
+/* ---- calls and their data: call k of the list, on its own buffers ---- */
+
+static const struct {
+    int kind; /* 0 all_reduce, 1 reduce_scatter, 2 all_gather, 3 broadcast, 4 barrier */
+    uint32_t count;
+    int root;
+} calls[] = {{0, 3, 0}, {0, LARGE, 0}, {1, 5, 0}, {1, LARGE / 3, 0}, {2, 70, 0}, {3, LARGE, 0}, {3, 90, 1}, {4, 0, 0}};
+#define CALLS (sizeof calls / sizeof *calls)
+
+static int32_t give(int who, uint32_t i)
+{
+    return (int32_t)(i % 1000) * (who + 1) + who;
+}
+
+static uint32_t input_count(size_t k)
+{
+    return calls[k].kind == 1 ? calls[k].count * (uint32_t)size : calls[k].count;
+}
+
+static int32_t sum_at(uint32_t i)
+{
+    int32_t sum = 0;
+    for (int r = 0; r < size; r++)
+        sum += give(r, i);
+    return sum;
+}
+
+static void fill(size_t k)
+{
+    for (uint32_t i = 0; i < input_count(k); i++)
+        in[k][i] = give(rank, i);
+    memset(out[k], 0x5a, (size_t)size * LARGE * sizeof(int32_t));
+}
+
+static void check(size_t k)
+{
+    uint32_t n = calls[k].count, outputs = calls[k].kind == 2 ? n * (uint32_t)size : n;
+    for (uint32_t i = 0; i < outputs; i++) {
+        int32_t wanted = 0;
+        switch (calls[k].kind) {
+        case 0: wanted = sum_at(i); break;
+        case 1: wanted = sum_at((uint32_t)rank * n + i); break;
+        case 2: wanted = give((int)(i / n), i % n); break;
+        default: wanted = give(calls[k].root, i);
+        }
+        if (out[k][i] != wanted)
+            rank_fail("step %d: call %zu gave %d at %u instead of %d", step, k, out[k][i], i, wanted);
+    }
+}
+
+static gyre_status start(size_t k)
+{
+    uint32_t n = calls[k].count;
+    switch (calls[k].kind) {
+    case 0: return gyre_all_reduce_start(comm, in[k], out[k], n, GYRE_INT32, GYRE_SUM, &requests[k]);
+    case 1: return gyre_reduce_scatter_start(comm, in[k], out[k], n, GYRE_INT32, GYRE_SUM, &requests[k]);
+    case 2: return gyre_all_gather_start(comm, in[k], out[k], n, GYRE_INT32, &requests[k]);
+    case 3: return gyre_broadcast_start(comm, in[k], out[k], n, GYRE_INT32, calls[k].root, &requests[k]);
+    default: return gyre_barrier_start(comm, &requests[k]);
+    }
+}
+
+static gyre_status blocking(size_t k)
+{
+    uint32_t n = calls[k].count;
+    switch (calls[k].kind) {
+    case 0: return gyre_all_reduce(comm, in[k], out[k], n, GYRE_INT32, GYRE_SUM);
+    case 1: return gyre_reduce_scatter(comm, in[k], out[k], n, GYRE_INT32, GYRE_SUM);
+    case 2: return gyre_all_gather(comm, in[k], out[k], n, GYRE_INT32);
+    case 3: return gyre_broadcast(comm, in[k], out[k], n, GYRE_INT32, calls[k].root);
+    default: return gyre_barrier(comm);
+    }
+}
+
+/* ---- judgement ---- */
+
+static gyre_status wanted_status(void)
+{
+    return is("descriptors") ? GYRE_NO_DESCRIPTORS : GYRE_NO_MEMORY;
+}
+
+static void judge_victim(gyre_status status, const char *text, const char *what)
+{
+    shared->hit_ns = rank_now_ns();
+    if (status != wanted_status() || !*text)
+        rank_fail("step %d: the victim's %s gave %s: '%s'", step, what, gyre_status_name(status), text);
+    if (is("descriptors") && (!strstr(text, "ulimit -n") || !strstr(text, "descriptors")))
+        rank_fail("step %d: the victim's %s does not say what to raise: '%s'", step, what, text);
+}
+
+static void judge_other(gyre_status status, const char *text, const char *what)
+{
+    char name[24];
+    snprintf(name, sizeof name, "rank %d", victim);
+    shared->other_status = (int)status;
+    snprintf(shared->text, sizeof shared->text, "%s", text);
+    if (!strstr(text, name))
+        rank_fail("step %d: %s gave %s, which does not name %s: '%s'", step, what, gyre_status_name(status), name,
+                  text);
+    if (shared->hit_ns && rank_now_ns() - shared->hit_ns > SOON_NS)
+        rank_fail("step %d: %s gave %s only %.1f s after the victim's: '%s'", step, what, gyre_status_name(status),
+                  (double)(rank_now_ns() - shared->hit_ns) / 1e9, text);
+}
+
+/* After a call that failed: can it be repeated? false: the communicator is failed, as it then stays. */
+static bool go_on(gyre_status status, const char *what, gyre_status (*call)(size_t k), size_t k)
+{
+    if (status == GYRE_SUCCESS)
+        return true;
+    if (rank == victim) {
+        if (failing)
+            judge_victim(status, gyre_last_error(comm), what);
+        failing = false;
+        shared->repeated++;
+        if (call && call(k) == GYRE_SUCCESS)
+            return true;
+        shared->victim_failed = 1;
+    } else {
+        judge_other(status, gyre_last_error(comm), what);
+    }
+    CHECK(gyre_barrier(comm) != GYRE_SUCCESS);
+    CHECK(*gyre_last_error(comm) != 0);
+    return false;
+}
+
+/* ---- the program ---- */
+
+static bool run_blocking(void)
+{
+    for (size_t k = 0; k < CALLS; k++) {
+        char what[32];
+        snprintf(what, sizeof what, "call %zu", k);
+        fill(k);
+        if (!go_on(blocking(k), what, blocking, k))
+            return false;
+        check(k);
+    }
+    return true;
+}
+
+static bool run_requests(void)
+{
+    bool good = true;
+    for (size_t k = 0; k < CALLS && good; k++) {
+        fill(k);
+        good = go_on(start(k), "start", start, k);
+    }
+    for (size_t k = 0; k < CALLS; k++) { /* whatever was started is waited for */
+        gyre_status status = gyre_wait(&requests[k]);
+        CHECK(requests[k] == NULL);
+        if (good && status == GYRE_SUCCESS)
+            check(k);
+        else if (good)
+            good = go_on(status, "wait", NULL, k);
+    }
+    return good;
+}
+
+static gyre_comm *twin;
+
+static gyre_status duplicate(size_t k)
+{
+    (void)k;
+    return gyre_comm_duplicate(comm, &twin);
+}
+
+static bool run_duplicate(void)
+{
+    bool good = go_on(duplicate(0), "duplicate", duplicate, 0);
+    if (good) {
+        gyre_comm *world = comm;
+        comm = twin;
+        good = run_blocking();
+        comm = world;
+        OK(comm, gyre_comm_destroy(twin));
+    }
+    return good;
+}
+
+static void *memory;
+
+static gyre_status allocate(size_t k)
+{
+    (void)k;
+    return gyre_mem_alloc(comm, 100000, &memory);
+}
+
+static bool run_memory(void)
+{
+    if (!go_on(allocate(0), "mem_alloc", allocate, 0))
+        return false;
+    memset(memory, 1, 100000);
+    OK(comm, gyre_mem_free(comm, memory));
+    return true;
+}
+
+static int count_descriptors(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    CHECK(folder != NULL);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* ---- what runs out ---- */
+
+static struct rlimit limit_before;
+
+static void begin_failing(void)
+{
+    failing = true;
+    if (is("memory")) {
+        gy_alloc_fail_at((uint64_t)step);
+    } else {
+        int next = dup(0);
+        CHECK(next >= 0 && getrlimit(RLIMIT_NOFILE, &limit_before) == 0);
+        close(next);
+        struct rlimit limit = {(rlim_t)(next + step - 1), limit_before.rlim_max};
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    }
+}
+
+static void end_failing(uint64_t allocations)
+{
+    if (is("memory"))
+        shared->fired = gy_alloc_count() - allocations >= (uint64_t)step;
+    else
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit_before) == 0);
+}
+
+static void run_rank(int own)
+{
+    rank = own;
+    size = RANKS;
+    alarm(20);
+    for (size_t k = 0; k < CALLS; k++) {
+        in[k] = malloc(RANKS * LARGE * sizeof(int32_t));
+        out[k] = malloc(RANKS * LARGE * sizeof(int32_t));
+        CHECK(in[k] && out[k]);
+    }
+    int descriptors = count_descriptors();
+    uint64_t allocations = gy_alloc_count();
+    if (rank == victim)
+        begin_failing();
+    gyre_status status = gyre_comm_create(NULL, &comm);
+    if (status == GYRE_SUCCESS) {
+        (void)(run_blocking() && run_requests() && run_memory() && run_duplicate() && run_blocking());
+        OK(NULL, gyre_comm_destroy(comm));
+    } else if (rank == victim) {
+        shared->victim_failed = 1;
+        judge_victim(status, gyre_last_error(NULL), "create");
+    } else {
+        judge_other(status, gyre_last_error(NULL), "create");
+    }
+    if (rank == victim)
+        end_failing(allocations);
+    if (count_descriptors() != descriptors)
+        rank_fail("step %d: %d descriptors are left", step, count_descriptors() - descriptors);
+    for (size_t k = 0; k < CALLS; k++) {
+        free(in[k]);
+        free(out[k]);
+    }
+    if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
+        rank_fail("step %d: memory is left", step);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned seen[64] = {0}, repeated = 0, failed = 0;
+    scenario = argc > 1 ? argv[1] : "memory";
+    victim = argc > 2 ? atoi(argv[2]) : 0;
+    const char *only = getenv("GYRE_TEST_STEP");
+    setenv("GYRE_MEET_TIMEOUT", "2", 1);
+    shared = launch_share(sizeof *shared);
+    for (step = only ? atoi(only) : 1; step < MOST; step++) {
+        char what[64];
+        int64_t began = rank_now_ns();
+        memset(shared, 0, sizeof *shared);
+        snprintf(what, sizeof what, "%s, step %d", scenario, step);
+        bool good = launch(RANKS, run_rank, 15, what);
+        if (getenv("GYRE_TEST_VERBOSE"))
+            fprintf(stderr, "%s: %.0f ms, victim %s%s; %s: %s\n", what, (double)(rank_now_ns() - began) / 1e6,
+                    shared->victim_failed ? "failed" : "went on", shared->repeated ? " after repeating" : "",
+                    gyre_status_name((gyre_status)shared->other_status), shared->text);
+        if (!good)
+            return 1;
+        if (!shared->victim_failed && shared->other_status) {
+            fprintf(stderr, "%s: the victim went on, but another rank got %s\n", what,
+                    gyre_status_name((gyre_status)shared->other_status));
+            return 1;
+        }
+        seen[shared->other_status]++;
+        repeated += shared->repeated && !shared->victim_failed;
+        failed += (unsigned)shared->victim_failed;
+        bool through = is("memory") ? !shared->fired : !shared->victim_failed;
+        if (through || only)
+            break;
+    }
+    CHECK(step < MOST && (only || (step > 5 && failed > 0)));
+    printf("%s of rank %d: %d steps; %u failed the world, %u were repeated, the others went on\n", scenario, victim,
+           step - 1, failed, repeated);
+    for (int s = 1; s < 64; s++)
+        if (seen[s])
+            printf("  what another rank was told: %-18s %u times\n", gyre_status_name((gyre_status)s), seen[s]);
+    return 0;
+}
