@@ -184,12 +184,18 @@ bool gy_request_advance(struct gyre_request *r)
             return gy_tiny_advance(r);
     }
     bool moved = false, finished = true;
+    int missed = -1;
     for (int l = 0; l < r->plan->lanes && !r->complete; l++) {
-        if (r->lane[l].finished)
-            continue;
-        moved |= lane_advance(r, l);
-        finished &= r->lane[l].finished;
+        r->waiting_for = -1;
+        if (!r->lane[l].finished) {
+            moved |= lane_advance(r, l);
+            finished &= r->lane[l].finished;
+        }
+        r->lane[l].waiting_for = r->waiting_for;
+        missed = missed >= 0 ? missed : r->waiting_for;
     }
+    if (!r->complete)
+        r->waiting_for = missed;
     if (finished && !r->complete) {
         if (r->plan->window)
             gy_window_end(r);

@@ -135,37 +135,39 @@ static bool has_nothing_more(struct gyre_request *r, int peer, int64_t now)
     return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
 }
 
-static void check_request(struct gyre_request *r, int64_t now)
+static int64_t ping_interval(const struct gy_context *ctx)
+{
+    return ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
+}
+
+/* The clocks of `r` towards one rank that it misses. False: something came of it, `r` may be gone. */
+static bool check_peer(struct gyre_request *r, int peer, int64_t now, bool ask)
 {
     struct gy_context *ctx = r->comm->ctx;
-    int peer = r->waiting_for;
     if (peer < 0 || peer == r->comm->rank)
-        return;
+        return true;
     if (r->idle_since == 0)
         r->idle_since = r->told = now;
     if (has_nothing_more(r, peer, now)) {
         if (gy_request_advance(r)) /* the last data may have come in this very turn, before the end */
-            return;
+            return false;
         char text[160];
         gy_shape_print(&r->shape, text, sizeof(text));
         gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "rank %d destroyed its communicator; %s needs it", peer, text);
-        return; /* local: whoever does not need that rank goes on */
+        return false; /* local: whoever does not need that rank goes on */
     }
     if (r->comm->window_reserved && !gy_window_verify(r->comm, r->shape.sequence, peer))
-        return;
+        return false;
     int64_t waited = now - r->idle_since;
-    int64_t ping_every = ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
-    if (waited < ping_every)
-        return;
-    if (now - r->asked > ping_every) {
-        r->asked = now;
+    if (waited < ping_interval(ctx))
+        return true;
+    if (ask)
         post_ping(ctx, r, peer);
-    }
     int64_t heard = last_heard(ctx, peer, now);
     if (!has_entered(r, peer)) {
-        if (waited > ctx->config.timeout_ns)
+        if (waited > ctx->config.timeout_ns) {
             find_late(r, peer, (double)waited / 1e9);
-        else if (now - r->told > GY_TELL_EVERY) {
+        } else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;
             gy_log(GY_LOG_WARN, "waiting for rank %d to arrive in operation %" PRIu64 " for %.0f s", peer,
                    r->shape.sequence, (double)waited / 1e9);
@@ -173,12 +175,28 @@ static void check_request(struct gyre_request *r, int64_t now)
     } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
         find_stalled(r, peer, (double)(now - heard) / 1e9);
     }
+    return ctx->error.status == GYRE_SUCCESS;
 }
 
-/* The end of a link does not say whose fault it is. The peer may have died, may have left, or may have closed its links
- * because it learned of somebody else's death before we did: all three come over the overlay, sooner or later, for those
- * who pass them on may be computing. Only when it says nothing for as long as the loss of a host may take, the link
- * itself is what broke. Any other reason (nonsense on the link, no descriptors) is the link's own, and nobody else knows. */
+/* Each lane may miss another rank, and the one that holds up all may be missed by one lane only: the others of its
+ * victims miss one another, each of them well alive. */
+static void check_request(struct gyre_request *r, int64_t now)
+{
+    if (r->waiting_for < 0)
+        return;
+    bool ask = now - r->asked > ping_interval(r->comm->ctx);
+    if (ask && r->idle_since && now - r->idle_since >= ping_interval(r->comm->ctx))
+        r->asked = now;
+    if (r->tiny) {
+        check_peer(r, r->waiting_for, now, ask);
+        return;
+    }
+    for (int l = 0; l < r->plan->lanes; l++) {
+        if (!check_peer(r, r->lane[l].waiting_for, now, ask))
+            return;
+    }
+}
+
 static void check_broken(struct gy_context *ctx, int64_t now)
 {
     for (int i = 0; i < ctx->links; i++) {

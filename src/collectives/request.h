@@ -34,7 +34,8 @@ struct gy_lane_state {
     unsigned first_flight, flights;
     void *landing; /* where granted operands arrive */
     size_t landing_bytes;
-    int everyone; /* ranks below this one are known to satisfy the window need at hand */
+    int everyone;    /* ranks below this one are known to satisfy the window need at hand */
+    int waiting_for; /* as the request's, of this lane alone; valid where the request misses a rank */
 };
 
 struct gyre_request {
@@ -58,7 +59,7 @@ struct gyre_request {
     uint64_t window_base;
     unsigned char *scratch;
     size_t scratch_bytes, slot_bytes;
-    int waiting_for;                 /* the rank that the last attempt missed, −1 */
+    int waiting_for;                 /* a rank that the last attempt missed, in the first lane that missed one; −1 */
     int64_t idle_since, asked, told; /* clocks: see liveness.c */
     struct gy_lane_state lane[GY_PLAN_LANES];
 };

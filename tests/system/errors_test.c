@@ -1,5 +1,5 @@
 /* One rank of the tests of wrong calls: shapes that differ between ranks are named on both sides; misuse is refused and
- * leaves the communicator as it was; abort reaches everyone; a forked child is turned away. */
+ * leaves the communicator as it was; abort reaches everyone; a late rank is named; a forked child is turned away. */
 #include <sys/wait.h>
 
 #include "support/rank.h"
@@ -101,6 +101,26 @@ static void test_abort(void)
     OK(NULL, gyre_comm_destroy(comm));
 }
 
+/* A rank that stays away is named by all, also by those that miss it only in the middle of what they wait for. */
+static void test_late(const char *algorithm)
+{
+    setenv("GYRE_TIMEOUT", "0.5", 1);
+    setenv("GYRE_ALGORITHM", algorithm, 1);
+    open_world();
+    gyre_status status = GYRE_SUCCESS;
+    if (rank < size - 1)
+        status = gyre_all_reduce(comm, input, output, 4096, GYRE_FLOAT32, GYRE_SUM);
+    while (rank == size - 1 && status == GYRE_SUCCESS)
+        status = gyre_progress(comm);
+    char name[32];
+    snprintf(name, sizeof name, "rank %d did not arrive", size - 1);
+    if (status != GYRE_PEER_LATE || !strstr(gyre_last_error(comm), name))
+        rank_fail("%s: got %s, '%s'", algorithm, gyre_status_name(status), gyre_last_error(comm));
+    OK(NULL, gyre_comm_destroy(comm));
+    unsetenv("GYRE_TIMEOUT");
+    unsetenv("GYRE_ALGORITHM");
+}
+
 static void test_fork(void)
 {
     int status;
@@ -120,6 +140,12 @@ int main(void)
     test_misuse();
     test_abort();
     test_fork();
+    const char *transport = getenv("GYRE_TRANSPORT");
+    if (!transport || strcmp(transport, "shm") == 0) /* the direct algorithms need windows */
+        test_late("all_reduce:direct_two_shot");
+    test_late("all_reduce:ring");
+    test_late("all_reduce:halving_doubling");
+    test_late("all_reduce:binary_tree");
     expect_mismatch("count", call_count, "1000", "1234");
     expect_mismatch("dtype", call_dtype, "float32", "int32");
     expect_mismatch("op", call_op, "sum", "max");
