@@ -38,62 +38,43 @@ struct parsing {
     const char *collective, *algorithm;
 };
 
-static bool in_list(const char *word, size_t length, const char *const *list)
-{
-    for (; *list; list++) {
-        if (strlen(*list) == length && strncmp(*list, word, length) == 0)
-            return true;
-    }
-    return false;
-}
+static const char *const algorithms[] = {"direct_one_shot",  "direct_two_shot", "ring",
+                                         "halving_doubling", "binary_tree",     NULL};
 
-static void check_algorithm(const char *name)
-{
-    static const char *const known[] = {"direct_one_shot",  "direct_two_shot", "ring",
-                                        "halving_doubling", "binary_tree",     NULL};
-    if (!in_list(name, strlen(name), known))
-        gy_options_refuse("--algorithm '%s' is unknown", name);
-}
-
+/* Each word between commas is looked up by itself. */
 static void check_transports(const char *names)
 {
     static const char *const known[] = {"self", "shm", "tcp", NULL};
-    for (const char *word = names;;) {
-        size_t length = strcspn(word, ",");
-        if (!in_list(word, length, known))
-            gy_options_refuse("--transport '%.*s' is unknown", (int)length, word);
-        if (!word[length])
+    char word[16];
+    for (;;) {
+        size_t length = strcspn(names, ",");
+        snprintf(word, sizeof word, "%.*s", (int)length, names);
+        gy_options_choice("--transport", word, known);
+        if (!names[length])
             return;
-        word += length + 1;
+        names += length + 1;
     }
 }
 
 static gyre_dtype find_dtype(const char *name)
 {
-    static const gyre_dtype known[] = {GYRE_INT32, GYRE_FLOAT32, GYRE_FLOAT64};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(name, gyre_dtype_name(known[i])) == 0)
-            return known[i];
-    }
-    gy_options_refuse("--dtype '%s' is none of float32, float64, int32", name);
+    static const gyre_dtype known[] = {GYRE_FLOAT32, GYRE_FLOAT64, GYRE_INT32};
+    const char *const names[] = {gyre_dtype_name(known[0]), gyre_dtype_name(known[1]), gyre_dtype_name(known[2]), NULL};
+    return known[gy_options_choice("--dtype", name, names)];
 }
 
 static gyre_op find_op(const char *name)
 {
     static const gyre_op known[] = {GYRE_SUM, GYRE_MIN, GYRE_MAX};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(name, gyre_op_name(known[i])) == 0)
-            return known[i];
-    }
-    gy_options_refuse("--op '%s' is none of sum, min, max", name);
+    const char *const names[] = {gyre_op_name(known[0]), gyre_op_name(known[1]), gyre_op_name(known[2]), NULL};
+    return known[gy_options_choice("--op", name, names)];
 }
 
 /* Which of two words; true: the second. */
 static bool choose(const char *option, const char *text, const char *first, const char *second)
 {
-    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
-        gy_options_refuse("%s '%s' is neither %s nor %s", option, text, first, second);
-    return strcmp(text, second) == 0;
+    const char *const names[] = {first, second, NULL};
+    return gy_options_choice(option, text, names) == 1;
 }
 
 static error_t parse_size(int key, char *text, struct gy_arguments *to)
@@ -145,6 +126,12 @@ static void finish(struct parsing *parsing)
     if (to->transport)
         setenv("GYRE_TRANSPORT", to->transport, 1);
     gy_options_check_environment();
+    if (getenv(GY_ARGUMENTS_STARTED)) {
+        unsetenv(GY_ARGUMENTS_STARTED);
+        to->ranks = 0;
+    } else if (to->ranks == 0 && !getenv("WORLD_SIZE")) {
+        gy_options_refuse("no launcher started this: give --ranks N, or use gyre-run or torchrun");
+    }
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -153,10 +140,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     error_t error;
     switch (key) {
     case ARGP_KEY_INIT: gy_options_init(state); return 0;
-    case KEY_ALGORITHM:
-        check_algorithm(text);
-        parsing->algorithm = text;
-        return 0;
+    case KEY_ALGORITHM: parsing->algorithm = algorithms[gy_options_choice("--algorithm", text, algorithms)]; return 0;
     case ARGP_KEY_ARG:
         if (parsing->collective)
             gy_options_refuse("unexpected argument '%s'", text);
@@ -191,12 +175,7 @@ void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p)
         .parser = parse,
         .args_doc = "COLLECTIVE",
         .doc = "Measures all_reduce, reduce_scatter, all_gather, broadcast or barrier: nccl-tests' columns, out of "
-               "place and in place, "
-               "with an exact check of the results.",
+               "place and in place, with an exact check of the results.",
     };
     gy_options_parse("gyre-perf", &argp, 0, argc, argv, &parsing);
-    if (getenv(GY_ARGUMENTS_STARTED)) {
-        unsetenv(GY_ARGUMENTS_STARTED);
-        arguments_p->ranks = 0;
-    }
 }

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cores.h"
+
 #define LOCALS_MOST 1024
 #define PATIENCE_S 60
 
@@ -97,26 +99,9 @@ static bool map_page(struct gy_meet *meet, const struct card *leader)
     return true;
 }
 
-static void count_cores(int local, bool pin, int *cores_p)
-{
-    cpu_set_t usable, mine;
-    if (sched_getaffinity(0, sizeof usable, &usable) || CPU_COUNT(&usable) == 0)
-        return;
-    *cores_p = CPU_COUNT(&usable);
-    if (!pin)
-        return;
-    int skip = local % CPU_COUNT(&usable);
-    size_t core = 0;
-    while (!CPU_ISSET(core, &usable) || skip-- > 0)
-        core++;
-    CPU_ZERO(&mine);
-    CPU_SET(core, &mine);
-    sched_setaffinity(0, sizeof mine, &mine);
-}
-
 struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin)
 {
-    int rank = gyre_comm_rank(comm), size = gyre_comm_size(comm), cores = 1, leader = 0;
+    int rank = gyre_comm_rank(comm), size = gyre_comm_size(comm), leader = 0;
     struct gy_meet *meet = calloc(1, sizeof *meet);
     struct card *cards = calloc((size_t)size, sizeof *cards);
     int fd = memfd_create("gyre-perf", MFD_CLOEXEC);
@@ -134,8 +119,9 @@ struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin)
     if (meet->locals > LOCALS_MOST || !map_page(meet, &cards[leader]))
         goto fail;
     meet->one_host = meet->locals == size;
-    count_cores(meet->local, pin, &cores);
-    meet->crowded = meet->locals > cores;
+    meet->crowded = meet->locals > gy_cores_count();
+    if (pin)
+        gy_cores_bind(meet->local);
     /* Nobody may close the memfd before all have opened it. */
     gy_meet_barrier(meet);
     close(fd);

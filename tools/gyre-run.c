@@ -42,13 +42,11 @@ int main(int argc, char **argv)
         .parser = parse,
         .args_doc = "-n N [--] PROGRAM [ARGUMENT...]",
         .doc = "Starts N ranks of PROGRAM on this machine, with the environment that torchrun gives: RANK, WORLD_SIZE, "
-               "LOCAL_RANK, "
-               "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with a secret of their own, GYRE_SECRET.\v"
+               "LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with a secret of their own, "
+               "GYRE_SECRET.\v"
                "When a rank fails, the others have two seconds to report, then they are ended; the last line says who "
-               "failed and how. "
-               "Exit status: 0, or that of the first rank that failed, 128 + the signal's number if it was killed, 126 "
-               "or 127 if the "
-               "program cannot be started, 2 for a wrong argument.",
+               "failed and how. Exit status: 0, or that of the first rank that failed, 128 + the signal's number if it "
+               "was killed, 126 or 127 if the program cannot be started, 2 for a wrong argument.",
     };
     gy_options_parse("gyre-run", &argp, ARGP_IN_ORDER, argc, argv, &launch);
     gy_options_check_environment();

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cores.h"
 #include "label.h"
 
 #define GRACE_MS 2000
@@ -103,20 +103,6 @@ static void set_environment(const struct job *job, int rank)
         setenv("GYRE_SECRET", job->secret, 1);
 }
 
-static void bind_to_core(int rank)
-{
-    cpu_set_t usable, mine;
-    if (sched_getaffinity(0, sizeof usable, &usable) || CPU_COUNT(&usable) == 0)
-        return;
-    int skip = rank % CPU_COUNT(&usable);
-    size_t core = 0;
-    while (!CPU_ISSET(core, &usable) || skip-- > 0)
-        core++;
-    CPU_ZERO(&mine);
-    CPU_SET(core, &mine);
-    sched_setaffinity(0, sizeof mine, &mine);
-}
-
 /* The child's life up to exec; what goes wrong is written to `report` as an errno. */
 static _Noreturn void become_rank(const struct job *job, int rank, pid_t parent, int in, int out, int err, int report)
 {
@@ -130,7 +116,7 @@ static _Noreturn void become_rank(const struct job *job, int rank, pid_t parent,
     } else {
         set_environment(job, rank);
         if (job->launch->bind)
-            bind_to_core(rank);
+            gy_cores_bind(rank);
         execvp(job->launch->path, job->launch->argv);
         problem = errno;
     }

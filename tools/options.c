@@ -61,6 +61,20 @@ long gy_options_integer(const char *option, const char *text, long least, long m
     return value;
 }
 
+int gy_options_choice(const char *option, const char *text, const char *const *names)
+{
+    char list[256] = "";
+    size_t used = 0;
+    for (int i = 0; names[i]; i++) {
+        if (strcmp(names[i], text) == 0)
+            return i;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+        if (used >= sizeof list)
+            used = sizeof list - 1;
+    }
+    gy_options_refuse("%s '%s' is none of %s", option, text, list);
+}
+
 static int unit_shift(const char *unit)
 {
     static const char units[] = "kmg";

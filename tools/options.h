@@ -1,6 +1,5 @@
 /* What all of gyre's programs share on the command line: a wrong argument is one line on stderr and exit status 2;
- * --help and
- * --version come from argp; the GYRE_* environment is checked strictly before anything starts. */
+ * --help and --version come from argp; the GYRE_* environment is checked strictly before anything starts. */
 #ifndef GYRE_TOOLS_OPTIONS_H
 #define GYRE_TOOLS_OPTIONS_H
 
@@ -9,8 +8,8 @@
 
 #define GY_EXIT_USAGE 2
 
-/* Parses with argp, quietly: the only line about an error is the one that names it. `name` is the program's, a literal.
- * */
+/* Parses with argp, quietly: the only line about an error is the one that names it. `name` is the program's, a
+ * literal. */
 void gy_options_parse(const char *name, const struct argp *argp, unsigned flags, int argc, char **argv, void *input);
 /* To be called by the parser at ARGP_KEY_INIT. */
 void gy_options_init(struct argp_state *state);
@@ -20,6 +19,9 @@ _Noreturn void gy_options_refuse(const char *format, ...) __attribute__((format(
 /* Numbers within bounds, or a refusal that names the option. */
 long gy_options_integer(const char *option, const char *text, long least, long most);
 size_t gy_options_bytes(const char *option, const char *text, size_t most); /* "4096", "64k", "1M", "2G" */
+
+/* The place of `text` in `names`, which ends with NULL, or a refusal that lists them. */
+int gy_options_choice(const char *option, const char *text, const char *const *names);
 
 /* Refuses unknown GYRE_* names and bad values in the environment. */
 void gy_options_check_environment(void);

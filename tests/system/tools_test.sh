@@ -1,9 +1,8 @@
 #!/bin/bash
-# The command lines of the tools: wrong arguments, --help, --version, gyre-run's exit status and last line, gyre-perf's
-# rows.
-# Usage: tools_test.sh GYRE-RUN GYRE-INFO GYRE-PERF
+# The command lines of the tools: wrong arguments, --help, --version, gyre-run's exit status and last line, gyre-info's
+# lists, gyre-perf's rows and JSON, gyre-train's metrics. Usage: tools_test.sh GYRE-RUN GYRE-INFO GYRE-PERF GYRE-TRAIN
 set -u
-run=$1 info=$2 perf=$3 failures=0
+run=$1 info=$2 perf=$3 train=$4 failures=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -38,7 +37,7 @@ refused()
     [ ! -s "$work/out" ] || fail "output beside a refusal: $(cat "$work/out")"
 }
 
-for tool in "$run" "$info" "$perf"; do
+for tool in "$run" "$info" "$perf" "$train"; do
     name=$(basename "$tool")
     expect 0 '^$' "$tool" --help
     grep -q "Usage: $name" "$work/out" || fail "$name --help"
@@ -62,14 +61,37 @@ refused "'pigeon'" "$perf" all_reduce --transport shm,pigeon
 refused "'12q'" "$perf" all_reduce -b 12q
 refused "at most -e" "$perf" all_reduce -b 2k -e 1k
 refused "root 4" "$perf" broadcast --ranks 4 -r 4
-refused "GYRE_TIMEOUTS" env GYRE_TIMEOUTS=3 "$info"
-refused "GYRE_TIMEOUT" env GYRE_TIMEOUT=soon "$run" -n 1 true
+refused "'7' is none of 0, 1" "$perf" all_reduce -c 7
+refused "'pinned' is none of private, gyre" "$perf" all_reduce --mem pinned
+refused "'fast' is none of isolated, streaming" "$perf" all_reduce --mode fast
+refused "not '-1'" "$perf" all_reduce --ranks -1
+refused 'no launcher .* --ranks N' env -u WORLD_SIZE "$perf" all_reduce
+refused "unexpected argument 'x'" "$perf" all_reduce x
+refused "'cnn' is none of mlp" "$train" --model cnn
+refused "'async' is none of sync" "$train" --strategy async
+refused "'magic' is none of sgd, .*adamw" "$train" --optimizer magic
+refused "'cifar' is none of digits, idx:DIR, csv:FILE" "$train" --data cifar
+refused "not '0'" "$train" --batch 0
+refused "lr" "$train" --lr fast
+refused 'GYRE_LOG=loud is invalid' env GYRE_LOG=loud "$train"
+refused "GYRE_TIMEOUTS is no setting of gyre; did you mean GYRE_TIMEOUT" env GYRE_TIMEOUTS=3 "$info"
+refused "GYRE_TIMEOUT=soon is invalid" env GYRE_TIMEOUT=soon "$run" -n 1 true
+expect 1 'cannot write the output' bash -c "'$info' >/dev/full"
+expect 1 'cannot open /no/such/folder' "$train" --data idx:/no/such/folder
 
 expect 0 '^$' "$info"
 grep -q "$("$info" --version | cut -d' ' -f2)" "$work/out" || fail "gyre-info does not tell its version"
-grep -q shm "$work/out" && grep -q tcp "$work/out" || fail "gyre-info does not list the transports"
+for word in 'built with' 'topology:' 'cores ' 'transport self: available' 'transport shm: ' 'transport tcp: available'; do
+    grep -q "$word" "$work/out" || fail "gyre-info does not tell '$word'"
+done
 expect 0 '^$' "$info" --config
-grep -q GYRE_TIMEOUT "$work/out" || fail "gyre-info --config does not list GYRE_TIMEOUT"
+cp "$work/out" "$work/settings"
+[ "$(wc -l <"$work/settings")" -ge 15 ] || fail "gyre-info --config lists too few settings: $(cat "$work/settings")"
+while read -r name default unit meaning; do
+    [[ $name =~ ^GYRE_[A-Z_]+$ && -n $default && -n $unit && $meaning =~ .[[:space:]]. ]] || fail "gyre-info --config: $name $default $unit $meaning"
+    # What is listed exists: a variable of that name is accepted, and its default is a legal value.
+    [ "$default" = '(empty)' ] || expect 0 '^$' env "$name=$default" "$info"
+done <"$work/settings"
 
 expect 0 '^$' "$run" -n 3 true
 expect 7 'rank 1 \(pid [0-9]+\) ended with exit status 7$' "$run" -n 3 bash -c '[ $RANK = 1 ] && exit 7; sleep 0.2'
@@ -118,5 +140,21 @@ done
 expect 0 '^$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -c 0 --mem gyre --transport tcp --algorithm ring --json -
 grep -q '"algorithm":"ring","transport":"tcp"' "$work/out" || fail "gyre-perf: forced algorithm and transport"
 expect 0 '^$' "$run" -n 3 "$perf" all_reduce -b 1k -e 1k -n 2
+expect 2 'rank [01] .* exit status 2$' "$run" -n 2 "$perf" broadcast -r 2 -b 8 -e 8
+expect 1 'rank 0 .* exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 8 --json /no/such/folder/rows
+# The formulas of nccl-tests: busbw is algbw times 2(n-1)/n, (n-1)/n or 1, and algbw is bytes over time.
+for case in all_reduce:1.5 reduce_scatter:0.75 all_gather:0.75 broadcast:1; do
+    expect 0 '^$' "$perf" ${case%:*} --ranks 4 -b 64k -e 64k -n 3 --json "$work/json"
+    sed -E 's/.*"bytes":([0-9]+).*"median":([0-9.]+).*"algbw":([0-9.e-]+),"busbw":([0-9.e-]+),.*/\1 \2 \3 \4/' "$work/json" |
+        awk -v factor=${case#*:} 'function off(a, b) { return a / b > 1.001 || a / b < 0.999 }
+            { n++; if ($1 != 65536 || off($1 / $2 / 1e3, $3) || off($3 * factor, $4)) bad = 1 } END { exit bad || n != 2 }' ||
+        fail "gyre-perf ${case%:*}: bandwidths $(cat "$work/json")"
+done
+
+# gyre-train: the final event of its metrics.
+expect 0 '^$' "$run" -n 2 "$train" --epochs 1 --quiet --metrics "$work/metrics"
+for key in event accuracy loss steps seconds samples_per_second hidden_fraction ranks params_xxh3; do
+    tail -n 1 "$work/metrics" | grep -q "\"$key\": *[^ ]" || fail "gyre-train: the final event has no $key: $(tail -n 1 "$work/metrics")"
+done
 
 [ $failures = 0 ]

@@ -93,15 +93,6 @@ static double real(const char *option, const char *text, double least)
     return value;
 }
 
-/* The place of `text` in a list that ends with NULL. */
-static int choice(const char *option, const char *text, const char *const *names)
-{
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], text) == 0)
-            return i;
-    gy_options_refuse("%s: \"%s\" is unknown", option, text);
-}
-
 static void parse_hidden(struct arguments *out, const char *text)
 {
     char *copy = strdup(text), *state = NULL;
@@ -123,7 +114,7 @@ static void parse_schedule(struct gyre_nn_schedule *schedule, const char *text)
     if (!copy)
         gy_options_refuse("--schedule: no memory");
     char *word = strtok_r(copy, ":", &state);
-    schedule->kind = (gyre_nn_schedule_kind)choice("--schedule", word ? word : "", names);
+    schedule->kind = (gyre_nn_schedule_kind)gy_options_choice("--schedule", word ? word : "", names);
     word = strtok_r(NULL, ":", &state);
     if (word && schedule->kind != GYRE_NN_STEP)
         gy_options_refuse("--schedule: only step takes numbers");
@@ -140,7 +131,7 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     static const char *const strategies[] = {"sync", NULL};
     struct gyre_nn_train_options *train = &parse->out.train;
     switch (key) {
-    case KEY_STRATEGY: choice("--strategy", arg, strategies); break;
+    case KEY_STRATEGY: gy_options_choice("--strategy", arg, strategies); break;
     case KEY_BATCH: train->batch = (size_t)gy_options_integer("--batch", arg, 1, INT32_MAX); break;
     case KEY_EPOCHS: train->epochs = (size_t)gy_options_integer("--epochs", arg, 1, INT32_MAX); break;
     case KEY_STEPS: train->stop_after = (uint64_t)gy_options_integer("--steps", arg, 1, INT64_MAX); break;
@@ -175,15 +166,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: gy_options_init(state); break;
     case ARGP_KEY_ARG: gy_options_refuse("\"%s\" is not understood", arg);
-    case KEY_MODEL: choice("--model", arg, models); break;
+    case KEY_MODEL: gy_options_choice("--model", arg, models); break;
     case KEY_HIDDEN: parse_hidden(out, arg); break;
     case KEY_ACTIVATION:
-        out->activation = (gyre_nn_activation)(GYRE_NN_RELU + choice("--activation", arg, activations));
+        out->activation = (gyre_nn_activation)(GYRE_NN_RELU + gy_options_choice("--activation", arg, activations));
         break;
-    case KEY_DTYPE: out->dtype = choice("--dtype", arg, dtypes) ? GYRE_FLOAT64 : GYRE_FLOAT32; break;
-    case KEY_DATA: out->data = arg; break;
+    case KEY_DTYPE: out->dtype = gy_options_choice("--dtype", arg, dtypes) ? GYRE_FLOAT64 : GYRE_FLOAT32; break;
+    case KEY_DATA:
+        if (strcmp(arg, "digits") != 0 && strncmp(arg, "idx:", 4) != 0 && strncmp(arg, "csv:", 4) != 0)
+            gy_options_refuse("--data '%s' is none of digits, idx:DIR, csv:FILE", arg);
+        out->data = arg;
+        break;
     case KEY_OPTIMIZER:
-        out->train.optimizer.kind = (gyre_nn_optimizer_kind)choice("--optimizer", arg, optimizers);
+        out->train.optimizer.kind = (gyre_nn_optimizer_kind)gy_options_choice("--optimizer", arg, optimizers);
         break;
     case KEY_LR: parse->rate = real("--lr", arg, 0); break;
     case KEY_MOMENTUM: parse->momentum = real("--momentum", arg, 0); break;
