@@ -82,8 +82,12 @@ gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_
                                struct gy_error *error)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    int code = getaddrinfo(host, NULL, &hints, &found);
+    int code;
 
+    errno = 0;
+    code = getaddrinfo(host, NULL, &hints, &found);
+    if (code != 0 && gy_error_is_shortage(errno))
+        return gy_error_system(error, errno, "the meeting address \"%s\" cannot be resolved", host);
     if (code != 0)
         return gy_error_set(error, GYRE_MEETING_FAILED, -1, "the meeting address \"%s\" cannot be resolved: %s", host,
                             gai_strerror(code));
@@ -207,6 +211,7 @@ gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *i
     char text[GY_ADDRESS_TEXT];
     bool found;
 
+    errno = 0;
     /* Any address that is not ours leads through the default route; this one is reserved for documentation. */
     inet_pton(AF_INET, "192.0.2.1", &((struct sockaddr_in *)&outside)->sin_addr);
     gy_address_set_port(&outside, 9);
@@ -216,6 +221,8 @@ gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *i
         found = own_by_route(towards, &address);
     else
         found = own_by_route(&outside, &address) || own_by_interface("", AF_UNSPEC, &address);
+    if (!found && gy_error_is_shortage(errno))
+        return gy_error_system(error, errno, "cannot find out which address of this host leads to the meeting");
     if (!found && *interface)
         return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                             "GYRE_INTERFACE=%s: no such interface, or it is down or has no address", interface);

@@ -147,8 +147,7 @@ static bool dial_once(struct member *member, const struct gy_place *place, const
     member->greeting_over = false;
     member->refusal = GY_REFUSAL_NONE;
     member->errnum = errno;
-    if (fd < 0 &&
-        (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) /* ours, not the peer's */
+    if (fd < 0 && gy_error_is_shortage(errno))
         gy_error_system(member->error, errno, "rank %d cannot make a socket to meet rank %d", world->rank, rank);
     if (fd < 0)
         return false;
@@ -177,7 +176,13 @@ static bool find_root(struct member *member, struct gy_place *place_p)
         *place_p = where->place;
         return true;
     }
-    return gy_rendezvous_read(where->path, where->local_only, place_p, &nonce, member->why, sizeof(member->why));
+    errno = 0;
+    if (gy_rendezvous_read(where->path, where->local_only, place_p, &nonce, member->why, sizeof(member->why)))
+        return true;
+    if (gy_error_is_shortage(errno))
+        gy_error_system(member->error, errno, "rank %d cannot read the meeting file %s", member->world->rank,
+                        where->path);
+    return false;
 }
 
 static void pause_for(struct member *member, int64_t *pause)
@@ -212,8 +217,6 @@ static gyre_status reach_root(struct member *member)
         if ((!*member->why || gy_now() < member->deadline) && find_root(member, &place)) {
             if (dial_once(member, &place, member->meeting->identity->key, 0, 0))
                 return GYRE_SUCCESS;
-            if (failed(member))
-                return member->error->status;
             gy_place_format(&place, at, sizeof(at));
             if (refused_for_good(member, &first_refusal))
                 return gy_error_set(member->error, GYRE_REFUSED, member->world->rank, "rank %d at %s: refused: %s%s",
@@ -224,6 +227,8 @@ static gyre_status reach_root(struct member *member)
             if (!*member->why || gy_now() < member->deadline) /* not: the last attempt was cut short */
                 snprintf(member->why, sizeof(member->why), "%s: %s", at, strerror(member->errnum));
         }
+        if (failed(member))
+            return member->error->status;
         if (gy_now() >= member->deadline)
             return gy_error_set(
                 member->error, GYRE_MEETING_FAILED, 0,

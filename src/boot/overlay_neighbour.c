@@ -97,12 +97,18 @@ static void watch_pid(struct gy_neighbour *neighbour, uint64_t namespace_id)
     struct gy_overlay *overlay = neighbour->overlay;
     const struct gy_member *member = &overlay->world->members[neighbour->rank];
     const struct gy_member *own = &overlay->world->members[overlay->world->rank];
+    struct gy_error error = {.rank = -1};
     int fd;
 
     if (neighbour->pidfd.fd >= 0 || member->host != own->host || member->pid == own->pid || namespace_id == 0 ||
         namespace_id != overlay->namespace_id)
         return;
     fd = (int)syscall(SYS_pidfd_open, member->pid, 0);
+    if (fd < 0 && gy_error_is_shortage(errno)) {
+        gy_error_system(&error, errno, "rank %d cannot watch the process of rank %d", overlay->world->rank,
+                        neighbour->rank);
+        gy_overlay_give_up(overlay, &error);
+    }
     if (fd < 0)
         return; /* gone: the socket will say so; or an old kernel: the socket alone must do */
     neighbour->pidfd = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = on_pidfd, .owner = neighbour};

@@ -44,6 +44,11 @@ gyre_status gy_error_set(struct gy_error *error, gyre_status status, int rank, c
     return decide(error, status, rank, text);
 }
 
+bool gy_error_is_shortage(int errnum)
+{
+    return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == ENOBUFS;
+}
+
 static gyre_status status_of_errno(int errnum)
 {
     switch (errnum) {
