@@ -297,7 +297,7 @@ static void tell_failure(struct root *root)
     for (struct visitor *visitor = root->visitors; visitor; visitor = visitor->next)
         tell_visitor(root, visitor);
     root->telling = true;
-    while (root->failure.status == GYRE_REFUSED && root->told < root->world->size - 1 && gy_now() < deadline)
+    while (root->failure.status != GYRE_MEETING_FAILED && root->told < root->world->size - 1 && gy_now() < deadline)
         gy_poller_poll(root->world->poller, GY_SECOND / 20);
     flush_visitors(root);
 }
