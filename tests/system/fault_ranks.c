@@ -1,0 +1,202 @@
+/* Each rank is a process group of its own, ends with its launcher and has an alarm. They meet in a file of the folder of
+ * fault_traces.c, so no two tests can want one port. The launcher is the reaper of whatever a rank starts. */
+#include "fault_ranks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "fault_calls.h"
+#include "fault_times.h"
+#include "fault_traces.h"
+#include "support/rank.h"
+
+#define END_NS INT64_C(5000000000)
+
+static struct fault_report *reports;
+static struct fault_round current;
+static pid_t pids[FAULT_RANKS_MOST];
+static bool gone[FAULT_RANKS_MOST];
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static void prepare_rank(int rank)
+{
+    char text[128];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    alarm(150);
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", current.ranks);
+    snprintf(text, sizeof text, "file://%s/meet", fault_traces_folder());
+    setenv("GYRE_ADDRESS", text, 1);
+    setenv("GYRE_INTERFACE", "lo", 1);
+    setenv("GYRE_SECRET", "fault-test-secret-0123456789", 1);
+    if (current.hosts > 0) {
+        snprintf(text, sizeof text, "host-%d", rank * current.hosts / current.ranks);
+        setenv("GYRE_HOST_ID", text, 1);
+    }
+    setenv("GYRE_LOG", "error", 0);
+    int null = open("/dev/null",
+                    O_WRONLY | O_CLOEXEC); /* gyre logs each error where it is decided: hundreds of lines */
+    if (!getenv("GYRE_TEST_VERBOSE") && null >= 0)
+        dup2(null, 2);
+}
+
+static gyre_status make_calls(struct fault_report *report, gyre_comm *comm, int rank)
+{
+    gyre_status status = GYRE_SUCCESS;
+    for (uint64_t number = 1; status == GYRE_SUCCESS && (current.calls == 0 || number <= current.calls); number++) {
+        if (current.before)
+            current.before(&current, rank, number);
+        report->entered_ns = rank_now_ns();
+        status = fault_call(comm, current.seed, number);
+        report->when_ns = rank_now_ns();
+        if (status == GYRE_SUCCESS)
+            __atomic_store_n(&report->calls, number, __ATOMIC_RELEASE);
+    }
+    return status;
+}
+
+static _Noreturn void run_rank(int rank)
+{
+    struct fault_report *report = &reports[rank];
+    gyre_comm *comm = NULL;
+    prepare_rank(rank);
+    report->status = gyre_comm_create(NULL, &comm);
+    report->when_ns = rank_now_ns();
+    if (report->status == GYRE_SUCCESS) {
+        report->met = true;
+        report->status = make_calls(report, comm, rank);
+    }
+    snprintf(report->text, sizeof report->text, "%s", gyre_last_error(comm));
+    __atomic_store_n(&report->done, 1, __ATOMIC_RELEASE);
+    gyre_comm_destroy(comm);
+    exit(0); /* not _exit: LeakSanitizer looks now */
+}
+
+void fault_ranks_start(const struct fault_round *round)
+{
+    if (!reports) {
+        size_t bytes = FAULT_RANKS_MOST * sizeof *reports;
+        reports = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(reports != MAP_FAILED && !prctl(PR_SET_CHILD_SUBREAPER, 1));
+    }
+    current = *round;
+    memset(reports, 0, FAULT_RANKS_MOST * sizeof *reports);
+    memset(gone, 0, sizeof gone);
+    fflush(NULL);
+    for (int i = 0; i < current.ranks; i++) {
+        pids[i] = fork();
+        CHECK(pids[i] >= 0);
+        if (pids[i] == 0)
+            run_rank(i);
+        setpgid(pids[i], pids[i]);
+    }
+}
+
+const struct fault_report *fault_ranks_report(int rank)
+{
+    return &reports[rank];
+}
+
+static bool is_done(int rank)
+{
+    return __atomic_load_n(&reports[rank].done, __ATOMIC_ACQUIRE);
+}
+
+void fault_ranks_wait_calls(uint64_t calls)
+{
+    int64_t limit = rank_now_ns() + 60000000000;
+    for (int i = 0; i < current.ranks; i++) {
+        while (__atomic_load_n(&reports[i].calls, __ATOMIC_ACQUIRE) < calls) {
+            REQUIRE(rank_now_ns() < limit && (!is_done(i) || reports[i].status == GYRE_SUCCESS),
+                    "the ranks did not get to call %d", (int)calls);
+            usleep(200);
+        }
+    }
+}
+
+int64_t fault_ranks_wait_reports(double seconds)
+{
+    int64_t limit = rank_now_ns() + (int64_t)(seconds * 1e9), noise = 0;
+    for (int i = 0; i < current.ranks; i++) {
+        while (i != current.victim && !is_done(i)) {
+            int64_t late = fault_oversleep();
+            noise = late > noise ? late : noise;
+            REQUIRE(rank_now_ns() < limit, "rank %d hangs: no report after %.0f s", i, seconds);
+        }
+    }
+    return noise;
+}
+
+int64_t fault_ranks_hit(int signal_number)
+{
+    int64_t when = rank_now_ns();
+    kill(pids[current.victim], signal_number);
+    return when;
+}
+
+static void kill_all(void)
+{
+    for (int i = 0; i < current.ranks; i++)
+        kill(-pids[i], SIGKILL);
+    while (wait(NULL) > 0) /* adopted grandchildren too */
+        ;
+}
+
+void fault_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "; the victim is rank %d\n", current.victim);
+    for (int i = 0; i < current.ranks; i++)
+        fprintf(stderr, "  rank %d: %llu calls, %s, %s: %s\n", i, (unsigned long long)reports[i].calls,
+                reports[i].done ? "reported" : "no report", gyre_status_name(reports[i].status), reports[i].text);
+    kill_all();
+    fault_traces_sweep();
+    fault_traces_end();
+    exit(1);
+}
+
+static void reap(int rank, bool wait_for_it)
+{
+    int status = 0;
+    if (gone[rank] || waitpid(pids[rank], &status, wait_for_it ? 0 : WNOHANG) != pids[rank])
+        return;
+    gone[rank] = true;
+    REQUIRE(rank == current.victim || (WIFEXITED(status) && WEXITSTATUS(status) == 0), "rank %d ended with %#x", rank,
+            (unsigned)status);
+}
+
+void fault_ranks_end(void)
+{
+    char left[256];
+    int64_t limit = rank_now_ns() + END_NS;
+    if (current.victim >= 0) {
+        kill(-pids[current.victim], SIGKILL); /* and what it has forked */
+        reap(current.victim, true);
+    }
+    for (int i = 0; i < current.ranks; i++) {
+        for (reap(i, false); !gone[i]; reap(i, false)) {
+            REQUIRE(rank_now_ns() < limit, "rank %d does not end", i);
+            usleep(200);
+        }
+    }
+    while (wait(NULL) > 0)
+        ;
+    CHECK(errno == ECHILD);
+    if (current.victim == 0)
+        fault_traces_sweep(); /* the meeting's file, if rank 0 was killed while the ranks met */
+    REQUIRE(fault_traces_none(left, sizeof left), "something is left behind: %s", left);
+}

@@ -1,0 +1,77 @@
+/* The rule of the deadline. A survivor has to be told within 100 ms. From the kill to its return three processes get
+ * their turn one after the other: the victim, to end; a neighbour, to see it and pass it on; the survivor. On a machine
+ * that is busy with something else each of them waits for a core, and that is not gyre's time. So while the launcher
+ * waits for the reports it sleeps a millisecond at a time, and the worst that it came late is the noise of this round:
+ * a detection of more than 100 ms + 3 × noise fails. Noise is measured without gyre, so a detection that is broken gets
+ * no time from it, and how many needed some is printed. */
+#include "fault_times.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/rank.h"
+
+static int64_t *times;
+static size_t count, room, over;
+static int64_t worst_noise;
+
+int64_t fault_oversleep(void)
+{
+    int64_t before = rank_now_ns();
+    usleep(1000);
+    return rank_now_ns() - before - 1000000;
+}
+
+bool fault_times_count(int64_t took_ns, int64_t noise_ns)
+{
+    if (count == room) {
+        room = room ? 2 * room : 1024;
+        times = realloc(times, room * sizeof *times);
+        CHECK(times);
+    }
+    times[count++] = took_ns;
+    over += took_ns > FAULT_DEADLINE_NS;
+    if (noise_ns > worst_noise)
+        worst_noise = noise_ns;
+    return took_ns <= FAULT_DEADLINE_NS + 3 * noise_ns;
+}
+
+uint64_t fault_times_counted(void)
+{
+    return count;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static double at(double share)
+{
+    size_t place = (size_t)(share * (double)count);
+    return (double)times[place < count ? place : count - 1] / 1e6;
+}
+
+void fault_times_print(const char *what)
+{
+    static const double edges_ms[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100};
+    const size_t edges = sizeof edges_ms / sizeof *edges_ms;
+    if (count == 0)
+        return;
+    qsort(times, count, sizeof *times, compare);
+    printf("%s: time until a survivor was told\n", what);
+    for (size_t i = 0, from = 0; i <= edges; i++) {
+        size_t to = from;
+        while (to < count && (i == edges || (double)times[to] / 1e6 < edges_ms[i]))
+            to++;
+        if (i < edges)
+            printf("  below %5.1f ms %6zu\n", edges_ms[i], to - from);
+        else
+            printf("  over  100.0 ms %6zu\n", to - from);
+        from = to;
+    }
+    printf("%s: %zu detections: median %.2f ms, p99 %.2f ms, max %.2f ms; %zu over 100 ms; worst noise %.2f ms\n", what,
+           count, at(0.5), at(0.99), at(1), over, (double)worst_noise / 1e6);
+    fflush(stdout);
+}

@@ -1,0 +1,19 @@
+/* How long the survivors took, and how much of that was the machine's. */
+#ifndef GYRE_TESTS_SYSTEM_FAULT_TIMES_H
+#define GYRE_TESTS_SYSTEM_FAULT_TIMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAULT_DEADLINE_NS INT64_C(100000000)
+
+/* Sleeps a millisecond; returns by how much that was too long, in nanoseconds. */
+int64_t fault_oversleep(void);
+
+/* Counts one detection. false: it took more than a survivor may take while sleepers came `noise_ns` late. */
+bool fault_times_count(int64_t took_ns, int64_t noise_ns);
+/* How many were counted. */
+uint64_t fault_times_counted(void);
+void fault_times_print(const char *what);
+
+#endif

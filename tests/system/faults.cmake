@@ -1,0 +1,28 @@
+# Faults. fault_test launches its ranks itself; what each scenario does stands at its head. All but the last two measure time, or must not
+# take a busy machine for a missing rank: they run alone.
+add_executable(fault_test fault_test.c fault_calls.c fault_ranks.c fault_times.c fault_traces.c)
+target_include_directories(fault_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(fault_test PRIVATE gyre_compile gyre)
+
+# name, seconds, settings, then scenario and ranks
+function(gyre_fault_test name seconds settings)
+  add_test(NAME system.fault.${name} COMMAND ${CMAKE_COMMAND} -E env ${settings} $<TARGET_FILE:fault_test> ${ARGN})
+  set_tests_properties(system.fault.${name} PROPERTIES TIMEOUT ${seconds})
+  if(NOT name MATCHES "^(stop|straggler)")
+    set_tests_properties(system.fault.${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
+endfunction()
+
+foreach(transport shm tcp)
+  set(on GYRE_TRANSPORT=${transport})
+  gyre_fault_test(kills.${transport} 300 "${on}" kills 4)
+  gyre_fault_test(kills.many.${transport} 300 "${on}" many 64)
+  gyre_fault_test(computing.${transport} 100 "${on}" computing 12)
+  gyre_fault_test(forked.${transport} 100 "${on}" forked 4)
+  gyre_fault_test(boot.${transport} 300 "${on};GYRE_MEET_TIMEOUT=2" boot 4)
+  gyre_fault_test(destroy.${transport} 300 "${on}" destroy 4)
+  gyre_fault_test(stop.${transport} 60 "${on};GYRE_STALL_TIMEOUT=2;GYRE_TIMEOUT=4" stop 4)
+  gyre_fault_test(straggler.${transport} 150 "${on};GYRE_STALL_TIMEOUT=1" straggler 3)
+endforeach()
+gyre_fault_test(kills.mixed 300 GYRE_TRANSPORT=shm,tcp mixed 4)
+gyre_fault_test(computing.distant 60 "GYRE_TRANSPORT=tcp;GYRE_ALGORITHM=all_reduce:binary_tree" distant 16)
