@@ -16,7 +16,6 @@
 struct gy_stamps {
     int64_t start[GY_CALLS_MOST], end[GY_CALLS_MOST]; /* ns of CLOCK_MONOTONIC */
     uint64_t tcp_bytes;
-    double mean_ns;
 };
 
 struct gy_arena {

@@ -41,7 +41,11 @@ LIBRARIES = (
                 "": ("", {}, ()),
                 "coll_sm": ("shm", {}, ("--mca", "coll_sm_priority", "90")),
             }),
-    Library("mpich", "perf/compare/drive_mpi.c", ("mpicc.mpich",), launcher="mpich", packages=("mpich", "libmpich-dev")),
+    Library("mpich", "perf/compare/drive_mpi.c", ("mpicc.mpich",), launcher="mpich", packages=("mpich", "libmpich-dev"),
+            variants={
+                "": ("", {}, ()),
+                "seg256k": ("tcp", {"UCX_TCP_TX_SEG_SIZE": "256k", "UCX_TCP_RX_SEG_SIZE": "256k"}, ()),
+            }),
     Library("gloo", "perf/compare/drive_gloo.cc", ("g++", "-std=c++17"), ("-lgloo", "-lpthread"), packages=("libgloo-dev", "g++"),
             transports=("tcp",), variants={label: ("", {"COMPARE_VARIANT": label}, ()) for label in ("ring", "bcube")}),
     Library("limit_private", "", peer=False, transports=("shm",), ranks=(2,),

@@ -99,41 +99,36 @@ static void streaming(void (*function)(const struct gy_call *), size_t calls)
 
 static void as_osu(void (*function)(const struct gy_call *), size_t calls)
 {
-    int64_t sum = 0;
+    struct gy_stamps *stamps = mine();
     for (size_t i = 0; i < calls; i++) {
-        int64_t start = gy_now();
+        stamps->start[i] = gy_now();
         function(&self.call);
-        sum += gy_now() - start;
+        stamps->end[i] = gy_now();
         gy_driver.call[GY_BARRIER](&self.call);
     }
-    mine()->mean_ns = (double)sum / (double)calls;
 }
 
-static struct gy_samples one_value(double us)
+static struct gy_samples streaming_mean(const struct gy_stamps *stamps, int ranks, size_t calls)
 {
-    return (struct gy_samples){.median_us = us, .low_us = us, .high_us = us, .least_us = us, .wall_us = us};
+    double us = gy_samples_make(stamps, ranks, 1).median_us / (double)calls;
+    return (struct gy_samples){us, us, us, us, us, us};
 }
 
 /* The figures of this size; every rank gets the same ones. */
 static struct gy_samples run(void (*function)(const struct gy_call *), size_t calls)
 {
-    static void (*const loops[])(void (*)(const struct gy_call *), size_t) = {isolated, streaming, as_osu};
-    struct gy_samples result;
-    double sum = 0;
+    static const struct {
+        void (*loop)(void (*)(const struct gy_call *), size_t);
+        struct gy_samples (*make)(const struct gy_stamps *, int, size_t);
+    } modes[] = {
+        [GY_ISOLATED] = {isolated, gy_samples_make},
+        [GY_STREAMING] = {streaming, streaming_mean},
+        [GY_OSU] = {as_osu, gy_samples_make_osu},
+    };
     gy_arena_barrier(&self.arena);
-    loops[self.options.mode](function, calls);
+    modes[self.options.mode].loop(function, calls);
     gy_arena_barrier(&self.arena);
-    switch (self.options.mode) {
-    case GY_ISOLATED: result = gy_samples_make(self.arena.stamps, self.world.size, calls); break;
-    case GY_STREAMING:
-        result = gy_samples_make(self.arena.stamps, self.world.size, 1);
-        result = one_value(result.median_us / (double)calls);
-        break;
-    default:
-        for (int rank = 0; rank < self.world.size; rank++)
-            sum += self.arena.stamps[rank].mean_ns;
-        result = one_value(sum / self.world.size / 1e3);
-    }
+    struct gy_samples result = modes[self.options.mode].make(self.arena.stamps, self.world.size, calls);
     gy_arena_barrier(&self.arena);
     return result;
 }
@@ -184,6 +179,23 @@ static void fill(void)
         self.call.output[i] = self.options.kind == GY_BROADCAST && self.world.rank == 0 ? self.input[i] : -1;
 }
 
+static void print_row(size_t bytes, size_t calls, struct gy_samples samples, struct gy_samples empty, double sent)
+{
+    const struct gy_options *options = &self.options;
+    double factor = gy_collectives[options->kind].bus_factor(self.world.size);
+    printf("{\"library\": \"%s\", \"collective\": \"%s\", \"mode\": \"%s\", \"ranks\": %d, \"transport\": \"%s\", ",
+           gy_driver.name, gy_collectives[options->kind].name, gy_options_mode(options->mode), self.world.size,
+           options->tcp ? "tcp" : "shm");
+    printf("\"memory\": \"%s\", \"bytes\": %zu, \"calls\": %zu, ", options->own_memory ? "own" : "private", bytes,
+           calls);
+    printf("\"median_us\": %.4f, \"low_us\": %.4f, \"high_us\": %.4f, \"least_us\": %.4f, \"mean_us\": %.4f, ",
+           samples.median_us, samples.low_us, samples.high_us, samples.least_us, samples.mean_us);
+    printf("\"wall_us\": %.4f, \"busbw_gbs\": %.5f, \"tcp_bytes_per_call\": %.0f, ", samples.wall_us,
+           factor * (double)bytes / samples.median_us / 1e3, sent / (double)calls);
+    printf("\"empty_us\": %.4f, \"empty_wall_us\": %.4f}\n", empty.median_us, empty.wall_us);
+    fflush(stdout);
+}
+
 static void measure_size(size_t count, struct gy_samples empty)
 {
     const struct gy_options *options = &self.options;
@@ -198,20 +210,8 @@ static void measure_size(size_t count, struct gy_samples empty)
     check_transport(sent, calls, bytes);
     if (options->kind != GY_BARRIER && gy_collective_wrong(options->kind, &self.call, self.world))
         gy_die("%zu bytes: the result is wrong", bytes);
-    if (self.world.rank)
-        return;
-    double factor = gy_collectives[options->kind].bus_factor(self.world.size);
-    printf(
-        "{\"library\": \"%s\", \"collective\": \"%s\", \"mode\": \"%s\", \"ranks\": %d, \"transport\": \"%s\", "
-        "\"memory\": \"%s\", "
-        "\"bytes\": %zu, \"calls\": %zu, \"median_us\": %.4f, \"low_us\": %.4f, \"high_us\": %.4f, \"least_us\": %.4f, "
-        "\"wall_us\": %.4f, \"busbw_gbs\": %.5f, \"tcp_bytes_per_call\": %.0f, \"empty_us\": %.4f, \"empty_wall_us\": "
-        "%.4f}\n",
-        gy_driver.name, gy_collectives[options->kind].name, gy_options_mode(options->mode), self.world.size,
-        options->tcp ? "tcp" : "shm", options->own_memory ? "own" : "private", bytes, calls, samples.median_us,
-        samples.low_us, samples.high_us, samples.least_us, samples.wall_us,
-        factor * (double)bytes / samples.median_us / 1e3, sent / (double)calls, empty.median_us, empty.wall_us);
-    fflush(stdout);
+    if (self.world.rank == 0)
+        print_row(bytes, calls, samples, empty, sent);
 }
 
 static float *allocate(size_t elements)

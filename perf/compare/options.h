@@ -10,7 +10,7 @@
 enum gy_mode {
     GY_ISOLATED,  /* every call after a barrier of the harness; latest start to latest end, the median */
     GY_STREAMING, /* back to back; the mean */
-    GY_OSU /* as the OSU benchmarks: the library's barrier between calls, each rank's mean, averaged over the ranks */
+    GY_OSU        /* as the OSU benchmarks: the library's own barrier between calls, the mean of the ranks' own times */
 };
 
 struct gy_options {

@@ -23,26 +23,48 @@ double gy_samples_quantile(double *values, size_t count, double share)
     return sorted_quantile(values, count, share);
 }
 
-struct gy_samples gy_samples_make(const struct gy_stamps *stamps, int ranks, size_t calls)
+static double times[GY_CALLS_MOST];
+
+static struct gy_samples summarise(const struct gy_stamps *stamps, int ranks, size_t calls)
 {
-    static double times[GY_CALLS_MOST];
     int64_t first = INT64_MAX, last = INT64_MIN;
-    for (size_t call = 0; call < calls; call++) {
-        int64_t start = INT64_MIN, end = INT64_MIN;
-        for (int rank = 0; rank < ranks; rank++) {
-            start = stamps[rank].start[call] > start ? stamps[rank].start[call] : start;
-            end = stamps[rank].end[call] > end ? stamps[rank].end[call] : end;
-            first = stamps[rank].start[call] < first ? stamps[rank].start[call] : first;
-        }
-        last = end > last ? end : last;
-        times[call] = (double)(end - start) / 1e3;
+    double sum = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        first = stamps[rank].start[0] < first ? stamps[rank].start[0] : first;
+        last = stamps[rank].end[calls - 1] > last ? stamps[rank].end[calls - 1] : last;
     }
+    for (size_t call = 0; call < calls; call++)
+        sum += times[call];
     qsort(times, calls, sizeof *times, by_value);
     return (struct gy_samples){
         .median_us = sorted_quantile(times, calls, 0.5),
         .low_us = sorted_quantile(times, calls, 0.25),
         .high_us = sorted_quantile(times, calls, 0.75),
         .least_us = times[0],
+        .mean_us = sum / (double)calls,
         .wall_us = (double)(last - first) / 1e3 / (double)calls,
     };
+}
+
+struct gy_samples gy_samples_make(const struct gy_stamps *stamps, int ranks, size_t calls)
+{
+    for (size_t call = 0; call < calls; call++) {
+        int64_t start = INT64_MIN, end = INT64_MIN;
+        for (int rank = 0; rank < ranks; rank++) {
+            start = stamps[rank].start[call] > start ? stamps[rank].start[call] : start;
+            end = stamps[rank].end[call] > end ? stamps[rank].end[call] : end;
+        }
+        times[call] = (double)(end - start) / 1e3;
+    }
+    return summarise(stamps, ranks, calls);
+}
+
+struct gy_samples gy_samples_make_osu(const struct gy_stamps *stamps, int ranks, size_t calls)
+{
+    for (size_t call = 0; call < calls; call++) {
+        times[call] = 0;
+        for (int rank = 0; rank < ranks; rank++)
+            times[call] += (double)(stamps[rank].end[call] - stamps[rank].start[call]) / 1e3 / ranks;
+    }
+    return summarise(stamps, ranks, calls);
 }

@@ -75,6 +75,28 @@ def ratios(cases, peers):
     return found
 
 
+def agreement(cases, peers):
+    """How the peers' isolated figures stand to those of a loop like the OSU benchmarks': [(case, label, bytes, isolated / osu)]."""
+    found = []
+    for case, labels in sorted(cases.items()):
+        other = cases.get((*case[:3], "osu"), {}) if case[3] == "isolated" else {}
+        for label in peers:
+            found += [(case, label, size, figure["median"] / other[label][size]["median"])
+                      for size, figure in sorted(labels.get(label, {}).items()) if size in other.get(label, {})]
+    return found
+
+
+def agreement_text(found):
+    """Per case and library the range, and the sizes beyond a tenth."""
+    lines = ["### Agreement with a loop like the OSU benchmarks': isolated / osu, medians", ""]
+    for case, label in sorted({(case, label) for case, label, _, _ in found}):
+        values = {size: value for of, name, size, value in found if (of, name) == (case, label)}
+        beyond = [f"{size_text(size)}: {value:.2f}" for size, value in values.items() if not 0.9 <= value <= 1.1]
+        lines.append(f"- {label}, {case[0]}, {case[1]} ranks, {case[2]}: {min(values.values()):.2f} to {max(values.values()):.2f}; " +
+                     (f"beyond a tenth at {', '.join(beyond)}" if beyond else "all within a tenth"))
+    return "\n".join(lines) + "\n"
+
+
 def size_text(size):
     for unit, text in ((1 << 20, "Mi"), (1 << 10, "Ki")):
         if size >= unit and size % unit == 0:
@@ -133,6 +155,8 @@ def report(results):
              "Libraries: " + "; ".join(f"{name}: {text}" for name, text in sorted(results["versions"].items())) + ".", ""]
     lines += [f"**Failed**: {failure}" for failure in results["failures"]] + [""] * bool(results["failures"])
     lines += [table_of(case, labels, all_ratios, about["cores"]) for case, labels in sorted(cases.items())]
+    agreed = agreement(cases, results["peers"])
+    lines += [agreement_text(agreed)] if agreed else []
     return "\n".join(lines)
 
 

@@ -68,6 +68,13 @@ class Summary(unittest.TestCase):
         found = {(ratio["memory"], ratio["against"]): ratio["median"] for ratio in summary.ratios(cases, ["openmpi"])}
         self.assertEqual(found, {("private", "openmpi"): 2, ("own", "openmpi"): 4, ("own", "limit_shared"): 1})
 
+    def test_agreement(self):
+        osu = [{**row, "mode": "osu"} for row in rows("mpich", [10, 10]) + rows("mpich", [20, 20], size=64)]
+        cases = summary.gather(rows("mpich", [9.5, 9.5]) + rows("mpich", [10, 10], size=64) + osu)
+        found = summary.agreement(cases, ["openmpi", "mpich"])
+        self.assertEqual([(label, size, round(value, 3)) for _, label, size, value in found], [("mpich", 4, 0.95), ("mpich", 64, 0.5)])
+        self.assertIn("0.50 to 0.95; beyond a tenth at 64: 0.50", summary.agreement_text(found))
+
     def test_table(self):
         measured = rows("gyre", [2, 2, 2], size=1 << 20) + rows("openmpi", [5, 5, 5], size=1 << 20)
         results = {"rows": measured, "peers": ["openmpi"], "failures": ["mpich died"], "versions": {"gyre": "0"},
