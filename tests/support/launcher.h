@@ -57,12 +57,13 @@ static inline bool launch_reap(pid_t *pids, int ranks, double seconds, const cha
 {
     int64_t limit = rank_now_ns() + (int64_t)(seconds * 1e9);
     bool good = true;
-    for (int left = ranks; left > 0;) {
+    for (int left = ranks, told = 0; left > 0;) {
         bool late = rank_now_ns() > limit;
         for (int i = 0; i < ranks; i++) {
             int status = 0;
             if (pids[i] <= 0 || waitpid(pids[i], &status, WNOHANG) != pids[i]) {
-                if (pids[i] > 0 && late) {
+                if (pids[i] > 0 && late && !(told & 1 << i)) {
+                    told |= 1 << i;
                     fprintf(stderr, "%s: rank %d is not through after %.0f s\n", what, i, seconds);
                     kill(-pids[i], SIGKILL);
                     good = false;

@@ -1,6 +1,7 @@
 /* What runs out: memory, descriptors, space. One rank of three is the victim. A whole program (create, every collective
  * blocking and as requests, duplicate, memory, destroy) runs again and again, and each time something else fails to be
- * had: the N-th allocation, or the N-th descriptor, for N = 1, 2, 3 … until nothing fails any more.
+ * had, until nothing fails any more: the N-th allocation; the N-th descriptor; what comes after N times 64 KiB under a
+ * memory cgroup that is full, where a page of shared memory that was not reserved would be a SIGBUS.
  *
  *   the victim   its failing call says GYRE_NO_MEMORY or GYRE_NO_DESCRIPTORS and gives a sentence; the call either can be
  *                repeated, with the communicator as it was, or the communicator is failed and stays so
@@ -13,6 +14,7 @@
 
 #include "core/mem.h"
 #include "support/launcher.h"
+#include "support/memory_group.h"
 
 #define RANKS 3
 #define MOST 5000
@@ -21,7 +23,7 @@
 
 struct shared {
     volatile int64_t hit_ns; /* when the victim's call failed */
-    volatile int victim_failed, fired, repeated, other_status;
+    volatile int victim_failed, fired, repeated, other_status, round;
     char text[1024];
 };
 
@@ -152,11 +154,13 @@ static bool go_on(gyre_status status, const char *what, gyre_status (*call)(size
     if (rank == victim) {
         if (failing)
             judge_victim(status, gyre_last_error(comm), what);
-        failing = false;
+        failing = is("space"); /* the cgroup stays full */
         shared->repeated++;
         if (call && call(k) == GYRE_SUCCESS)
             return true;
         shared->victim_failed = 1;
+        if (is("space")) /* the communicator is as it was, but this rank cannot go on */
+            OK(comm, gyre_comm_abort(comm));
     } else {
         judge_other(status, gyre_last_error(comm), what);
     }
@@ -229,8 +233,15 @@ static gyre_status allocate(size_t k)
 
 static bool run_memory(void)
 {
-    if (!go_on(allocate(0), "mem_alloc", allocate, 0))
+    gyre_status status = allocate(0);
+    if (status == GYRE_NO_MEMORY && rank == victim) { /* local: the communicator is as it was */
+        judge_victim(status, gyre_last_error(comm), "mem_alloc");
+        shared->repeated++;
+        if (is("space") || allocate(0) != GYRE_SUCCESS)
+            return true;
+    } else if (!go_on(status, "mem_alloc", allocate, 0)) {
         return false;
+    }
     memset(memory, 1, 100000);
     OK(comm, gyre_mem_free(comm, memory));
     return true;
@@ -256,6 +267,8 @@ static void begin_failing(void)
     failing = true;
     if (is("memory")) {
         gy_alloc_fail_at((uint64_t)step);
+    } else if (is("space")) {
+        memory_group_join((size_t)step << 16);
     } else {
         int next = dup(0);
         CHECK(next >= 0 && getrlimit(RLIMIT_NOFILE, &limit_before) == 0);
@@ -269,8 +282,10 @@ static void end_failing(uint64_t allocations)
 {
     if (is("memory"))
         shared->fired = gy_alloc_count() - allocations >= (uint64_t)step;
-    else
+    else if (is("descriptors"))
         CHECK(setrlimit(RLIMIT_NOFILE, &limit_before) == 0);
+    else
+        memory_group_drain();
 }
 
 static void run_rank(int own)
@@ -317,30 +332,46 @@ int main(int argc, char **argv)
     const char *only = getenv("GYRE_TEST_STEP");
     setenv("GYRE_MEET_TIMEOUT", "2", 1);
     shared = launch_share(sizeof *shared);
+    if (is("space") && !memory_group_make()) {
+        perror("no memory cgroup can be made here");
+        return SKIPPED;
+    }
+    if (is("space") && victim != 0) /* rings, and with the other victim windows */
+        setenv("GYRE_ALGORITHM", "all_reduce:ring,all_gather:ring", 1);
+    if (is("space"))
+        memory_group_watch(&shared->round);
     for (step = only ? atoi(only) : 1; step < MOST; step++) {
         char what[64];
         int64_t began = rank_now_ns();
         memset(shared, 0, sizeof *shared);
+        shared->round = step;
+        if (is("space"))
+            memory_group_reset();
         snprintf(what, sizeof what, "%s, step %d", scenario, step);
         bool good = launch(RANKS, run_rank, 15, what);
         if (getenv("GYRE_TEST_VERBOSE"))
             fprintf(stderr, "%s: %.0f ms, victim %s%s; %s: %s\n", what, (double)(rank_now_ns() - began) / 1e6,
                     shared->victim_failed ? "failed" : "went on", shared->repeated ? " after repeating" : "",
                     gyre_status_name((gyre_status)shared->other_status), shared->text);
-        if (!good)
-            return 1;
-        if (!shared->victim_failed && shared->other_status) {
+        if (good && !shared->victim_failed && shared->other_status) {
             fprintf(stderr, "%s: the victim went on, but another rank got %s\n", what,
                     gyre_status_name((gyre_status)shared->other_status));
+            good = false;
+        }
+        if (!good) {
+            if (is("space"))
+                memory_group_remove();
             return 1;
         }
         seen[shared->other_status]++;
         repeated += shared->repeated && !shared->victim_failed;
         failed += (unsigned)shared->victim_failed;
-        bool through = is("memory") ? !shared->fired : !shared->victim_failed;
+        bool through = is("memory") ? !shared->fired : !shared->victim_failed && !shared->repeated;
         if (through || only)
             break;
     }
+    if (is("space"))
+        memory_group_remove();
     CHECK(step < MOST && (only || (step > 5 && failed > 0)));
     printf("%s of rank %d: %d steps; %u failed the world, %u were repeated, the others went on\n", scenario, victim,
            step - 1, failed, repeated);
