@@ -156,6 +156,36 @@ bool gy_address_is_local(const struct sockaddr_storage *address)
     return local;
 }
 
+bool gy_address_is_loopback(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+    return address->ss_family == AF_INET &&
+           ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool gy_address_is_name(const char *host)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST}, *found = NULL;
+
+    if (strcmp(host, "localhost") == 0 || strncmp(host, "localhost.", 10) == 0 || strcmp(host, "ip6-localhost") == 0)
+        return false;
+    if (getaddrinfo(host, NULL, &hints, &found) != 0)
+        return true;
+    freeaddrinfo(found);
+    return false;
+}
+
+void gy_address_any(uint16_t port, struct sockaddr_storage *address_p)
+{
+    struct sockaddr_storage any = {.ss_family = AF_INET6}; /* all zeros: in6addr_any */
+
+    if (!gy_address_is_local(&any))
+        any.ss_family = AF_INET; /* zeros again: INADDR_ANY */
+    gy_address_set_port(&any, port);
+    *address_p = any;
+}
+
 /* The source address the kernel would use towards `towards`; false if there is no route. */
 static bool own_by_route(const struct sockaddr_storage *towards, struct sockaddr_storage *address_p)
 {

@@ -32,6 +32,11 @@ void gy_address_set_port(struct sockaddr_storage *address, uint16_t port);
 const char *gy_address_format(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT]);
 /* Is it one of this host's own addresses? */
 bool gy_address_is_local(const struct sockaddr_storage *address);
+bool gy_address_is_loopback(const struct sockaddr_storage *address);
+/* A name that hosts may resolve differently: neither a number nor localhost. */
+bool gy_address_is_name(const char *host);
+/* Every interface, IPv6 and IPv4 at once; where there is no IPv6, IPv4. */
+void gy_address_any(uint16_t port, struct sockaddr_storage *address_p);
 /* Our own address (port 0) on `interface` if that is not empty, else on the interface that routes to `towards`; with
  * NULL the one that leads out, or loopback where nothing does. */
 gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interface,

@@ -1,8 +1,8 @@
 /*   backlog ──accept──► greeting (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept for it
  *                           └── refused, late, gone: closed
  *
- * When 64 are greeting, those that have been silent for half a second make room; otherwise new visitors wait in the
- * kernel's backlog. A timer runs only while somebody is being greeted. Kept visitors have proved that they know the
+ * When 64 are greeting (or `most` are there, guests included), those that have been silent for half a second make room;
+ * otherwise new visitors wait in the kernel's backlog. A timer runs only while somebody is being greeted. Kept visitors have proved that they know the
  * secret; each (rank, purpose) is kept once, the newest. */
 #include "boot/door.h"
 
@@ -34,6 +34,7 @@ struct gy_door {
     struct gy_watch watch, timer_watch;
     struct gy_greeting *greetings; /* newest first */
     int greeting_count;
+    int guests; /* counted only where env.most says so */
     struct kept *kept;
     gy_door_func on[GY_PURPOSES];
     void *user[GY_PURPOSES];
@@ -63,6 +64,12 @@ gyre_status gy_door_create(int fd, struct gy_door **door_p, struct gy_error *err
     }
     *door_p = door;
     return GYRE_SUCCESS;
+}
+
+static bool crowded(const struct gy_door *door)
+{
+    return door->env.most ? door->greeting_count + door->guests >= door->env.most
+                          : door->greeting_count >= GY_DOOR_GREETINGS;
 }
 
 static void timer_run(struct gy_door *door, bool run)
@@ -143,6 +150,8 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     }
     if (errnum || fd < 0)
         return;
+    if (door->env.most)
+        door->guests++;
     if (door->on[handshake.purpose])
         door->on[handshake.purpose](door->user[handshake.purpose], (int)handshake.from, fd);
     else
@@ -193,9 +202,9 @@ static void on_visitor(void *owner, uint32_t events)
     struct gy_door *door = owner;
 
     (void)events;
-    if (door->greeting_count >= GY_DOOR_GREETINGS)
+    if (crowded(door))
         drop_older_than(door, SILENCE);
-    while (door->greeting_count < GY_DOOR_GREETINGS) {
+    while (!crowded(door)) {
         int fd = accept4(door->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
@@ -222,9 +231,9 @@ static void on_tick(void *owner, uint32_t events)
     if (read(door->timer, &ticks, sizeof(ticks)) < 0)
         return;
     drop_older_than(door, GY_DOOR_PATIENCE);
-    if (door->greeting_count >= GY_DOOR_GREETINGS)
+    if (crowded(door))
         drop_older_than(door, SILENCE);
-    if (door->greeting_count < GY_DOOR_GREETINGS)
+    if (!crowded(door))
         gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
     timer_run(door, door->greeting_count > 0);
 }
@@ -261,6 +270,12 @@ void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func call
         callback(user, kept->rank, kept->fd);
         gy_free(kept);
     }
+}
+
+void gy_door_release(struct gy_door *door)
+{
+    door->guests--;
+    gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
 }
 
 void gy_door_on_refused(struct gy_door *door, gy_door_refused_func callback, void *user)

@@ -19,6 +19,9 @@ struct gy_door_env {
     int rank, size;
     uint32_t purposes; /* mask of 1 << enum gy_purpose */
     int64_t peer_timeout_ns;
+    int most;                 /* 0: GY_DOOR_GREETINGS at once, and those handed over do not count. Else this many
+                               * together with the guests, which are those handed over and not yet released: whoever
+                               * comes later waits in the kernel's backlog */
     uint64_t *sockets_opened; /* counter, or NULL */
 };
 
@@ -30,6 +33,8 @@ gyre_status gy_door_open(struct gy_door *door, const struct gy_door_env *env, st
 void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func callback, void *user);
 void gy_door_on_refused(struct gy_door *door, gy_door_refused_func callback, void *user);
 void gy_door_on_starved(struct gy_door *door, gy_door_starved_func callback, void *user);
+/* A guest is gone, or shall no longer count. */
+void gy_door_release(struct gy_door *door);
 void gy_door_free(struct gy_door *door);
 /* Closes descriptors and frees, in a forked child: the poller is the parent's. */
 void gy_door_abandon(struct gy_door *door);

@@ -32,9 +32,9 @@ static bool read_number(const char *name, long least, long most, long *value_p, 
         return true;
     errno = 0;
     value = strtol(text, &end, 10);
-    if (errno || *end || end == text || value < least || value > most) {
-        gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s=\"%s\" is not a number from %ld to %ld", name, text, least,
-                     most);
+    if (errno || *end || *text < '0' || *text > '9' || value < least || value > most) {
+        gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s=\"%.60s\" is not a number from %ld to %ld", name, text,
+                     least, most);
         return false;
     }
     *value_p = value;
@@ -44,9 +44,9 @@ static bool read_number(const char *name, long least, long most, long *value_p, 
 static gyre_status read_rank(const gyre_config *user, struct gy_identity *identity, struct gy_error *error)
 {
     long size = 0, rank = 0;
-    bool has_size, has_rank;
+    bool has_size, has_rank, given = user && user->world_size != 0;
 
-    if (user && user->world_size != 0) {
+    if (given) {
         size = user->world_size;
         rank = user->rank;
     } else {
@@ -63,8 +63,9 @@ static gyre_status read_rank(const gyre_config *user, struct gy_identity *identi
     }
     if (size < 1 || size > SIZE_MOST || rank < 0 || rank >= size)
         return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
-                            "rank %ld of %ld is impossible: ranks go from 0 to world size - 1, at most %d of them",
-                            rank, size, SIZE_MOST);
+                            "%s=%ld with %s=%ld is impossible: ranks go from 0 to world size - 1, at most %d of them",
+                            given ? "gyre_config.rank" : "RANK", rank, given ? "gyre_config.world_size" : "WORLD_SIZE",
+                            size, SIZE_MOST);
     identity->rank = (int)rank;
     identity->size = (int)size;
     return GYRE_SUCCESS;
@@ -81,21 +82,38 @@ static gyre_status parse_address(const char *text, const char *from, struct gy_i
                         from, text);
 }
 
+/* torchrun: does its agent hold MASTER_PORT already? */
+static bool read_agent(bool *agent_p, struct gy_error *error)
+{
+    const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
+
+    *agent_p = store && strcmp(store, "True") == 0;
+    if (*agent_p || !store || !*store || strcmp(store, "False") == 0)
+        return true;
+    gy_error_set(
+        error, GYRE_BAD_CONFIGURATION, -1,
+        "TORCHELASTIC_USE_AGENT_STORE=\"%.40s\" is neither True nor False, so it is not clear whether MASTER_PORT "
+        "is taken; set GYRE_ADDRESS",
+        store);
+    return false;
+}
+
 static gyre_status read_master(struct gy_identity *identity, struct gy_error *error)
 {
-    const char *host = getenv("MASTER_ADDR"), *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
-    bool agent = store && strcmp(store, "True") == 0, has_port;
+    const char *host = getenv("MASTER_ADDR");
+    bool agent, has_port;
     long port = 0;
 
-    if (!read_number("MASTER_PORT", 1, agent ? 65534 : 65535, &port, &has_port, error))
+    if (!read_agent(&agent, error) || !read_number("MASTER_PORT", 1, agent ? 65534 : 65535, &port, &has_port, error))
         return GYRE_BAD_CONFIGURATION;
     if (!host || !*host || !has_port)
         return gy_error_set(error, GYRE_MEETING_FAILED, -1,
-                            "rank %d of %d does not know where to meet: set GYRE_ADDRESS=tcp://HOST:PORT (or "
-                            "file:///PATH), or MASTER_ADDR and MASTER_PORT",
-                            identity->rank, identity->size);
+                            "rank %d of %d does not know where to meet, for %s is not set: set GYRE_ADDRESS="
+                            "tcp://HOST:PORT (or file:///PATH), or MASTER_ADDR and MASTER_PORT",
+                            identity->rank, identity->size, host && *host ? "MASTER_PORT" : "MASTER_ADDR");
     if (strlen(host) >= sizeof(identity->address.host))
-        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "MASTER_ADDR is too long");
+        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "MASTER_ADDR is longer than %zu characters",
+                            sizeof(identity->address.host) - 1);
     identity->address.kind = GY_ADDRESS_TCP;
     memcpy(identity->address.host, host, strlen(host) + 1);
     identity->address.port = (uint16_t)(agent ? port + 1 : port); /* the agent of torchrun holds MASTER_PORT */
@@ -168,6 +186,9 @@ static gyre_status read_secret(const gyre_config *user, const struct gy_config *
 
     if (user && user->secret)
         return use_secret(identity, user->secret, strlen(user->secret), "gyre_config.secret", error);
+    if (*config->secret && *config->secret_file)
+        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
+                            "GYRE_SECRET and GYRE_SECRET_FILE are both set, and may differ: set one of them");
     if (*config->secret)
         return use_secret(identity, config->secret, strlen(config->secret), "GYRE_SECRET", error);
     if (*config->secret_file)

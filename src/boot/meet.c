@@ -1,6 +1,6 @@
 /* The messages of the meeting, and the tree.
  *
- *            0                    children of r: r + 2^k for 2^k below r's lowest set bit
+ *            0                    children of seat s: s + 2^k for 2^k below the lowest set bit of s
  *        1   2       4            (of 0: every power of two)
  *            3     5   6
  *                      7 */
@@ -40,13 +40,49 @@ bool gy_member_decode(const uint8_t wire_bytes[GY_MEMBER_WIRE], struct gy_member
     return true;
 }
 
-int gy_meet_child(int rank, int size, int k)
+int gy_meet_child(int seat, int size, int k)
 {
     int step = k < 31 ? 1 << k : 0;
 
-    if (step == 0 || (rank != 0 && step >= (rank & -rank)) || step >= size - rank)
+    if (step == 0 || (seat != 0 && step >= (seat & -seat)) || step >= size - seat)
         return -1;
-    return rank + step;
+    return seat + step;
+}
+
+static void copy_settings(const struct gy_meet_claim *claim, char text_p[GY_CONFIG_SHARED + 1])
+{
+    size_t bytes = gy_min_size(claim->settings_bytes, GY_CONFIG_SHARED);
+
+    memcpy(text_p, claim->settings, bytes);
+    text_p[bytes] = '\0';
+}
+
+bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *theirs, struct gy_error *error)
+{
+    char mine[GY_CONFIG_SHARED + 1], other[GY_CONFIG_SHARED + 1];
+    struct gy_config_difference difference;
+
+    if (theirs->label != own->label) {
+        gy_error_set(error, GYRE_REFUSED, theirs->rank,
+                     "a process that says it is rank %d belongs to another job (TORCHELASTIC_RUN_ID differs from rank "
+                     "%d's)",
+                     theirs->rank, own->rank);
+        return false;
+    }
+    if (theirs->size != own->size) {
+        gy_error_set(error, GYRE_REFUSED, theirs->rank,
+                     "rank %d says that there are %u ranks, rank %d says %u: check WORLD_SIZE", theirs->rank,
+                     theirs->size, own->rank, own->size);
+        return false;
+    }
+    copy_settings(own, mine);
+    copy_settings(theirs, other);
+    if (!gy_config_differs(mine, other, &difference))
+        return true;
+    gy_error_set(error, GYRE_REFUSED, theirs->rank,
+                 "%s differs: %s on rank %d, %s on rank %d; it must be the same on every rank", difference.name,
+                 difference.mine, own->rank, difference.theirs, theirs->rank);
+    return false;
 }
 
 size_t gy_meet_failed_encode(const struct gy_error *error, uint8_t body_p[8 + GY_MEET_TEXT])

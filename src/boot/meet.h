@@ -27,6 +27,8 @@ struct gy_meeting {
     int listener;               /* rank 0: listening descriptor, taken over */
     uint8_t salt[GY_KEY_BYTES]; /* rank 0 makes it; without a secret it is the secret, sent over the Unix socket */
     int64_t deadline;
+    size_t settings_bytes;
+    char settings[GY_CONFIG_SHARED]; /* of gy_config_shared */
 };
 
 /* rank 0: world->job and salt are set by the caller. Returns when every rank has the table. */
@@ -36,9 +38,9 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
 /* Opens world->door for everybody who knows world->key. */
 gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error);
 
-/* Parent and children in the binomial tree: a rank's parent has its lowest set bit cleared. Child k of `rank`, or
- * −1. */
-int gy_meet_child(int rank, int size, int k);
+/* Parent and children in the binomial tree of seats: a parent has its child's lowest set bit cleared. Child k of `seat`,
+ * or −1. */
+int gy_meet_child(int seat, int size, int k);
 
 /* rendezvous.c: the file of file://. write: atomic, by rename. read: true when there is one that is whole. */
 gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error);
@@ -48,13 +50,30 @@ void gy_rendezvous_remove(const char *path, uint64_t nonce);
 
 /* Messages of the meeting, in streams. */
 enum gy_meet_kind {
-    GY_MEET_HELLO = 1,  /* member -> root: size, label, member record */
-    GY_MEET_REGISTERED, /* root -> member: job, salt, nanoseconds left */
-    GY_MEET_TABLE,      /* down the tree: size, member records */
-    GY_MEET_DONE,       /* member -> root: has the table and passed it on */
-    GY_MEET_FAILED,     /* either way: status, rank, sentence */
-    GY_MEET_END,        /* root -> member: every rank has the table */
+    GY_MEET_HELLO = 1, /* member -> root: size, label, member record, shared settings */
+    GY_MEET_SEAT,      /* root -> member: job, salt, nanoseconds left, seat, the parent's rank and member record */
+    GY_MEET_SEATED,    /* member -> root: connected to the parent; this socket is done with */
+    GY_MEET_TABLE,     /* down the tree: size, member records */
+    GY_MEET_DONE,      /* up: my whole subtree has the table */
+    GY_MEET_GO,        /* down: everybody has it, the meeting is over */
+    GY_MEET_FAILED,    /* every way: status, rank, sentence */
 };
+
+/* A HELLO ends with the text of gy_config_shared. */
+#define GY_HELLO_LEAST (12 + GY_MEMBER_WIRE)
+#define GY_HELLO_MOST (GY_HELLO_LEAST + GY_CONFIG_SHARED)
+#define GY_SEAT_BYTES (8 + GY_KEY_BYTES + 8 + 4 + 4 + GY_MEMBER_WIRE)
+
+/* Is what a rank says about itself what `own` says? Else `error` has the sentence, which names `rank`, the setting and
+ * both values. `settings` are the text of gy_config_shared, not terminated. */
+struct gy_meet_claim {
+    int rank;
+    uint32_t size;
+    uint64_t label;
+    const uint8_t *settings;
+    size_t settings_bytes;
+};
+bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *theirs, struct gy_error *error);
 
 #define GY_MEET_TEXT 512
 size_t gy_meet_failed_encode(const struct gy_error *error, uint8_t body_p[8 + GY_MEET_TEXT]);

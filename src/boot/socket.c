@@ -61,12 +61,14 @@ int gy_socket_listen(struct gy_place *place)
 {
     struct sockaddr_storage address;
     socklen_t bytes = place_encode(place, &address), own = sizeof(address);
-    int fd = socket_of(place), on = 1;
+    int fd = socket_of(place), on = 1, off = 0;
 
     if (fd < 0)
         return -1;
     if (!place->local)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (address.ss_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); /* the wildcard is meant for IPv4 too */
     if (bind(fd, (struct sockaddr *)&address, bytes) < 0 || listen(fd, BACKLOG) < 0)
         return close_with(fd, errno);
     if (!place->local && getsockname(fd, (struct sockaddr *)&address, &own) == 0)

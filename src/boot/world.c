@@ -81,21 +81,24 @@ static gyre_status make_door(struct gy_world *world, const struct sockaddr_stora
     return gy_door_create(fd, &world->door, error);
 }
 
-/* The place of a tcp:// address, and where our own door should be. */
+/* The place of a tcp:// address, and where our own door should be.
+ *
+ * A name may mean loopback to rank 0 alone (Debian gives the own host name 127.0.1.1) and another family to each rank.
+ * So rank 0 listens on every interface for a name, and nobody's door is on loopback because of one. */
 static gyre_status place_tcp(const struct gy_world *world, const struct gy_identity *identity,
                              struct gy_meeting_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
 {
     struct sockaddr_storage *address = &where->place.address;
     gyre_status status = gy_address_resolve(identity->address.host, identity->address.port, address, error);
+    bool named = gy_address_is_name(identity->address.host), outward;
+    char text[GY_ADDRESS_TEXT];
 
     snprintf(where->what, sizeof(where->what), "tcp://%s:%u (%.40s)", identity->address.host, identity->address.port,
              identity->address_from);
     if (status != GYRE_SUCCESS)
         return status;
+    gy_address_format(address, text);
     if (where->local_only) {
-        char text[GY_ADDRESS_TEXT];
-
-        gy_address_format(address, text);
         if (!gy_address_is_local(address))
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, world->rank,
                                 "rank %d would meet on another host (%s) without a secret: set GYRE_SECRET or "
@@ -103,8 +106,17 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
                                 world->rank, where->what);
         where->place.local = true;
         snprintf(where->place.name, sizeof(where->place.name), "gyre-%u-%.48s", (unsigned)geteuid(), text);
+        return gy_address_own(address, world->config->interface, own_p, error);
     }
-    return gy_address_own(address, world->config->interface, own_p, error);
+    outward = named && gy_address_is_loopback(address);
+    status = gy_address_own(outward ? NULL : address, world->config->interface, own_p, error);
+    if (status == GYRE_SUCCESS && named && world->rank == 0) {
+        if (!gy_address_is_local(address))
+            gy_log(GY_LOG_WARN, "%s is %s, which is no address of this host; rank 0 listens on every interface",
+                   identity->address.host, text);
+        gy_address_any(identity->address.port, address);
+    }
+    return status;
 }
 
 static gyre_status place_file(const struct gy_world *world, const struct gy_identity *identity,
@@ -192,44 +204,68 @@ forget_place:
 }
 
 /* One round carries the records, the second says whether everybody liked them, so that all fail together. */
-#define RECORD_BYTES (4 + 4 + 8 + 8 + GY_KEY_BYTES + GY_MEMBER_WIRE)
+#define RECORD_BYTES (4 + 4 + 8 + 8 + GY_KEY_BYTES + GY_MEMBER_WIRE + GY_CONFIG_SHARED)
+
+struct record {
+    struct gy_meet_claim claim;
+    uint64_t job;
+    uint8_t salt[GY_KEY_BYTES];
+};
 
 static void encode_record(const struct gy_meeting *meeting, uint8_t *bytes)
 {
     struct gy_world *world = meeting->world;
     struct gy_wire wire = gy_wire_over(bytes, RECORD_BYTES);
 
+    memset(bytes, 0, RECORD_BYTES);
     gy_wire_put(&wire, (uint32_t)world->size, 4);
     gy_wire_put(&wire, (uint32_t)world->rank, 4);
     gy_wire_put(&wire, meeting->identity->label, 8);
     gy_wire_put(&wire, world->job, 8);
     gy_wire_put_bytes(&wire, meeting->salt, GY_KEY_BYTES);
     gy_member_encode(&world->members[world->rank], wire.at);
+    wire.at += GY_MEMBER_WIRE;
+    gy_wire_put_bytes(&wire, meeting->settings, meeting->settings_bytes);
 }
 
-static gyre_status judge_record(struct gy_meeting *meeting, uint8_t *bytes, int rank, struct gy_error *error)
+/* The record in the place of `rank`, which may be anything. */
+static gyre_status decode_record(struct gy_world *world, uint8_t *bytes, int rank, struct record *record_p,
+                                 struct gy_error *error)
 {
-    struct gy_world *world = meeting->world;
     struct gy_wire wire = gy_wire_over(bytes, RECORD_BYTES);
-    uint32_t size = (uint32_t)gy_wire_get(&wire, 4), claimed = (uint32_t)gy_wire_get(&wire, 4);
-    uint64_t label = gy_wire_get(&wire, 8), job = gy_wire_get(&wire, 8);
-    uint8_t salt[GY_KEY_BYTES];
+    uint32_t claimed;
 
-    gy_wire_get_bytes(&wire, salt, sizeof(salt));
-    if (size != (uint32_t)world->size)
-        return gy_error_set(error, GYRE_REFUSED, rank, "rank %d says that there are %u ranks, rank %d says %d", rank,
-                            size, world->rank, world->size);
+    record_p->claim.size = (uint32_t)gy_wire_get(&wire, 4);
+    claimed = (uint32_t)gy_wire_get(&wire, 4);
+    record_p->claim.rank = rank;
+    record_p->claim.label = gy_wire_get(&wire, 8);
+    record_p->job = gy_wire_get(&wire, 8);
+    gy_wire_get_bytes(&wire, record_p->salt, GY_KEY_BYTES);
+    record_p->claim.settings = wire.at + GY_MEMBER_WIRE;
+    record_p->claim.settings_bytes = strnlen((const char *)record_p->claim.settings, GY_CONFIG_SHARED);
     if (claimed != (uint32_t)rank)
         return gy_error_set(error, GYRE_REFUSED, rank, "the exchange callback put rank %u in the place of rank %d",
                             claimed, rank);
-    if (label != meeting->identity->label)
-        return gy_error_set(error, GYRE_REFUSED, rank, "rank %d belongs to another job", rank);
     if (!gy_member_decode(wire.at, &world->members[rank]))
         return gy_error_set(error, GYRE_PROTOCOL, rank, "rank %d sent a record that is not understood", rank);
-    if (rank == 0) {
-        world->job = job;
-        memcpy(meeting->salt, salt, sizeof(salt));
+    return GYRE_SUCCESS;
+}
+
+/* Everybody has the same records and compares them with rank 0's, so that all say the same. */
+static gyre_status judge_records(struct gy_meeting *meeting, uint8_t *all, struct gy_error *error)
+{
+    struct gy_world *world = meeting->world;
+    struct record first, record;
+
+    for (int rank = 0; rank < world->size; rank++) {
+        if (decode_record(world, all + (size_t)rank * RECORD_BYTES, rank, rank ? &record : &first, error) !=
+            GYRE_SUCCESS)
+            return error->status;
+        if (rank && !gy_meet_agree(&first.claim, &record.claim, error))
+            return error->status;
     }
+    world->job = first.job;
+    memcpy(meeting->salt, first.salt, sizeof(first.salt));
     return GYRE_SUCCESS;
 }
 
@@ -238,13 +274,12 @@ static gyre_status exchange(struct gy_meeting *meeting, uint8_t *all, struct gy_
     const struct gy_identity *identity = meeting->identity;
     struct gy_world *world = meeting->world;
     uint8_t mine[RECORD_BYTES];
-    gyre_status status = GYRE_SUCCESS;
+    gyre_status status;
 
     encode_record(meeting, mine);
     if (identity->exchange(identity->exchange_user, mine, all, RECORD_BYTES) != 0)
         return gy_error_set(error, GYRE_MEETING_FAILED, -1, "the exchange callback failed in its first round");
-    for (int rank = 0; rank < world->size && status == GYRE_SUCCESS; rank++)
-        status = judge_record(meeting, all + (size_t)rank * RECORD_BYTES, rank, error);
+    status = judge_records(meeting, all, error);
     if (status == GYRE_SUCCESS) {
         gy_handshake_derive(identity->key, "gyre session", world->job, meeting->salt, world->key);
         status = gy_meet_open_door(world, error);
@@ -284,6 +319,7 @@ static gyre_status meet(struct gy_world *world, const struct gy_identity *identi
     struct gy_meeting meeting = {
         .world = world, .identity = identity, .listener = -1, .deadline = gy_now() + world->config->meet_timeout_ns};
 
+    meeting.settings_bytes = gy_config_shared(world->config, meeting.settings);
     gy_random(meeting.salt, sizeof(meeting.salt));
     while (world->job == 0)
         gy_random(&world->job, sizeof(world->job));

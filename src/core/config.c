@@ -5,6 +5,7 @@
  * variable is one that is not set. The struct is written only when all of the environment was understood. */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,8 @@ struct row {
     size_t offset, size; /* of the field */
     int64_t least, most; /* a number in the field's unit, or the least length of a text that is not empty */
     const char *initial, *unit, *help;
-    const char *allowed; /* the end of "… must be " */
-    bool secret;
+    const char *allowed;                  /* the end of "… must be " */
+    enum { PLAIN, SECRET, SHARED } trait; /* SECRET: never printed; SHARED: every rank must have the same value */
 };
 
 static bool parse_level(const struct row *row, const char *text, void *field)
@@ -163,47 +164,50 @@ static bool parse_choices(const struct row *row, const char *text, void *field)
 
 static const struct row rows[] = {
     {"GYRE_LOG", parse_level, FIELD(log_level), 0, 0, "warn", "level", "what is written to standard error",
-     "error, warn, info or debug", false},
+     "error, warn, info or debug", PLAIN},
     {"GYRE_TIMEOUT", parse_time, FIELD(timeout_ns), TIMEOUT_RANGE, "1800", "s",
-     "how long a live rank may take to enter an operation that others wait in", TIMEOUT_ALLOWED, false},
+     "how long a live rank may take to enter an operation that others wait in", TIMEOUT_ALLOWED, PLAIN},
     {"GYRE_STALL_TIMEOUT", parse_time, FIELD(stall_timeout_ns), TIMEOUT_RANGE, "30", "s",
-     "how long a rank inside an operation may move nothing", TIMEOUT_ALLOWED, false},
+     "how long a rank inside an operation may move nothing", TIMEOUT_ALLOWED, PLAIN},
     {"GYRE_PEER_TIMEOUT", parse_time, FIELD(peer_timeout_ns), TIMEOUT_RANGE, "10", "s",
-     "how long a host may be silent before it counts as lost", TIMEOUT_ALLOWED, false},
+     "how long a host may be silent before it counts as lost", TIMEOUT_ALLOWED, PLAIN},
     {"GYRE_MEET_TIMEOUT", parse_time, FIELD(meet_timeout_ns), TIMEOUT_RANGE, "300", "s",
-     "how long the ranks wait for each other when a communicator is made", TIMEOUT_ALLOWED, false},
+     "how long the ranks wait for each other when a communicator is made", TIMEOUT_ALLOWED, PLAIN},
     {"GYRE_TRANSPORT", parse_names, FIELD(transports), 0, 0, "shm,tcp", "names",
-     "transports that may be used, the preferred one first", "names between commas, such as shm,tcp", false},
+     "transports that may be used, the preferred one first; the same on every rank",
+     "names between commas, such as shm,tcp", SHARED},
     {"GYRE_ALGORITHM", parse_choices, FIELD(algorithm), 0, 0, "", "choices",
      "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas",
-     "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree", false},
+     "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree", SHARED},
     {"GYRE_HOST_ID", parse_text, FIELD(host_id), 0, 0, "", "text",
-     "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", false},
+     "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", PLAIN},
     {"GYRE_INTERFACE", parse_text, FIELD(interface), 0, 0, "", "name",
-     "network interface; empty: the one that routes to the meeting address", "shorter than 64 characters", false},
+     "network interface; empty: the one that routes to the meeting address", "shorter than 64 characters", PLAIN},
     {"GYRE_ADDRESS", parse_text, FIELD(address), 0, 0, "", "address",
      "where the ranks meet, tcp://HOST:PORT or file:///PATH; empty: MASTER_ADDR and MASTER_PORT",
-     "shorter than 256 characters", false},
+     "shorter than 256 characters", PLAIN},
     {"GYRE_SECRET", parse_text, FIELD(secret), 16, 0, "", "text",
-     "the job's secret, the same on every rank, at least 16 characters", "16 to 255 characters long", true},
+     "the job's secret, the same on every rank, at least 16 characters", "16 to 255 characters long", SECRET},
     {"GYRE_SECRET_FILE", parse_text, FIELD(secret_file), 0, 0, "", "path", "a file that holds the job's secret",
-     "shorter than 256 characters", false},
+     "shorter than 256 characters", PLAIN},
     {"GYRE_INSECURE", parse_switch, FIELD(insecure), 0, 0, "0", "0|1",
-     "1: meet across hosts without a secret, so that anyone who reaches the port may join", "0 or 1", false},
+     "1: meet across hosts without a secret, so that anyone who reaches the port may join", "0 or 1", PLAIN},
     {"GYRE_SHM_RESERVE", parse_size, FIELD(shm_reserve), 1 << 20, INT64_C(1) << 44, "16G", "bytes",
      "address space per rank of this host for gyre_mem_alloc; memory is taken when it is used",
-     "a size from 1m to 16t, such as 512m or 16G", false},
+     "a size from 1m to 16t, such as 512m or 16G", PLAIN},
     {"GYRE_SHM_SLOT", parse_size, FIELD(shm_slot), 4096, 1 << 30, "128k", "bytes",
-     "one slot of the window through which ranks of a host exchange data", "a size from 4k to 1g, such as 128k", false},
+     "one slot of the window through which ranks of a host exchange data; the same on every rank",
+     "a size from 4k to 1g, such as 128k", SHARED},
     {"GYRE_TCP_TILE", parse_size, FIELD(tcp_tile), 1024, 64 << 20, "256k", "bytes",
-     "the most bytes in one frame on a TCP link", "a size from 1k to 64m, such as 256k", false},
+     "the most bytes in one frame on a TCP link; the same on every rank", "a size from 1k to 64m, such as 256k",
+     SHARED},
     {"GYRE_SPIN", parse_spin, FIELD(spin_ns), 0, 10000000, "-1", "us",
      "how long a wait spins or yields before it sleeps; -1: by the load of this host",
-     "-1 or whole microseconds up to 10000000", false},
+     "-1 or whole microseconds up to 10000000", PLAIN},
     {"GYRE_PROGRESS_THREAD", parse_switch, FIELD(progress_thread), 0, 0, "0", "0|1",
-     "1: a thread of gyre's own moves requests while the program computes", "0 or 1", false},
+     "1: a thread of gyre's own moves requests while the program computes", "0 or 1", PLAIN},
     {"GYRE_SHOW_CHOICE", parse_switch, FIELD(show_choice), 0, 0, "0", "0|1",
-     "1: print the algorithm chosen, once per shape", "0 or 1", false},
+     "1: print the algorithm chosen, once per shape", "0 or 1", PLAIN},
 };
 
 static size_t least3(size_t a, size_t b, size_t c)
@@ -288,7 +292,7 @@ static gyre_status read_row(const struct row *row, struct gy_config *config, str
     if (row->parse(row, text, field))
         return GYRE_SUCCESS;
     return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s=%.*s is invalid: it must be %s", row->name,
-                        LONGEST_SHOWN, row->secret ? "(not shown)" : text, row->allowed);
+                        LONGEST_SHOWN, row->trait == SECRET ? "(not shown)" : text, row->allowed);
 }
 
 static gyre_status config_read(bool strict, struct gy_config *config_p, struct gy_error *error)
@@ -329,4 +333,38 @@ void gy_config_describe(gyre_print_func print, void *user)
                  row->unit, row->help);
         print(user, line);
     }
+}
+
+static void print_value(const struct row *row, const struct gy_config *config, char *text_p, size_t bytes)
+{
+    const void *field = (const char *)config + row->offset;
+
+    if (row->parse == parse_size)
+        snprintf(text_p, bytes, "%zu", *(const size_t *)field);
+    else if (row->parse == parse_time || row->parse == parse_spin)
+        snprintf(text_p, bytes, "%" PRId64, *(const int64_t *)field);
+    else if (row->parse == parse_switch)
+        snprintf(text_p, bytes, "%d", *(const bool *)field);
+    else if (row->parse == parse_level)
+        snprintf(text_p, bytes, "%d", *(const int *)field);
+    else
+        snprintf(text_p, bytes, "%s", (const char *)field);
+}
+
+size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED])
+{
+    size_t used = 0;
+
+    text_p[0] = '\0';
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(rows); i++) {
+        char value[GY_CONFIG_SHARED];
+
+        if (rows[i].trait != SHARED)
+            continue;
+        print_value(&rows[i], config, value, sizeof(value));
+        used += (size_t)snprintf(text_p + used, GY_CONFIG_SHARED - used, "%s=%s\n", rows[i].name, value);
+        if (used >= GY_CONFIG_SHARED)
+            return GY_CONFIG_SHARED - 1; /* cut off, and so on every rank at the same place */
+    }
+    return used;
 }

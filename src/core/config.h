@@ -36,6 +36,16 @@ gyre_status gy_config_read(struct gy_config *config_p, struct gy_error *error);
 gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *error);
 void gy_config_describe(gyre_print_func print, void *user);
 
+/* The settings that every rank must share, with their values: lines of NAME=VALUE, canonical. Returns the length. */
+#define GY_CONFIG_SHARED 512
+size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
+/* The first setting in which two such texts differ; false: none. Pure; `theirs` may come from anywhere: what is taken
+ * from it is bounded and printable. */
+struct gy_config_difference {
+    char name[40], mine[160], theirs[160];
+};
+bool gy_config_differs(const char *mine, const char *theirs, struct gy_config_difference *difference_p);
+
 /* The pure parsers, fuzzed: false when the text is not understood. */
 bool gy_parse_bytes(const char *text, size_t *bytes_p);          /* "64k", "16G", "4096" */
 bool gy_parse_seconds(const char *text, int64_t *nanoseconds_p); /* "30", "0.5", "10m" */

@@ -1,151 +1,117 @@
-/* Deaths and goodbyes over the overlay, with ranks as processes.
- *
- *   parent forks N children, each its own process group member with a parent-death signal; they meet, make the overlay
- *   and report "ready" through a pipe; the parent kills one at time t; the others write the time at which
- *   gy_overlay_check told them, and the culprit. */
+/* Deaths and goodbyes over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
+ * when gy_overlay_check told them, and whom it named. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "boot/overlay.h"
-#include "core/clock.h"
-
-#define CHECK(condition, ...)                                               \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-            fprintf(stderr, __VA_ARGS__);                                   \
-            fputc('\n', stderr);                                            \
-            _exit(1);                                                       \
-        }                                                                   \
-    } while (0)
-
-struct report {
-    int rank, culprit;
-    gyre_status status;
-    int64_t when;
-    int left; /* how many said goodbye */
-    char text[200];
-};
+#include "ranks.h"
 
 enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT };
 
-static void child(int rank, int size, const char *address, enum what what, int victim, int out)
-{
-    gyre_config user = {.size = sizeof(user), .rank = rank, .world_size = size, .address = address};
-    struct gy_config config = {.peer_timeout_ns = 10 * GY_SECOND, .meet_timeout_ns = 20 * GY_SECOND};
-    struct report report = {.rank = rank, .status = GYRE_IN_PROGRESS};
-    struct gy_error error = {.rank = -1};
-    struct gy_overlay *overlay;
-    struct gy_poller *poller;
-    struct gy_world *world;
-    int64_t until;
+enum found { FOUND_LEFT, FOUND_WHEN }; /* how many said goodbye; when the verdict came */
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    CHECK(gy_poller_create(&poller, &error) == GYRE_SUCCESS, "%s", error.text);
-    CHECK(gy_world_meet(&user, &config, poller, &world, &error) == GYRE_SUCCESS, "rank %d: %s", rank, error.text);
-    CHECK(gy_overlay_create(world, &overlay, &error) == GYRE_SUCCESS, "rank %d: %s", rank, error.text);
-    if (what == KILL_WITH_CHILD && rank == victim && fork() == 0) { /* holds every socket open: only the pidfd tells */
+/* Everybody watches; the one whose `choice` says so leaves or aborts after a second. */
+static void watch(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    int64_t until = gy_now() + rank->timeout, pause = gy_now() + GY_SECOND;
+
+    if (rank->victim && rank->choice == KILL_WITH_CHILD && fork() == 0) { /* holds every socket: only the pidfd tells */
         prctl(PR_SET_PDEATHSIG, 0);
         sleep(2);
         _exit(0);
     }
-    CHECK(write(out, &report, sizeof(report)) == sizeof(report), "rank %d cannot report", rank);
-    until = gy_now() + (what == LEAVE ? 2 : 8) * GY_SECOND;
-    if (rank == victim && what >= LEAVE) {
-        for (int64_t pause = gy_now() + GY_SECOND; gy_now() < pause;)
-            gy_poller_poll(poller, 5 * GY_MILLISECOND);
-        if (what == LEAVE)
-            until = 0;
-        else
-            gy_overlay_report(overlay, GYRE_ABORTED, rank, "rank 1 was told to abort");
-    }
-    report.status = GYRE_SUCCESS;
-    while (gy_now() < until && (report.status = gy_overlay_check(overlay, &error)) == GYRE_SUCCESS)
+    atomic_store(&rank->stage, STAGE_READY);
+    while (rank->status == GYRE_SUCCESS && gy_now() < until) {
+        if (gy_now() >= pause && rank->choice == LEAVE + 100)
+            return;
+        if (gy_now() >= pause && rank->choice == ABORT + 100)
+            gy_overlay_report(overlay, GYRE_ABORTED, rank->rank, "rank 1 was told to abort");
+        rank->status = gy_overlay_check(overlay, &rank->error);
         gy_poller_poll(poller, GY_MILLISECOND);
-    report.when = gy_now();
-    report.culprit = error.rank;
-    snprintf(report.text, sizeof(report.text), "%.190s", error.text);
-    for (int i = 0; i < size; i++)
-        report.left += gy_overlay_has_left(overlay, i);
-    CHECK(write(out, &report, sizeof(report)) == sizeof(report), "rank %d cannot report", rank);
-    gy_overlay_free(overlay);
-    gy_world_free(world);
-    gy_poller_free(poller);
-    _exit(0);
+    }
+    rank->found[FOUND_WHEN] = gy_now();
+    for (int i = 0; i < rank->size; i++)
+        rank->found[FOUND_LEFT] += gy_overlay_has_left(overlay, i);
 }
 
-static void trial(int size, enum what what, int victim, int port)
+static struct rank *begin(int size, enum what what, int64_t timeout)
 {
-    pid_t pids[64];
-    struct report report;
-    int pipes[2], status, expected = what < LEAVE ? size - 1 : size;
-    int64_t begin = 0, worst = 0;
-    char address[64];
+    char address[96];
+    struct rank *ranks;
 
-    snprintf(address, sizeof(address), "tcp://127.0.0.1:%d", port);
-    CHECK(pipe(pipes) == 0, "pipe");
-    for (int rank = 0; rank < size; rank++) {
-        pids[rank] = fork();
-        CHECK(pids[rank] >= 0, "fork");
-        if (pids[rank] == 0)
-            child(rank, size, address, what, victim, pipes[1]);
+    ranks_address_tcp(address);
+    ranks = ranks_make(size, size, address);
+    for (int i = 0; i < size; i++) {
+        ranks[i].overlay = true;
+        ranks[i].body = watch;
+        ranks[i].choice = what;
+        ranks[i].timeout = timeout;
     }
-    close(pipes[1]);
-    for (int i = 0; i < size; i++)
-        CHECK(read(pipes[0], &report, sizeof(report)) == sizeof(report), "a rank did not get ready");
-    if (what < LEAVE) {
-        usleep(20000);
-        begin = gy_now();
-        kill(pids[victim], SIGKILL);
-    }
-    for (int i = 0; i < expected; i++) {
-        CHECK(read(pipes[0], &report, sizeof(report)) == sizeof(report), "only %d reports", i);
-        if (what == LEAVE) {
-            CHECK(report.status == GYRE_SUCCESS, "rank %d took a goodbye for: %s", report.rank, report.text);
-            CHECK(report.rank == victim || report.left >= 1, "rank %d heard no goodbye", report.rank);
+    return ranks;
+}
+
+static void killed(int size, int victim, bool with_child)
+{
+    struct rank *ranks = begin(size, with_child ? KILL_WITH_CHILD : KILL, 8 * GY_SECOND);
+    int64_t when, worst = 0;
+
+    ranks[victim].victim = true;
+    ranks_start(ranks, size, true);
+    ranks_await(ranks, size, STAGE_READY);
+    while (atomic_load(&ranks[victim].stage) < STAGE_READY)
+        usleep(500);
+    usleep(20000);
+    when = gy_now();
+    kill(ranks[victim].pid, SIGKILL);
+    ranks_end(ranks, size);
+    for (int i = 0; i < size; i++) {
+        if (i == victim)
             continue;
-        }
-        CHECK(report.status == (what < LEAVE ? GYRE_PEER_DEAD : GYRE_ABORTED), "rank %d: %d %s", report.rank,
-              report.status, report.text);
-        CHECK(report.culprit == victim, "rank %d blames %d: %s", report.rank, report.culprit, report.text);
-        if (report.when - begin > worst)
-            worst = report.when - begin;
+        CHECK(ranks[i].status == GYRE_PEER_DEAD && ranks[i].error.rank == victim, "rank %d: %d, blames %d: %s", i,
+              ranks[i].status, ranks[i].error.rank, ranks[i].error.text);
+        worst = ranks[i].found[FOUND_WHEN] - when > worst ? ranks[i].found[FOUND_WHEN] - when : worst;
     }
-    if (what < LEAVE) {
-        CHECK(worst < 100 * GY_MILLISECOND, "told after %.1f ms", (double)worst / 1e6);
-        printf("ok: %d ranks, rank %d killed%s: all know within %.2f ms: %s\n", size, victim,
-               what == KILL ? "" : " while its forked child sleeps", (double)worst / 1e6, report.text);
-    } else {
-        printf("ok: %d ranks, rank %d %s\n", size, victim,
-               what == LEAVE ? "left, and nobody called it dead" : "aborted, and all know");
+    CHECK(worst < 100 * GY_MILLISECOND, "told after %.1f ms", (double)worst / 1e6);
+    printf("ok: %d ranks, rank %d killed%s: all know within %.2f ms: %s\n", size, victim,
+           with_child ? " while its forked child sleeps" : "", (double)worst / 1e6, ranks[victim ? 0 : 1].error.text);
+}
+
+static void left(int size, int leaver)
+{
+    struct rank *ranks = begin(size, LEAVE, 2 * GY_SECOND);
+
+    ranks[leaver].choice = LEAVE + 100;
+    ranks_run(ranks, size);
+    for (int i = 0; i < size; i++) {
+        CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d took a goodbye for: %s", i, ranks[i].error.text);
+        CHECK(i == leaver || ranks[i].found[FOUND_LEFT] >= 1, "rank %d heard no goodbye", i);
     }
-    for (int rank = 0; rank < size; rank++) {
-        CHECK(waitpid(pids[rank], &status, 0) == pids[rank], "waitpid");
-        CHECK(what < LEAVE && rank == victim ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0,
-              "rank %d ended with %#x", rank, (unsigned)status);
-    }
-    close(pipes[0]);
+    printf("ok: %d ranks, rank %d left, and nobody called it dead\n", size, leaver);
+}
+
+static void aborted(int size, int who)
+{
+    struct rank *ranks = begin(size, ABORT, 8 * GY_SECOND);
+
+    ranks[who].choice = ABORT + 100;
+    ranks_run(ranks, size);
+    for (int i = 0; i < size; i++)
+        CHECK(ranks[i].error.rank == who, "rank %d blames %d", i, ranks[i].error.rank);
+    ranks_expect(ranks, size, GYRE_ABORTED, "was told to abort");
 }
 
 int main(void)
 {
-    int port = 30000 + (int)getpid() % 2000;
-
     alarm(110);
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("GYRE_LOG", "warn", 0);
-    for (int i = 0; i < 3; i++)
-        trial(8, KILL, (const int[]){3, 0, 7}[i], port + i);
-    trial(2, KILL, 1, port + 3);
-    trial(24, KILL, 5, port + 4);
-    trial(8, KILL_WITH_CHILD, 2, port + 7);
-    trial(5, LEAVE, 2, port + 5);
-    trial(6, ABORT, 1, port + 6);
+    killed(8, 3, false);
+    killed(8, 0, false);
+    killed(8, 7, false);
+    killed(2, 1, false);
+    killed(24, 5, false);
+    killed(8, 2, true);
+    left(5, 2);
+    aborted(6, 1);
     puts("every death, goodbye and abort as expected");
     return 0;
 }

@@ -1,0 +1,237 @@
+/* Whoever is missing, there twice, of another size, job, version, secret or setting, or dies while the ranks meet, is
+ * named on every rank that waits: whole meetings of real processes, over tcp:// or, with the argument "file", over file://.
+ *
+ * The linker puts our own functions in front of two of the library's (--wrap): a rank of another version is one whose
+ * greetings say so, and a rank is seated when its parent has let it in. */
+#include <signal.h>
+
+#include "boot/meet_tree.h"
+#include "ranks.h"
+
+void __real_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                              enum gy_purpose purpose, uint32_t from, uint32_t to);
+void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                              enum gy_purpose purpose, uint32_t from, uint32_t to);
+void __real_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                                uint32_t rank, uint32_t size, uint32_t purposes);
+void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                                uint32_t rank, uint32_t size, uint32_t purposes);
+void __real_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
+void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
+
+enum found { FOUND_PARENT };
+
+void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                              enum gy_purpose purpose, uint32_t from, uint32_t to)
+{
+    __real_gy_handshake_dial(handshake, key, job, purpose, from, to);
+    if (rank_self->version == 0)
+        return;
+    handshake->version = rank_self->version;
+    handshake->out[4] = handshake->transcript[4] = (uint8_t)rank_self->version; /* message 1 is written already */
+}
+
+void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                                uint32_t rank, uint32_t size, uint32_t purposes)
+{
+    __real_gy_handshake_accept(handshake, key, job, rank, size, purposes);
+    if (rank_self->version)
+        handshake->version = rank_self->version;
+}
+
+void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd)
+{
+    __real_gy_meet_tree_join(tree, parent, fd);
+    rank_self->found[FOUND_PARENT] = parent;
+    atomic_store(&rank_self->stage, STAGE_SEATED);
+}
+
+static char address[96];
+static double refusing; /* seconds: long enough that whoever is refused believes it; a file may be stale for 2 s */
+
+/* `count` ranks of `size` who wait for at most `seconds`. */
+static struct rank *prepare(int count, int size, double seconds)
+{
+    struct rank *ranks = ranks_make(count, size, address);
+
+    for (int i = 0; i < count; i++)
+        ranks[i].meet_timeout = (int64_t)(seconds * 1e9);
+    return ranks;
+}
+
+static void missing(void)
+{
+    struct rank *ranks = prepare(3, 5, 1);
+
+    ranks_run(ranks, 3);
+    ranks_expect(ranks, 3, GYRE_MEETING_FAILED, "missing: rank 3, 4");
+
+    ranks = prepare(1, 3, 1); /* nobody listens */
+    ranks[0].rank = 1;
+    ranks_run(ranks, 1);
+    ranks_expect(ranks, 1, GYRE_MEETING_FAILED,
+                 strncmp(address, "file", 4) == 0 ? "No such file" : "Connection refused");
+}
+
+static void twice(void)
+{
+    struct rank *ranks = prepare(5, 8, 20);
+
+    ranks[4].rank = 2;
+    ranks_run(ranks, 5);
+    ranks_expect(ranks, 5, GYRE_REFUSED, "rank 2 is there twice");
+}
+
+static void other_size(void)
+{
+    struct rank *ranks = prepare(5, 5, 20);
+
+    ranks[2].size = 6;
+    ranks_run(ranks, 5);
+    ranks_expect(ranks, 5, GYRE_REFUSED, "rank 2 says that there are 6 ranks");
+
+    /* A rank that cannot be: a stranger may say so too, so it only counts at the deadline. */
+    ranks = prepare(4, 4, refusing);
+    ranks[3].rank = 4;
+    ranks[3].size = 5;
+    ranks_run(ranks, 4);
+    ranks_expect(ranks, 3, GYRE_MEETING_FAILED, "rank 3; a process that says it is rank 4 was refused");
+    ranks_expect(ranks + 3, 1, GYRE_REFUSED, "refused: wrong rank");
+}
+
+static void other_job(void)
+{
+    struct rank *ranks = prepare(4, 4, 20);
+
+    for (int i = 0; i < 4; i++) {
+        ranks[i].setting[0] = "TORCHELASTIC_RUN_ID";
+        ranks[i].setting[1] = i == 3 ? "another run" : "this run";
+    }
+    ranks_run(ranks, 4);
+    ranks_expect(ranks, 4, GYRE_REFUSED, "rank 3 belongs to another job");
+}
+
+static void other_version(void)
+{
+    struct rank *ranks = prepare(3, 3, refusing);
+
+    ranks[1].version = 9;
+    ranks_run(ranks, 3);
+    ranks_expect(ranks, 1, GYRE_MEETING_FAILED, "missing: rank 1 (one was refused: wrong version)");
+    ranks_expect(ranks + 1, 1, GYRE_REFUSED, "refused: wrong version");
+    ranks_expect(ranks + 2, 1, GYRE_MEETING_FAILED, "missing: rank 1 (one was refused: wrong version)");
+
+    ranks = prepare(3, 3, refusing);
+    ranks[0].version = 9;
+    ranks_run(ranks, 3);
+    ranks_expect(ranks, 1, GYRE_MEETING_FAILED,
+                 "1 (one was refused: wrong version), 2 (one was refused: wrong version)");
+    ranks_expect(ranks + 1, 2, GYRE_REFUSED, "refused: wrong version");
+}
+
+/* Somebody with another secret is refused, and the job meets all the same. */
+static void other_secret(void)
+{
+    struct rank *ranks = prepare(4, 3, 20);
+
+    ranks[3].rank = 2;
+    ranks[3].secret = "another secret of the tests";
+    ranks[3].meet_timeout = 4 * GY_SECOND;
+    ranks_run(ranks, 4);
+    for (int i = 0; i < 3; i++)
+        CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
+    /* It may also have come when the meeting was over and nobody listened any more. */
+    CHECK(ranks[3].status == GYRE_REFUSED || ranks[3].status == GYRE_MEETING_FAILED, "status %d", ranks[3].status);
+
+    ranks = prepare(2, 3, refusing); /* rank 0 waits for rank 2, so that the intruder certainly meets it */
+    ranks[1].rank = 2;
+    ranks[1].secret = "another secret of the tests";
+    ranks_run(ranks, 2);
+    ranks_expect(ranks + 1, 1, GYRE_REFUSED, "refused: wrong secret");
+    ranks_expect(ranks, 1, GYRE_MEETING_FAILED, "2 (one was refused: wrong secret)");
+}
+
+static void other_setting(const char *name, const char *value, const char *words, bool by_exchange)
+{
+    struct rank *ranks = prepare(4, 4, 20);
+
+    for (int i = 0; i < 4; i++)
+        ranks[i].exchange = by_exchange;
+    ranks[2].setting[0] = name;
+    ranks[2].setting[1] = value;
+    ranks_run(ranks, 4);
+    ranks_expect(ranks, 4, GYRE_REFUSED, words);
+}
+
+static void other_settings(void)
+{
+    other_setting("GYRE_TCP_TILE", "64k", "GYRE_TCP_TILE differs: 262144 on rank 0, 65536 on rank 2", false);
+    other_setting("GYRE_SHM_SLOT", "8k", "GYRE_SHM_SLOT differs: 131072 on rank 0, 8192 on rank 2", false);
+    other_setting("GYRE_TRANSPORT", "tcp", "GYRE_TRANSPORT differs: shm,tcp on rank 0, tcp on rank 2", false);
+    other_setting("GYRE_ALGORITHM", "all_reduce:ring",
+                  "GYRE_ALGORITHM differs: (empty) on rank 0, all_reduce:ring on rank 2", false);
+    other_setting("GYRE_TCP_TILE", "64k", "GYRE_TCP_TILE differs: 262144 on rank 0, 65536 on rank 2", true);
+}
+
+/* Seven of eight wait in the tree; one dies, and is named at once and not at the deadline. */
+static void death(int victim, bool of_a_parent)
+{
+    struct rank *ranks = prepare(7, 8, 30);
+    char words[64];
+    int64_t when;
+
+    for (int i = 0; i < 7; i++)
+        ranks[i].victim = i == 0; /* rank 0 joins nobody: it is not waited for */
+    ranks_start(ranks, 7, true);
+    ranks_await(ranks, 7, STAGE_SEATED);
+    for (int i = 1; i < 7 && of_a_parent; i++) {
+        if (ranks[i].found[FOUND_PARENT] > 0)
+            victim = (int)ranks[i].found[FOUND_PARENT];
+    }
+    ranks[0].victim = false;
+    ranks[victim].victim = true;
+    when = gy_now();
+    kill(ranks[victim].pid, SIGKILL);
+    ranks_end(ranks, 7);
+    snprintf(words, sizeof(words), "rank %d", victim);
+    for (int i = 0; i < 7; i++)
+        CHECK(i == victim || strstr(ranks[i].error.text, words), "rank %d: %s", i, ranks[i].error.text);
+    ranks_expect(ranks, 7, GYRE_PEER_DEAD, "died while the ranks were meeting");
+    for (int i = 0; i < 7; i++)
+        CHECK(i == victim || (ranks[i].when - when < 5 * GY_SECOND && ranks[i].error.rank == victim),
+              "rank %d after %.1f s blames %d", i, (double)(ranks[i].when - when) / 1e9, ranks[i].error.rank);
+}
+
+static void everything(void)
+{
+    missing();
+    twice();
+    other_size();
+    other_job();
+    other_version();
+    other_secret();
+    other_settings();
+    death(3, false);
+    death(0, false);
+    death(0, true);
+}
+
+int main(int argc, char **argv)
+{
+    bool file = argc > 1 && strcmp(argv[1], "file") == 0;
+
+    alarm(110);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    setenv("GYRE_LOG", "error", 0);
+    if (!getenv("GYRE_TEST_VERBOSE"))
+        CHECK(freopen("/dev/null", "w", stderr), "stderr"); /* every rank logs its error; stdout has the sentences */
+    if (file)
+        ranks_address_file(address);
+    else
+        ranks_address_tcp(address);
+    refusing = file ? 4 : 1.5;
+    printf("at %s\n", address);
+    everything();
+    puts("every meeting failed as expected");
+    return 0;
+}
