@@ -29,6 +29,7 @@
 #include "label.h"
 
 #define GRACE_MS 2000
+#define LATE_MS 200 /* a death by signal may show this much after what it caused */
 
 enum phase { RUNNING, GRACE, TERMINATING, KILLING };
 
@@ -46,6 +47,7 @@ struct job {
     int64_t deadline_ms;
     int status;        /* what the tool will exit with */
     char verdict[256]; /* last line, "" when all is well */
+    bool killed;       /* the verdict is a death by signal */
     sigset_t old_mask;
     int signals; /* signalfd */
     char port[8], secret[65];
@@ -189,15 +191,17 @@ static void enter(struct job *job, enum phase phase)
         signal_all(job, SIGKILL);
 }
 
-/* Remembers the first failure. Of two seen in one look, a signal is the cause and an exit status the consequence. */
-static void judge(struct job *job, int rank, const siginfo_t *info, bool *signal_seen)
+/* Remembers the first failure; but a death by signal soon after an exit status was the cause and the status its
+ * consequence: a dying process closes its connections, by which others notice, before its parent can see its end. */
+static void judge(struct job *job, int rank, const siginfo_t *info)
 {
     bool by_signal = info->si_code != CLD_EXITED;
     if (!by_signal && info->si_status == 0)
         return;
-    if (job->phase != RUNNING || (job->verdict[0] && (*signal_seen || !by_signal)))
+    bool late = job->phase == GRACE && now_ms() < job->deadline_ms - GRACE_MS + LATE_MS;
+    if ((job->phase != RUNNING && !late) || (job->verdict[0] && (job->killed || !by_signal)))
         return;
-    *signal_seen = by_signal;
+    job->killed = by_signal;
     job->status = by_signal ? 128 + info->si_status : info->si_status;
     if (by_signal)
         snprintf(job->verdict, sizeof job->verdict, "rank %d (pid %d) was killed by signal %d (%s)", rank,
@@ -209,7 +213,6 @@ static void judge(struct job *job, int rank, const siginfo_t *info, bool *signal
 
 static void look_for_ends(struct job *job)
 {
-    bool signal_seen = false;
     for (int i = 0; i < job->started; i++) {
         siginfo_t info = {0};
         struct rank *it = &job->ranks[i];
@@ -217,7 +220,7 @@ static void look_for_ends(struct job *job)
             continue;
         it->ended = true;
         job->alive--;
-        judge(job, i, &info, &signal_seen);
+        judge(job, i, &info);
     }
     if (job->phase == RUNNING && job->verdict[0])
         enter(job, GRACE);
