@@ -23,9 +23,11 @@ struct gyre_nn_backend {
     void (*copy)(void *dst, const void *src, size_t bytes);
     void (*zero)(void *x, size_t bytes);
 
-    /* c[m×n] = op(a)·op(b) + beta·c, where op transposes if asked: op(a) is m×k, op(b) is k×n. */
-    void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b,
-                 double beta, void *c);
+    /* c[m×n] = alpha·op(a)·op(b) + beta·c, where op transposes if asked: op(a) is m×k, op(b) is k×n. A row of a, b or c
+     * begins stride_… elements after the one before. */
+    void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, double alpha, const void *a,
+                 size_t stride_a, const void *b, size_t stride_b, double beta, void *c, size_t stride_c);
+    void (*add)(size_t count, const void *x, void *y);                           /* y += x */
     void (*add_bias)(size_t rows, size_t cols, const void *bias, void *y);       /* y[r][c] += bias[c] */
     void (*add_column_sums)(size_t rows, size_t cols, const void *dy, void *db); /* db[c] += Σr dy[r][c] */
     void (*relu)(size_t count, const void *x, void *y);
@@ -35,6 +37,36 @@ struct gyre_nn_backend {
     void (*relu_backward)(size_t count, const void *y, const void *dy, void *dx);
     void (*tanh_backward)(size_t count, const void *y, const void *dy, void *dx);
     void (*sigmoid_backward)(size_t count, const void *y, const void *dy, void *dx);
+    void (*gelu)(size_t count, const void *x, void *y);
+    void (*gelu_backward)(size_t count, const void *x, const void *dy, void *dx); /* from x; dx may be dy */
+    /* y[i] = 0 with probability rate, else x[i] / (1 − rate), by the numbers first + i of the stream `key`. */
+    void (*drop)(size_t count, double rate, uint64_t key, uint64_t first, const void *x, void *y);
+
+    /* stats: mean and 1/deviation of each row. affine: gain[cols], then bias[cols]; daffine alike, added to. */
+    void (*layer_norm)(size_t rows, size_t cols, const void *x, const void *affine, void *stats, void *y);
+    void (*layer_norm_backward_params)(size_t rows, size_t cols, const void *x, const void *stats, const void *dy,
+                                       void *daffine);
+    void (*layer_norm_backward_input)(size_t rows, size_t cols, const void *x, const void *affine, const void *stats,
+                                      const void *dy, void *dx);
+
+    /* symbols: numbers as elements. find: the first row that is no integer below `symbols`, `rows` if there is none. */
+    size_t (*find_bad_symbol)(size_t rows, size_t symbols, const void *x);
+    void (*embed)(size_t rows, size_t cols, const void *table, const void *x, void *y);
+    void (*embed_backward)(size_t rows, size_t cols, const void *x, const void *dy, void *dtable);
+
+    /* One step of an LSTM, of every sample; a sample's data of this step begin time·4·hidden elements (gates i, f, g,
+     * o) or time·hidden (all else) after the sample's before. Gates come in before their activations and go out after.
+     * c_before NULL: zeros. */
+    void (*lstm)(size_t samples, size_t hidden, size_t time, void *gates, const void *c_before, void *c, void *h);
+    /* dh and dc (samples × hidden, dense) hold what the later step passes down; dc leaves as what goes to the step
+     * before. Gates go out as the gradients before their activations. */
+    void (*lstm_backward)(size_t samples, size_t hidden, size_t time, const void *dy, const void *dh, void *dc,
+                          const void *c_before, const void *c, void *gates);
+
+    /* In place, row by row; causal: of row r, columns after r get 0. */
+    void (*softmax)(size_t rows, size_t cols, bool causal, void *x);
+    void (*softmax_backward)(size_t rows, size_t cols, const void *y, void *dy); /* dy leaves as dx */
+
     /* Both return the cost summed over the rows (in double) and write its gradient with regard to y. targets may be
      * NULL: one-hot labels */
     double (*cross_entropy)(size_t rows, size_t cols, const void *y, const int32_t *labels, void *dy);

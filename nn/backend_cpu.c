@@ -1,7 +1,8 @@
 /* The CPU backend: CBLAS for matrix products, plain loops for the rest. The loops are written once, in
- * backend_cpu_ops.h, and compiled for float and for double. Guarantee: for the same build, machine and number of BLAS
- * threads the same inputs give the same bits. */
+ * backend_cpu_ops.h and backend_cpu_modules.h, and compiled for float and for double. Guarantee: for the same build,
+ * machine and number of BLAS threads the same inputs give the same bits. */
 #include "backend.h"
+#include "random.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -50,6 +51,8 @@ static void cpu_zero(void *x, size_t bytes)
 #define TANH tanhf
 #define LOG logf
 #define SQRT sqrtf
+#define ERF erff
+#include "backend_cpu_modules.h"
 #include "backend_cpu_ops.h"
 #undef REAL
 #undef DTYPE
@@ -59,6 +62,7 @@ static void cpu_zero(void *x, size_t bytes)
 #undef TANH
 #undef LOG
 #undef SQRT
+#undef ERF
 
 #define REAL double
 #define DTYPE GYRE_FLOAT64
@@ -68,6 +72,8 @@ static void cpu_zero(void *x, size_t bytes)
 #define TANH tanh
 #define LOG log
 #define SQRT sqrt
+#define ERF erf
+#include "backend_cpu_modules.h"
 #include "backend_cpu_ops.h"
 
 const struct gyre_nn_backend *gy_nn_backend_cpu(gyre_dtype dtype)

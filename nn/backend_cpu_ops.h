@@ -2,14 +2,22 @@
  *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOG the functions of
  *   libm. */
 
-static void NAME(gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, const void *a, const void *b,
-                       double beta, void *c)
+static void NAME(gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, double alpha, const void *a,
+                       size_t stride_a, const void *b, size_t stride_b, double beta, void *c, size_t stride_c)
 {
     if (m == 0 || n == 0)
         return;
     GEMM(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (blasint)m,
-         (blasint)n, (blasint)k, 1, a, (blasint)(transpose_a ? m : k), b, (blasint)(transpose_b ? k : n), (REAL)beta, c,
-         (blasint)n);
+         (blasint)n, (blasint)k, (REAL)alpha, a, (blasint)stride_a, b, (blasint)stride_b, (REAL)beta, c,
+         (blasint)stride_c);
+}
+
+static void NAME(add)(size_t count, const void *x, void *y)
+{
+    const REAL *in = x;
+    REAL *out = y;
+    for (size_t i = 0; i < count; i++)
+        out[i] += in[i];
 }
 
 static void NAME(add_bias)(size_t rows, size_t cols, const void *bias, void *y)
@@ -157,6 +165,20 @@ static const struct gyre_nn_backend NAME(backend) = {
     .copy = cpu_copy,
     .zero = cpu_zero,
     .gemm = NAME(gemm),
+    .add = NAME(add),
+    .gelu = NAME(gelu),
+    .gelu_backward = NAME(gelu_backward),
+    .drop = NAME(drop),
+    .layer_norm = NAME(layer_norm),
+    .layer_norm_backward_params = NAME(layer_norm_backward_params),
+    .layer_norm_backward_input = NAME(layer_norm_backward_input),
+    .find_bad_symbol = NAME(find_bad_symbol),
+    .embed = NAME(embed),
+    .embed_backward = NAME(embed_backward),
+    .lstm = NAME(lstm),
+    .lstm_backward = NAME(lstm_backward),
+    .softmax = NAME(softmax),
+    .softmax_backward = NAME(softmax_backward),
     .add_bias = NAME(add_bias),
     .add_column_sums = NAME(add_column_sums),
     .relu = NAME(relu),

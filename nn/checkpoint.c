@@ -21,7 +21,7 @@ static struct gy_st_tensor of_param(const gyre_nn_model *model, size_t index)
     struct gy_st_tensor out = {
         .name = tensor->name,
         .dtype = gyre_nn_dtype(model),
-        .rank = tensor->rows > 1 || tensor->name[strlen(tensor->name) - 1] == 't' ? 2 : 1,
+        .rank = tensor->rank,
         .count = tensor->rows * tensor->cols,
         .data = (char *)gyre_nn_params(model) + tensor->offset * element,
     };

@@ -1,25 +1,22 @@
-/* The front door's chain: a list from the top layer down to the input, turned into a model by gyre_nn_new.
+/* The front door's chain: a list of modules from the last down to the input, turned into a model by gyre_nn_new.
  * A failure frees the chain and gives NULL, which every later call passes on. */
 #include "error.h"
 #include "model.h"
-#include "random.h"
 
-#include <math.h>
 #include <stdlib.h>
 
-enum kind { INPUT, DENSE, COST };
-
 struct gyre_nn_layer {
-    enum kind kind;
-    size_t outputs;
-    gyre_nn_activation activation;
-    gyre_nn_cost_kind cost;
+    struct gy_nn_module module; /* ops NULL: the input */
+    struct gy_nn_shape in;      /* of the input */
+    const struct gy_nn_cost_ops *cost;
     gyre_nn_layer *below;
+    size_t number; /* of the value that it makes: 0 for the input */
 };
 
 #define LARGEST_LAYER ((size_t)1 << 24) /* keeps products of two sizes far from overflow */
+#define LARGEST_TIME ((size_t)1 << 16)
 
-static void free_chain(gyre_nn_layer *top)
+void gyre_nn_layer_free(gyre_nn_layer *top)
 {
     while (top) {
         gyre_nn_layer *below = top->below;
@@ -28,130 +25,191 @@ static void free_chain(gyre_nn_layer *top)
     }
 }
 
-void gyre_nn_layer_free(gyre_nn_layer *top)
+static gyre_nn_layer *refuse(gyre_nn_layer *chain)
 {
-    free_chain(top);
+    gyre_nn_layer_free(chain);
+    return NULL;
 }
 
 static gyre_nn_layer *push(gyre_nn_layer *below, gyre_nn_layer layer)
 {
-    gyre_nn_layer *top = NULL;
-    if (layer.outputs == 0 || layer.outputs > LARGEST_LAYER)
-        gy_nn_fail(GYRE_INVALID_ARGUMENT, "a layer of %zu outputs; between 1 and %zu are allowed", layer.outputs,
-                   LARGEST_LAYER);
-    else if (below && below->kind == COST)
-        gy_nn_fail(GYRE_INVALID_ARGUMENT, "nothing comes above the cost of a model");
-    else if (!(top = malloc(sizeof(*top))))
-        gy_nn_fail(GYRE_NO_MEMORY, "no memory for a layer");
+    gyre_nn_layer *top = malloc(sizeof(*top));
     if (!top) {
-        free_chain(below);
-        return NULL;
+        gy_nn_fail(GYRE_NO_MEMORY, "no memory for a layer");
+        return refuse(below);
     }
     *top = layer;
     top->below = below;
+    top->number = below ? below->number + 1 : 0;
     return top;
+}
+
+static bool allowed(const char *what, size_t size, size_t most)
+{
+    if (size > 0 && size <= most)
+        return true;
+    gy_nn_fail(GYRE_INVALID_ARGUMENT, "a layer of %zu %s; between 1 and %zu are allowed", size, what, most);
+    return false;
+}
+
+/* A module above `below`, which may be NULL after a failure. */
+static gyre_nn_layer *stack(gyre_nn_layer *below, const struct gy_nn_module_ops *ops, struct gy_nn_config config)
+{
+    if (!below)
+        return NULL;
+    if (below->cost) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "nothing comes above the cost of a model");
+        return refuse(below);
+    }
+    return push(below,
+                (gyre_nn_layer){.module = {.ops = ops, .config = config, .ninputs = 1, .from = {below->number}}});
+}
+
+gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features)
+{
+    if (!allowed("steps", steps, LARGEST_TIME) || !allowed("outputs", features, LARGEST_LAYER))
+        return NULL;
+    return push(NULL, (gyre_nn_layer){.in = {steps, features}});
 }
 
 gyre_nn_layer *gyre_nn_input(size_t features)
 {
-    return push(NULL, (gyre_nn_layer){.kind = INPUT, .outputs = features});
+    return gyre_nn_input_sequence(1, features);
+}
+
+gyre_nn_layer *gyre_nn_activate(gyre_nn_layer *below, gyre_nn_activation activation)
+{
+    static const struct gy_nn_module_ops *const ops[] = {
+        [GYRE_NN_RELU] = &gy_nn_relu,
+        [GYRE_NN_TANH] = &gy_nn_tanh,
+        [GYRE_NN_SIGMOID] = &gy_nn_sigmoid,
+        [GYRE_NN_GELU] = &gy_nn_gelu,
+    };
+    if (activation == GYRE_NN_IDENTITY)
+        return below;
+    if ((unsigned)activation < sizeof(ops) / sizeof(ops[0]))
+        return stack(below, ops[activation], (struct gy_nn_config){0});
+    gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no activation number %d", (int)activation);
+    return refuse(below);
 }
 
 gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation)
 {
+    if (below && !allowed("outputs", outputs, LARGEST_LAYER))
+        return refuse(below);
+    bool relu = activation == GYRE_NN_RELU;
+    return gyre_nn_activate(stack(below, &gy_nn_linear, (struct gy_nn_config){.outputs = outputs, .relu = relu}),
+                            activation);
+}
+
+gyre_nn_layer *gyre_nn_embedding(gyre_nn_layer *below, size_t symbols, size_t outputs)
+{
+    if (below && (!allowed("symbols", symbols, LARGEST_LAYER) || !allowed("outputs", outputs, LARGEST_LAYER)))
+        return refuse(below);
+    return stack(below, &gy_nn_embedding, (struct gy_nn_config){.symbols = symbols, .outputs = outputs});
+}
+
+gyre_nn_layer *gyre_nn_position(gyre_nn_layer *below)
+{
+    return stack(below, &gy_nn_position, (struct gy_nn_config){0});
+}
+
+gyre_nn_layer *gyre_nn_layer_norm(gyre_nn_layer *below)
+{
+    return stack(below, &gy_nn_layer_norm, (struct gy_nn_config){0});
+}
+
+gyre_nn_layer *gyre_nn_dropout(gyre_nn_layer *below, double rate)
+{
+    return stack(below, &gy_nn_dropout, (struct gy_nn_config){.rate = rate});
+}
+
+gyre_nn_layer *gyre_nn_lstm(gyre_nn_layer *below, size_t hidden)
+{
+    if (below && !allowed("outputs", hidden, LARGEST_LAYER))
+        return refuse(below);
+    return stack(below, &gy_nn_lstm, (struct gy_nn_config){.outputs = hidden});
+}
+
+gyre_nn_layer *gyre_nn_attention(gyre_nn_layer *below, size_t heads, bool causal)
+{
+    return stack(below, &gy_nn_attention, (struct gy_nn_config){.heads = heads, .causal = causal});
+}
+
+gyre_nn_layer *gyre_nn_residual(gyre_nn_layer *below, const gyre_nn_layer *from)
+{
     if (!below)
         return NULL;
-    return push(below, (gyre_nn_layer){.kind = DENSE, .outputs = outputs, .activation = activation});
+    const gyre_nn_layer *at = below;
+    while (at && at != from)
+        at = at->below;
+    if (!at) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "a residual starts at a layer of the same chain");
+        return refuse(below);
+    }
+    gyre_nn_layer *top = stack(below, &gy_nn_add, (struct gy_nn_config){0});
+    if (top) {
+        top->module.ninputs = 2;
+        top->module.from[1] = from->number;
+    }
+    return top;
 }
 
 gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost)
 {
-    if (!below)
-        return NULL;
-    return push(below, (gyre_nn_layer){.kind = COST, .outputs = outputs, .cost = cost});
-}
-
-static const struct gy_nn_module_ops *activation_ops(gyre_nn_activation activation)
-{
-    switch (activation) {
-    case GYRE_NN_RELU: return &gy_nn_relu;
-    case GYRE_NN_TANH: return &gy_nn_tanh;
-    case GYRE_NN_SIGMOID: return &gy_nn_sigmoid;
-    default: return NULL;
+    static const struct gy_nn_cost_ops *const ops[] = {
+        [GYRE_NN_CROSS_ENTROPY] = &gy_nn_softmax_cross_entropy,
+        [GYRE_NN_MEAN_SQUARED_ERROR] = &gy_nn_mean_squared_error,
+        [GYRE_NN_RECONSTRUCTION] = &gy_nn_reconstruction,
+    };
+    if (below && (unsigned)cost >= sizeof(ops) / sizeof(ops[0])) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no cost number %d", (int)cost);
+        return refuse(below);
     }
+    gyre_nn_layer *top = gyre_nn_dense(below, outputs, GYRE_NN_IDENTITY);
+    if (top)
+        top->cost = ops[cost];
+    return top;
 }
 
-/* Fills the modules from the last to the first, as the chain is linked. */
-static void fill_modules(gyre_nn_model *model, const gyre_nn_layer *top)
+static gyre_status build(const gyre_nn_layer *top, gyre_dtype dtype, gyre_nn_model **model_p)
 {
-    size_t i = model->nmodules;
-    for (const gyre_nn_layer *layer = top; layer->kind != INPUT; layer = layer->below) {
-        const struct gy_nn_module_ops *activation = activation_ops(layer->activation);
-        if (activation)
-            model->modules[--i] = (struct gy_nn_module){
-                .ops = activation, .inputs = layer->outputs, .outputs = layer->outputs};
-        model->modules[--i] = (struct gy_nn_module){
-            .ops = &gy_nn_linear, .inputs = layer->below->outputs, .outputs = layer->outputs};
-    }
-}
-
-static void draw(const gyre_nn_model *model, size_t offset, size_t count, double limit, uint64_t *state)
-{
-    void *at = gy_nn_at(model, model->params, offset);
-    for (size_t i = 0; i < count; i++) {
-        double value = (2 * gy_nn_random_unit(state) - 1) * limit;
-        if (model->backend->dtype == GYRE_FLOAT32)
-            ((float *)at)[i] = (float)value;
+    gyre_nn_model *model = gy_nn_model_alloc(top->number);
+    if (!model)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a model of %zu modules", top->number);
+    model->backend = gy_nn_backend_cpu(dtype);
+    model->cost = top->cost;
+    for (const gyre_nn_layer *layer = top; layer; layer = layer->below)
+        if (layer->number > 0)
+            model->modules[layer->number - 1] = layer->module;
         else
-            ((double *)at)[i] = value;
-    }
-}
-
-/* One stream of random numbers through the layers in order, in double: fp32 and fp64 models of a seed differ by
- * rounding only. */
-static void initialize(const gyre_nn_model *model, uint64_t seed)
-{
-    uint64_t state = seed;
-    for (size_t i = 0; i < model->nmodules; i++) {
-        const struct gy_nn_module *module = &model->modules[i];
-        if (module->params == 0)
-            continue;
-        bool relu = i + 1 < model->nmodules && model->modules[i + 1].ops == &gy_nn_relu;
-        double in = (double)module->inputs, out = (double)module->outputs;
-        draw(model, module->offset, module->inputs * module->outputs, relu ? sqrt(6 / in) : sqrt(6 / (in + out)),
-             &state);
-    }
+            model->in = layer->in;
+    gyre_status status = gy_nn_model_finish(model);
+    if (status == GYRE_SUCCESS && model->cost->of_input &&
+        (model->in.time != model->out.time || model->in.features != model->out.features))
+        status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "a reconstruction has as many outputs as inputs: %zu, not %zu",
+                            gy_nn_shape_size(model->in), gy_nn_shape_size(model->out));
+    if (status != GYRE_SUCCESS)
+        gyre_nn_free(model);
+    else
+        *model_p = model;
+    return status;
 }
 
 gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p)
 {
     gyre_status status = GYRE_INVALID_ARGUMENT;
     gyre_nn_model *model = NULL;
-    size_t nmodules = 0;
     if (!top) /* the sentence is there since the call that failed */
         return status;
-    if (top->kind != COST || !gy_nn_backend_cpu(dtype)) {
-        gy_nn_fail(status, top->kind != COST ? "the top of a model is a cost" : "a model is of float32 or float64");
-        goto free_layers;
-    }
-    for (const gyre_nn_layer *layer = top; layer->kind != INPUT; layer = layer->below)
-        nmodules += activation_ops(layer->activation) ? 2 : 1;
-    model = gy_nn_model_alloc(nmodules);
-    if (!model) {
-        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for a model of %zu modules", nmodules);
-        goto free_layers;
-    }
-    model->backend = gy_nn_backend_cpu(dtype);
-    model->cost = top->cost == GYRE_NN_CROSS_ENTROPY ? &gy_nn_softmax_cross_entropy : &gy_nn_mean_squared_error;
-    fill_modules(model, top);
-    status = gy_nn_model_finish(model);
-    if (status != GYRE_SUCCESS) {
-        gyre_nn_free(model);
-        goto free_layers;
-    }
-    initialize(model, seed);
+    if (!top->cost || !gy_nn_backend_cpu(dtype))
+        gy_nn_fail(status, top->cost ? "a model is of float32 or float64" : "the top of a model is a cost");
+    else
+        status = build(top, dtype, &model);
+    gyre_nn_layer_free(top);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_nn_layout_initialize(model, seed);
     *model_p = model;
-free_layers:
-    free_chain(top);
-    return status;
+    return GYRE_SUCCESS;
 }

@@ -1,11 +1,10 @@
-/* The model's memory and its views, and forward and backward over the stack.
+/* A model's life, and forward and backward over its modules.
  * Invariant: backward finishes gradients from the arena's end downwards, so after a module with parameters everything
  * at or above its offset is final; that is what `passed` announces, before the gradient goes on to the module below. */
 #include "model.h"
 
 #include "error.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
@@ -15,45 +14,23 @@ gyre_nn_model *gy_nn_model_alloc(size_t nmodules)
     if (!model)
         return NULL;
     model->modules = calloc(nmodules, sizeof(*model->modules));
-    model->tensors = calloc(2 * nmodules, sizeof(*model->tensors));
+    model->tensors = calloc(GY_NN_MOST_TENSORS * nmodules, sizeof(*model->tensors));
+    model->starts = calloc(GY_NN_MOST_TENSORS * nmodules, sizeof(*model->starts));
+    model->slot_of = calloc(nmodules + 1, sizeof(*model->slot_of));
+    model->slot_size = calloc(nmodules + 1, sizeof(*model->slot_size));
     model->nmodules = nmodules;
-    if (!model->modules || !model->tensors) {
-        free(model->modules);
-        free(model->tensors);
-        free(model);
+    if (!model->modules || !model->tensors || !model->starts || !model->slot_of || !model->slot_size) {
+        gyre_nn_free(model);
         return NULL;
     }
     return model;
 }
 
-/* A module with parameters is a weight matrix and a bias; they are numbered from 0 without the activations between
- * them. */
-static void add_tensors(gyre_nn_model *model, const struct gy_nn_module *module)
-{
-    size_t number = model->ntensors / 2;
-    struct gyre_nn_tensor *weight = &model->tensors[model->ntensors++];
-    struct gyre_nn_tensor *bias = &model->tensors[model->ntensors++];
-    *weight = (struct gyre_nn_tensor){.rows = module->outputs, .cols = module->inputs, .offset = module->offset};
-    *bias = (struct gyre_nn_tensor){
-        .rows = 1, .cols = module->outputs, .offset = module->offset + module->inputs * module->outputs};
-    snprintf(weight->name, sizeof(weight->name), "%zu.weight", number);
-    snprintf(bias->name, sizeof(bias->name), "%zu.bias", number);
-}
-
 gyre_status gy_nn_model_finish(gyre_nn_model *model)
 {
-    model->inputs = model->modules[0].inputs;
-    model->outputs = model->modules[model->nmodules - 1].outputs;
-    model->width = model->inputs;
-    for (size_t i = 0; i < model->nmodules; i++) {
-        struct gy_nn_module *module = &model->modules[i];
-        module->offset = model->count;
-        module->params = module->ops->param_count ? module->ops->param_count(module->inputs, module->outputs) : 0;
-        if (module->params > 0)
-            add_tensors(model, module);
-        model->count += module->params;
-        model->width = module->outputs > model->width ? module->outputs : model->width;
-    }
+    gyre_status status = gy_nn_layout_make(model);
+    if (status != GYRE_SUCCESS)
+        return status;
     size_t bytes = model->count * model->backend->element;
     model->params = model->backend->alloc(bytes);
     model->grads = model->own_grads = model->backend->alloc(bytes);
@@ -62,30 +39,21 @@ gyre_status gy_nn_model_finish(gyre_nn_model *model)
     return GYRE_SUCCESS;
 }
 
-static void free_activations(gyre_nn_model *model)
-{
-    for (size_t i = 0; i < model->nmodules; i++) {
-        model->backend->release(model->modules[i].y);
-        model->modules[i].y = NULL;
-    }
-    for (int i = 0; i < 2; i++) {
-        model->backend->release(model->delta[i]);
-        model->delta[i] = NULL;
-    }
-    model->capacity = 0;
-}
-
 void gyre_nn_free(gyre_nn_model *model)
 {
     if (!model)
         return;
     if (model->backend) {
-        free_activations(model);
+        gy_nn_tape_free(model, &model->tape);
+        gy_nn_work_free(model, &model->work);
         model->backend->release(model->params);
         model->backend->release(model->own_grads);
     }
     free(model->modules);
     free(model->tensors);
+    free(model->starts);
+    free(model->slot_of);
+    free(model->slot_size);
     free(model);
 }
 
@@ -96,11 +64,9 @@ gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a copy of a model");
     copy->backend = model->backend;
     copy->cost = model->cost;
-    for (size_t i = 0; i < model->nmodules; i++) {
-        copy->modules[i].ops = model->modules[i].ops;
-        copy->modules[i].inputs = model->modules[i].inputs;
-        copy->modules[i].outputs = model->modules[i].outputs;
-    }
+    copy->in = model->in;
+    for (size_t i = 0; i < model->nmodules; i++)
+        copy->modules[i] = model->modules[i];
     gyre_status status = gy_nn_model_finish(copy);
     if (status != GYRE_SUCCESS) {
         gyre_nn_free(copy);
@@ -111,125 +77,158 @@ gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p)
     return GYRE_SUCCESS;
 }
 
-/* The buffers grow to the largest batch seen and stay. */
-static gyre_status reserve(gyre_nn_model *model, size_t rows)
+static struct gy_nn_call call_of(const gyre_nn_model *model, const struct gy_nn_tape *tape, size_t index)
 {
-    if (rows <= model->capacity)
-        return GYRE_SUCCESS;
-    free_activations(model);
-    size_t row = model->width * model->backend->element;
-    bool ok = rows <= SIZE_MAX / row;
-    for (size_t i = 0; ok && i < model->nmodules; i++) {
-        model->modules[i].y = model->backend->alloc(rows * model->modules[i].outputs * model->backend->element);
-        ok = model->modules[i].y != NULL;
+    const struct gy_nn_module *module = &model->modules[index];
+    struct gy_nn_call call = {
+        .backend = model->backend,
+        .module = module,
+        .index = index,
+        .samples = tape->samples,
+        .rows = tape->samples * module->in.time,
+        .y = tape->y[index],
+        .state = tape->state[index],
+        .scratch = model->work.scratch,
+        .params = gy_nn_at(model, model->params, module->offset),
+        .grads = gy_nn_at(model, model->grads, module->offset),
+        .draw = tape->draw,
+    };
+    for (size_t k = 0; k < module->ninputs; k++)
+        call.x[k] = module->from[k] == 0 ? tape->x : tape->y[module->from[k] - 1];
+    return call;
+}
+
+static gyre_status run_forward(const gyre_nn_model *model, const struct gy_nn_tape *tape)
+{
+    for (size_t i = 0; tape->samples > 0 && i < model->nmodules; i++) {
+        struct gy_nn_call call = call_of(model, tape, i);
+        gyre_status status = call.module->ops->check ? call.module->ops->check(&call) : GYRE_SUCCESS;
+        if (status != GYRE_SUCCESS)
+            return status;
+        call.module->ops->forward(&call);
     }
-    for (int i = 0; ok && i < 2; i++) {
-        model->delta[i] = model->backend->alloc(rows * row);
-        ok = model->delta[i] != NULL;
-    }
-    if (!ok) {
-        free_activations(model);
-        return gy_nn_fail(GYRE_NO_MEMORY,
-                          "no memory for the activations of %zu rows; use a smaller batch or --accumulate", rows);
-    }
-    model->capacity = rows;
     return GYRE_SUCCESS;
 }
 
-static struct gy_nn_call call_of(const gyre_nn_model *model, size_t index)
+gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples, const void **outputs_p)
 {
-    const struct gy_nn_module *module = &model->modules[index];
-    return (struct gy_nn_call){
-        .backend = model->backend,
-        .rows = model->rows,
-        .inputs = module->inputs,
-        .outputs = module->outputs,
-        .x = index > 0 ? model->modules[index - 1].y : model->x,
-        .y = module->y,
-        .params = gy_nn_at(model, model->params, module->offset),
-        .grads = gy_nn_at(model, model->grads, module->offset),
-    };
-}
-
-gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t rows, const void **outputs_p)
-{
-    gyre_status status = reserve(model, rows ? rows : 1);
+    struct gy_nn_tape *tape = &model->tape;
+    tape->evaluated = tape->ready = false;
+    gyre_status status = gy_nn_tape_reserve(model, tape, samples ? samples : 1);
+    if (status == GYRE_SUCCESS)
+        status = gy_nn_work_reserve(model, &model->work, samples ? samples : 1);
     if (status != GYRE_SUCCESS)
         return status;
     int64_t start = gy_nn_trace_now(model->trace);
-    model->x = x;
-    model->rows = rows;
-    model->evaluated = false;
-    for (size_t i = 0; rows > 0 && i < model->nmodules; i++) {
-        struct gy_nn_call call = call_of(model, i);
-        model->modules[i].ops->forward(&call);
-    }
+    tape->x = x;
+    tape->samples = samples;
+    tape->draw = model->draw;
+    status = run_forward(model, tape);
+    if (status != GYRE_SUCCESS)
+        return status;
+    tape->ready = true;
     gy_nn_trace_add(model->trace, GY_NN_SPAN_FORWARD, 0, start);
     if (outputs_p)
-        *outputs_p = model->modules[model->nmodules - 1].y;
+        *outputs_p = tape->y[model->nmodules - 1];
     return GYRE_SUCCESS;
 }
 
-static gyre_status check_labels(const gyre_nn_model *model, const int32_t *labels)
+static gyre_status check_labels(const gyre_nn_model *model, const int32_t *labels, size_t rows)
 {
-    for (size_t r = 0; r < model->rows; r++)
-        if (labels[r] < 0 || (size_t)labels[r] >= model->outputs)
+    for (size_t r = 0; r < rows; r++)
+        if (labels[r] < 0 || (size_t)labels[r] >= model->out.features)
             return gy_nn_fail(GYRE_INVALID_ARGUMENT, "label %d of row %zu is outside the model's %zu outputs",
-                              (int)labels[r], r, model->outputs);
+                              (int)labels[r], r, model->out.features);
     return GYRE_SUCCESS;
 }
 
 gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p,
                              size_t *correct_p)
 {
-    if (model->capacity == 0)
+    struct gy_nn_tape *tape = &model->tape;
+    size_t rows = tape->samples * model->out.time;
+    if (!tape->ready)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_evaluate comes after gyre_nn_forward");
+    if (model->cost->of_input)
+        targets = tape->x;
     bool need = model->cost->needs_labels || !targets || correct_p;
-    if (need && !labels && model->rows > 0)
+    if (need && !labels && rows > 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s needs labels here", model->cost->name);
     if (labels) {
-        gyre_status status = check_labels(model, labels);
+        gyre_status status = check_labels(model, labels, rows);
         if (status != GYRE_SUCCESS)
             return status;
     }
-    const void *y = model->modules[model->nmodules - 1].y;
-    double cost = model->cost->evaluate(model->backend, model->rows, model->outputs, y, labels, targets,
-                                        model->delta[0]);
-    model->evaluated = true;
+    const void *y = tape->y[model->nmodules - 1];
+    void *dy = model->work.slots[model->slot_of[model->nmodules]];
+    double cost = model->cost->evaluate(model->backend, rows, model->out.features, y, labels, targets, dy);
+    tape->evaluated = true;
     if (correct_p)
-        *correct_p = model->backend->count_correct(model->rows, model->outputs, y, labels);
+        *correct_p = model->backend->count_correct(rows, model->out.features, y, labels);
     if (cost_p)
         *cost_p = cost;
     return GYRE_SUCCESS;
 }
 
+static void pass_down(const gyre_nn_model *model, struct gy_nn_call *call)
+{
+    const struct gy_nn_module *module = call->module;
+    void **spare = &model->work.slots[model->nslots];
+    bool wanted = module->params > 0 && !module->ops->backward_params;
+    for (size_t k = 0; k < module->ninputs; k++) {
+        size_t value = module->from[k];
+        if (value > 0)
+            call->dx[k] = module->adds[k] ? spare[k] : model->work.slots[model->slot_of[value]];
+        wanted = wanted || value > 0;
+    }
+    if (!wanted)
+        return;
+    module->ops->backward_input(call);
+    for (size_t k = 0; k < module->ninputs; k++)
+        if (module->adds[k])
+            model->backend->add(call->samples * gy_nn_shape_size(gy_nn_shape_of(model, module->from[k])), spare[k],
+                                model->work.slots[model->slot_of[module->from[k]]]);
+}
+
+static void backward_module(const gyre_nn_model *model, size_t index, gyre_nn_passed_func passed, void *user)
+{
+    struct gy_nn_call call = call_of(model, &model->tape, index);
+    const struct gy_nn_module *module = call.module;
+    bool split = module->ops->backward_params != NULL, work = call.samples > 0;
+    call.dy = model->work.slots[model->slot_of[index + 1]];
+    int64_t start = gy_nn_trace_now(model->trace);
+    if (split && work)
+        module->ops->backward_params(&call);
+    if (split && passed) {
+        gy_nn_trace_add(model->trace, GY_NN_SPAN_BACKWARD, (int32_t)index, start);
+        passed(user, module->offset);
+        start = gy_nn_trace_now(model->trace);
+    }
+    if (work)
+        pass_down(model, &call);
+    gy_nn_trace_add(model->trace, GY_NN_SPAN_BACKWARD, (int32_t)index, start);
+    if (!split && module->params > 0 && passed)
+        passed(user, module->offset);
+}
+
 gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user)
 {
-    if (!model->evaluated)
+    if (!model->tape.evaluated)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_backward comes after gyre_nn_evaluate");
-    model->evaluated = false;
-    int side = 0;
-    for (size_t i = model->nmodules; i-- > 0;) {
-        const struct gy_nn_module *module = &model->modules[i];
-        struct gy_nn_call call = call_of(model, i);
-        call.dy = model->delta[side];
-        call.dx = model->delta[!side];
-        if (module->params > 0) {
-            int64_t start = gy_nn_trace_now(model->trace);
-            if (model->rows > 0)
-                module->ops->backward_params(&call);
-            gy_nn_trace_add(model->trace, GY_NN_SPAN_BACKWARD, (int32_t)i, start);
-            if (passed)
-                passed(user, module->offset);
-        }
-        if (i > 0 && model->rows > 0) {
-            int64_t start = gy_nn_trace_now(model->trace);
-            module->ops->backward_input(&call);
-            gy_nn_trace_add(model->trace, GY_NN_SPAN_BACKWARD, (int32_t)i, start);
-            side = !side;
-        }
-    }
+    model->tape.evaluated = false;
+    for (size_t i = model->nmodules; i-- > 0;)
+        backward_module(model, i, passed, user);
     return GYRE_SUCCESS;
+}
+
+void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_t step, uint64_t first)
+{
+    model->draw = (struct gy_nn_draw){.training = true, .seed = seed, .step = step, .first = first};
+}
+
+void gyre_nn_test_mode(gyre_nn_model *model)
+{
+    model->draw = (struct gy_nn_draw){0};
 }
 
 void gyre_nn_zero_grads(gyre_nn_model *model)
@@ -254,12 +253,22 @@ gyre_dtype gyre_nn_dtype(const gyre_nn_model *model)
 
 size_t gyre_nn_inputs(const gyre_nn_model *model)
 {
-    return model->inputs;
+    return gy_nn_shape_size(model->in);
 }
 
 size_t gyre_nn_outputs(const gyre_nn_model *model)
 {
-    return model->outputs;
+    return model->out.features;
+}
+
+size_t gyre_nn_output_steps(const gyre_nn_model *model)
+{
+    return model->out.time;
+}
+
+gyre_nn_cost_kind gyre_nn_cost_of(const gyre_nn_model *model)
+{
+    return model->cost->kind;
 }
 
 size_t gyre_nn_param_count(const gyre_nn_model *model)

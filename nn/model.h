@@ -1,19 +1,37 @@
-/* A model: a stack of modules over one arena of parameters and one of gradients, both in layer order.
+/* A model: modules in an order in which each comes after those it takes its inputs from, over one arena of parameters
+ * and one of gradients, both in this order.
  *
- *     params  | 0.weight | 0.bias | 1.weight | 1.bias | …        grads: the same offsets
+  * params  | 0.weight | 0.bias | 1.weight | 1.bias | …        grads: the same offsets
  *
- * so that the gradients which backward has finished are always one range [lower, count), growing downwards. */
+  * Backward goes through the modules from the last to the first, so the gradients that it has finished are always one
+ * range [lower, count), growing downwards. Values are numbered: 0 is the model's input, i + 1 the output of module i.
+ * */
 #ifndef GY_NN_MODEL_H
 #define GY_NN_MODEL_H
 
 #include "modules/module.h"
 #include "trace.h"
 
-struct gy_nn_module {
-    const struct gy_nn_module_ops *ops;
-    size_t inputs, outputs;
-    size_t offset, params; /* elements in the arenas */
-    void *y;               /* capacity rows of output */
+/* What one forward leaves for its backward. A model has one; a schedule with several micro-batches in flight has one
+ * for each. Grows to the largest number of samples seen. */
+struct gy_nn_tape {
+    size_t capacity, samples; /* samples: of the last forward */
+    const void *x;            /* the caller's */
+    void *memory;
+    void **y, **state; /* of each module, inside memory */
+    struct gy_nn_draw draw;
+    bool ready;     /* forward has succeeded */
+    bool evaluated; /* the top's slot holds the cost's gradient */
+};
+
+/* Memory of one backward at a time. The gradient of a value lives from its last user down to its producer; values
+ * whose lives do not meet share a slot. Of a value with several users the first writes, and the others write to a
+ * spare slot, which is added. */
+struct gy_nn_work {
+    size_t capacity;
+    void *memory;
+    void **slots; /* nslots, and then a spare one for each input of a module */
+    void *scratch;
 };
 
 struct gyre_nn_model {
@@ -22,26 +40,54 @@ struct gyre_nn_model {
     struct gy_nn_module *modules;
     size_t nmodules;
     struct gyre_nn_tensor *tensors;
+    struct gy_nn_start *starts; /* of each tensor: its first values */
     size_t ntensors;
-    size_t inputs, outputs, width; /* width: the widest module boundary */
-    size_t count;                  /* parameters */
+    struct gy_nn_shape in, out;
+    size_t count; /* parameters */
     void *params, *grads, *own_grads;
-    void *delta[2];  /* capacity × width: gradients on their way down */
-    size_t capacity; /* rows that the buffers hold */
-    const void *x;   /* of the last forward */
-    size_t rows;     /* of the last forward */
-    bool evaluated;  /* delta[0] holds the cost's gradient */
+    size_t *slot_of;                                     /* of each value; of value 0, nslots */
+    size_t nslots, *slot_size, spare_size, scratch_size; /* elements per sample */
+    struct gy_nn_tape tape;
+    struct gy_nn_work work;
+    struct gy_nn_draw draw;
     gyre_nn_trace *trace;
 };
 
-/* An empty model with room for nmodules; the caller fills modules (ops, inputs, outputs) and calls gy_nn_model_finish,
- * which lays out the arenas. NULL without memory; gyre_nn_free frees it at any point. */
+struct gy_nn_start {
+    double limit, constant; /* uniform in [−limit, limit], or constant where limit is 0 */
+};
+
+/* An empty model with room for nmodules; the caller fills backend, cost, in, and of the modules ops, config and
+ * inputs, and calls gy_nn_model_finish, which lays out the arenas. NULL without memory; gyre_nn_free frees it at any
+ * point. */
 gyre_nn_model *gy_nn_model_alloc(size_t nmodules);
 gyre_status gy_nn_model_finish(gyre_nn_model *model);
+
+/* layout.c: shapes, tensors and their offsets, slots. */
+gyre_status gy_nn_layout_make(gyre_nn_model *model);
+/* One stream of random numbers through the tensors in order, in double: fp32 and fp64 models of a seed differ by
+ * rounding only. */
+void gy_nn_layout_initialize(const gyre_nn_model *model, uint64_t seed);
+
+/* tape.c: room for so many samples; what is there already stays only if nothing grows. */
+gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t samples);
+void gy_nn_tape_free(const gyre_nn_model *model, struct gy_nn_tape *tape);
+gyre_status gy_nn_work_reserve(const gyre_nn_model *model, struct gy_nn_work *work, size_t samples);
+void gy_nn_work_free(const gyre_nn_model *model, struct gy_nn_work *work);
 
 static inline void *gy_nn_at(const gyre_nn_model *model, void *arena, size_t offset)
 {
     return (char *)arena + offset * model->backend->element;
+}
+
+static inline struct gy_nn_shape gy_nn_shape_of(const gyre_nn_model *model, size_t value)
+{
+    return value == 0 ? model->in : model->modules[value - 1].out;
+}
+
+static inline size_t gy_nn_shape_size(struct gy_nn_shape shape)
+{
+    return shape.time * shape.features;
 }
 
 #endif

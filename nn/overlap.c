@@ -23,7 +23,7 @@ struct bench {
     gyre_nn_sync *sync;
     gyre_comm *comm;
     void *x;
-    int32_t *labels;
+    int32_t *labels; /* NULL where the cost needs none */
     size_t rows, global;
     double rate;
 };
@@ -31,6 +31,7 @@ struct bench {
 static gyre_status pass(struct bench *bench, gyre_nn_passed_func passed, double *backward_p)
 {
     gyre_nn_zero_grads(bench->model);
+    gyre_nn_train_mode(bench->model, 1, 0, 0);
     gyre_status status = gyre_nn_forward(bench->model, bench->x, bench->rows, NULL);
     status = status ? status : gyre_nn_evaluate(bench->model, bench->labels, NULL, NULL, NULL);
     int64_t start = gy_nn_now();
@@ -53,7 +54,7 @@ static gyre_status run_kind(struct bench *bench, int kind, double times[KINDS])
     if (status == GYRE_SUCCESS && (kind == COMMUNICATION || kind == SERIAL))
         status = gyre_nn_sync_reduce(bench->sync);
     if (status == GYRE_SUCCESS && (kind == SERIAL || kind == OVERLAPPED))
-        status = gyre_nn_sync_finish(bench->sync, bench->rate, bench->global, 0);
+        status = gyre_nn_sync_finish(bench->sync, bench->rate, bench->global * gyre_nn_output_steps(bench->model), 0);
     times[kind] = (double)(gy_nn_now() - start) / 1e9;
     return status;
 }
@@ -129,11 +130,15 @@ static gyre_status load(struct bench *bench, const gyre_nn_dataset *data, size_t
     bench->global = batch < data->ntrain ? batch : data->ntrain;
     gyre_nn_shard(bench->global, gyre_comm_rank(bench->comm), gyre_comm_size(bench->comm), &first, &bench->rows);
     bench->x = calloc((bench->rows + 1) * data->features, gyre_dtype_size(gyre_nn_dtype(bench->model)));
-    bench->labels = calloc(bench->rows + 1, sizeof(*bench->labels));
+    bench->labels = calloc((bench->rows + 1) * data->steps, sizeof(*bench->labels));
     if (!bench->x || !bench->labels)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", bench->rows);
     gyre_nn_dataset_gather(data, data->train + first, bench->rows, gyre_nn_dtype(bench->model), bench->x,
                            bench->labels);
+    if (gyre_nn_cost_of(bench->model) == GYRE_NN_RECONSTRUCTION) {
+        free(bench->labels);
+        bench->labels = NULL;
+    }
     return GYRE_SUCCESS;
 }
 

@@ -5,9 +5,11 @@
 
 #include <stdint.h>
 
+#define GY_NN_RANDOM_STRIDE UINT64_C(0x9e3779b97f4a7c15) /* what the state moves by with each number */
+
 static inline uint64_t gy_nn_random(uint64_t *state)
 {
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t z = (*state += GY_NN_RANDOM_STRIDE);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);

@@ -45,6 +45,24 @@ struct gyre_nn_train_options gyre_nn_train_defaults(void)
     };
 }
 
+/* A reconstruction needs no labels. */
+static bool labelled(const gyre_nn_model *model)
+{
+    return gyre_nn_cost_of(model) != GYRE_NN_RECONSTRUCTION;
+}
+
+static gyre_status check_data(const gyre_nn_model *model, const gyre_nn_dataset *data)
+{
+    if (gyre_nn_inputs(model) != data->features || (labelled(model) && gyre_nn_outputs(model) < data->classes))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
+                          gyre_nn_inputs(model), gyre_nn_outputs(model), data->features, data->classes);
+    if (labelled(model) && gyre_nn_output_steps(model) != data->steps)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "the model gives %zu rows for a sample, the data have %zu labels",
+                          gyre_nn_output_steps(model), data->steps);
+    return GYRE_SUCCESS;
+}
+
 static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data,
                          const struct gyre_nn_train_options *options)
 {
@@ -53,11 +71,7 @@ static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data
                           options->size, sizeof(*options));
     if (options->batch == 0 || options->epochs == 0 || options->accumulate == 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "batch, epochs and accumulate are at least 1");
-    if (gyre_nn_inputs(model) != data->features || gyre_nn_outputs(model) < data->classes)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                          "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
-                          gyre_nn_inputs(model), gyre_nn_outputs(model), data->features, data->classes);
-    return GYRE_SUCCESS;
+    return check_data(model, data);
 }
 
 /* Rank 0 reads; the others learn whether it could, and from where to go on. Parameters follow when the communicator is
@@ -93,7 +107,7 @@ static gyre_status open_run(struct run *run)
     rows = (rows + run->options.accumulate - 1) / run->options.accumulate;
     rows = rows > run->data->ntrain ? run->data->ntrain : rows;
     run->order = calloc(run->data->ntrain, sizeof(*run->order));
-    run->labels = calloc(rows, sizeof(*run->labels));
+    run->labels = calloc(rows * run->data->steps, sizeof(*run->labels));
     run->x = calloc(rows * run->data->features, gyre_dtype_size(gyre_nn_dtype(run->model)));
     if (!run->order || !run->labels || !run->x)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", rows);
@@ -113,8 +127,9 @@ static void close_run(struct run *run)
     free(run->x);
 }
 
-/* One piece of my shard; only the last piece of a batch lets its gradients leave. */
-static gyre_status compute(struct run *run, const uint32_t *picks, size_t count, bool last)
+/* One piece of my shard, which begins at place `first` of the global batch; only the last piece of a batch lets its
+ * gradients leave. */
+static gyre_status compute(struct run *run, const uint32_t *picks, size_t first, size_t count, bool last)
 {
     uint32_t *rows = malloc((count ? count : 1) * sizeof(*rows));
     if (!rows)
@@ -124,8 +139,10 @@ static gyre_status compute(struct run *run, const uint32_t *picks, size_t count,
     gyre_nn_dataset_gather(run->data, rows, count, gyre_nn_dtype(run->model), run->x, run->labels);
     free(rows);
     double cost = 0;
+    gyre_nn_train_mode(run->model, run->position.seed, run->position.step, first);
     gyre_status status = gyre_nn_forward(run->model, run->x, count, NULL);
-    status = status ? status : gyre_nn_evaluate(run->model, run->labels, NULL, &cost, NULL);
+    status = status ? status
+                    : gyre_nn_evaluate(run->model, labelled(run->model) ? run->labels : NULL, NULL, &cost, NULL);
     status = status ? status : gyre_nn_backward(run->model, last ? gyre_nn_sync_passed : NULL, run->sync);
     run->cost += rint(cost * 0x1p20) * 0x1p-20;
     return status;
@@ -143,10 +160,12 @@ static gyre_status step(struct run *run, double *rate_p)
     for (size_t piece = 0; piece < run->options.accumulate && status == GYRE_SUCCESS; piece++) {
         size_t from, many;
         gyre_nn_shard(count, (int)piece, (int)run->options.accumulate, &from, &many);
-        status = compute(run, shard + from, many, piece + 1 == run->options.accumulate);
+        status = compute(run, shard + from, first + from, many, piece + 1 == run->options.accumulate);
     }
     *rate_p = gyre_nn_schedule_rate(&run->options.schedule, run->position.step);
-    status = status ? status : gyre_nn_sync_finish(run->sync, *rate_p, rows, run->options.clip_norm);
+    status = status ? status
+                    : gyre_nn_sync_finish(run->sync, *rate_p, rows * gyre_nn_output_steps(run->model),
+                                          run->options.clip_norm);
     if (status != GYRE_SUCCESS)
         return status;
     run->position.sample += rows;
@@ -203,7 +222,7 @@ static gyre_status report(struct run *run, uint64_t samples, double rate)
         .epoch = run->position.epoch,
         .epochs = run->options.epochs,
         .step = run->position.step,
-        .loss = samples ? cost / (double)samples : 0,
+        .loss = samples ? cost / (double)(samples * gyre_nn_output_steps(run->model)) : 0,
         .accuracy = accuracy,
         .rate = rate,
         .seconds = (double)run->busy / 1e9,
@@ -274,39 +293,53 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
     return status;
 }
 
-#define TEST_ROWS ((size_t)512)
+#define TEST_SAMPLES ((size_t)128)
+
+/* Cost and right answers of the samples numbered in `rows`, on this rank. */
+static gyre_status test_part(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
+                             double sums[2])
+{
+    size_t most = count < TEST_SAMPLES ? count : TEST_SAMPLES;
+    gyre_status status = check_data(model, data);
+    if (status != GYRE_SUCCESS || count == 0)
+        return status;
+    void *x = calloc(most * data->features, gyre_dtype_size(gyre_nn_dtype(model)));
+    int32_t *labels = calloc(most * data->steps, sizeof(*labels));
+    bool answers = labelled(model);
+    if (!x || !labels)
+        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory to test %zu samples", most);
+    gyre_nn_test_mode(model);
+    for (size_t at = 0; at < count && status == GYRE_SUCCESS; at += TEST_SAMPLES) {
+        size_t many = count - at < TEST_SAMPLES ? count - at : TEST_SAMPLES, correct = 0;
+        double cost = 0;
+        gyre_nn_dataset_gather(data, rows + at, many, gyre_nn_dtype(model), x, labels);
+        status = gyre_nn_forward(model, x, many, NULL);
+        status = status ? status
+                        : gyre_nn_evaluate(model, answers ? labels : NULL, NULL, &cost, answers ? &correct : NULL);
+        sums[0] += cost;
+        sums[1] += (double)correct;
+    }
+    free(x);
+    free(labels);
+    return status;
+}
 
 gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
                          gyre_comm *comm, double *loss_p, double *accuracy_p)
 {
     int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
-    size_t first, mine;
+    size_t first, mine, answers = count * gyre_nn_output_steps(model);
     double sums[2] = {0, 0}; /* cost, right answers */
-    gyre_status status = GYRE_SUCCESS;
     gyre_nn_shard(count, rank, ranks, &first, &mine);
-    void *x = calloc(TEST_ROWS * data->features, gyre_dtype_size(gyre_nn_dtype(model)));
-    int32_t *labels = calloc(TEST_ROWS, sizeof(*labels));
-    if (!x || !labels)
-        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory to test %zu samples", TEST_ROWS);
-    for (size_t at = 0; at < mine && status == GYRE_SUCCESS; at += TEST_ROWS) {
-        size_t many = mine - at < TEST_ROWS ? mine - at : TEST_ROWS, correct = 0;
-        double cost = 0;
-        gyre_nn_dataset_gather(data, rows + first + at, many, gyre_nn_dtype(model), x, labels);
-        status = gyre_nn_forward(model, x, many, NULL);
-        status = status ? status : gyre_nn_evaluate(model, labels, NULL, &cost, &correct);
-        sums[0] += cost;
-        sums[1] += (double)correct;
-    }
+    gyre_status status = test_part(model, data, rows + first, mine, sums);
     if (status == GYRE_SUCCESS && ranks > 1) {
         status = gyre_all_reduce(comm, sums, sums, 2, GYRE_FLOAT64, GYRE_SUM);
         if (status != GYRE_SUCCESS)
             gy_nn_fail_comm(status, comm, "summing the test results");
     }
-    free(x);
-    free(labels);
     if (status != GYRE_SUCCESS)
         return status;
-    *loss_p = count ? sums[0] / (double)count : 0;
-    *accuracy_p = count ? sums[1] / (double)count : 0;
+    *loss_p = count ? sums[0] / (double)answers : 0;
+    *accuracy_p = !labelled(model) ? NAN : count ? sums[1] / (double)answers : 0;
     return GYRE_SUCCESS;
 }

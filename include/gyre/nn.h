@@ -51,13 +51,15 @@ typedef enum gyre_nn_activation {
     GYRE_NN_RELU = 1,
     GYRE_NN_TANH = 2,
     GYRE_NN_SIGMOID = 3,
+    GYRE_NN_GELU = 4, /* x·Φ(x), exact */
 } gyre_nn_activation;
 
-/* Cost of one sample. cross entropy: −log softmax(output)[label]; mean squared error: mean over outputs of (output −
- * target)². */
+/* Cost of one row of outputs. cross entropy: −log softmax(output)[label]; mean squared error: mean over outputs of
+ * (output − target)². */
 typedef enum gyre_nn_cost_kind {
     GYRE_NN_CROSS_ENTROPY = 0,
     GYRE_NN_MEAN_SQUARED_ERROR = 1,
+    GYRE_NN_RECONSTRUCTION = 2, /* mean squared error against the model's own input */
 } gyre_nn_cost_kind;
 
 /* A chain of layers: a recipe, of which gyre_nn_new makes a model. Between 1 and 2^24 outputs per layer. Each call
@@ -65,10 +67,30 @@ typedef enum gyre_nn_cost_kind {
  * that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with the cost above it. A chain
  * that is not given to gyre_nn_new is freed by gyre_nn_layer_free. */
 GYRE_NN_API void gyre_nn_layer_free(gyre_nn_layer *top);
-/* The bottom of a chain: rows of `features` values. */
+/* The bottom of a chain: a sample of `features` values; or a sequence of `steps` (at most 2^16) of so many. Layers work
+ * on each step by itself, but for lstm and attention, which keep the number of steps. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
+GYRE_NN_API gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features);
+GYRE_NN_API gyre_nn_layer *gyre_nn_activate(gyre_nn_layer *below, gyre_nn_activation activation);
 /* activation(x·Wᵀ + b), with W [outputs × inputs] and b [outputs]. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation);
+/* The vector of `outputs` values that belongs to a symbol; below it are inputs of one feature, numbers below `symbols`.
+ */
+GYRE_NN_API gyre_nn_layer *gyre_nn_embedding(gyre_nn_layer *below, size_t symbols, size_t outputs);
+/* Adds a learnt vector to each step. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_position(gyre_nn_layer *below);
+/* Each step to mean 0 and deviation 1 over its features, then a learnt gain and bias (Ba et al., 2016). */
+GYRE_NN_API gyre_nn_layer *gyre_nn_layer_norm(gyre_nn_layer *below);
+/* In training, zeros with probability `rate` (0 to below 1), and the rest divided by 1 − rate; see
+ * gyre_nn_train_mode. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_dropout(gyre_nn_layer *below, double rate);
+/* Hidden states of all steps, from zeros; with a forget gate. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_lstm(gyre_nn_layer *below, size_t hidden);
+/* Multi-head self-attention with its two projections; heads divide the features; causal: a step sees itself and those
+ * before. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_attention(gyre_nn_layer *below, size_t heads, bool causal);
+/* Adds the output of `from`, a layer of this chain, of the same shape. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_residual(gyre_nn_layer *below, const gyre_nn_layer *from);
 GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
 
 /* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform:
@@ -78,6 +100,17 @@ GYRE_NN_API gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64
 GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden,
                                     gyre_nn_activation activation, size_t outputs, gyre_dtype dtype, uint64_t seed,
                                     gyre_nn_model **model_p);
+/* features – hidden[0] – … – hidden[n−1] – … – hidden[0] – features, against its input; hidden[n−1] is the code. */
+GYRE_NN_API gyre_status gyre_nn_autoencoder(size_t features, const size_t *hidden, size_t nhidden,
+                                            gyre_nn_activation activation, gyre_dtype dtype, uint64_t seed,
+                                            gyre_nn_model **model_p);
+/* Models of sequences of symbols, which give at each step the next one: vectors of `width` into LSTMs one above the
+ * other; and a transformer of blocks with causal attention (Radford et al., 2019). dropout 0: none. */
+GYRE_NN_API gyre_status gyre_nn_character_lstm(size_t steps, size_t symbols, size_t width, const size_t *hidden,
+                                               size_t nhidden, double dropout, gyre_dtype dtype, uint64_t seed,
+                                               gyre_nn_model **model_p);
+GYRE_NN_API gyre_status gyre_nn_transformer(size_t steps, size_t symbols, size_t width, size_t heads, size_t blocks,
+                                            double dropout, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
 /* The same layers and parameters in memory of its own; gradients 0, no trace, nothing attached. */
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
 /* Optimisers and syncs of the model are freed before. NULL is allowed. */
@@ -87,14 +120,17 @@ GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
  * arena, at `offset` elements from their start. */
 struct gyre_nn_tensor {
     char name[48]; /* "0.weight" [outputs × inputs], "0.bias" [1 × outputs] */
+    int rank;      /* 2, or 1 for a vector: one row of cols */
     size_t rows, cols, offset;
 };
 
 /* The type of parameters, gradients, inputs and outputs. */
 GYRE_NN_API gyre_dtype gyre_nn_dtype(const gyre_nn_model *model);
-/* Values of an input row, and of an output row. */
+/* Values of a sample, all steps together; values of an output row; output rows of a sample: its steps, or 1. */
 GYRE_NN_API size_t gyre_nn_inputs(const gyre_nn_model *model);
 GYRE_NN_API size_t gyre_nn_outputs(const gyre_nn_model *model);
+GYRE_NN_API size_t gyre_nn_output_steps(const gyre_nn_model *model);
+GYRE_NN_API gyre_nn_cost_kind gyre_nn_cost_of(const gyre_nn_model *model);
 /* Elements of each arena. */
 GYRE_NN_API size_t gyre_nn_param_count(const gyre_nn_model *model);
 /* The arenas, to read and to write between steps; grads: where gyre_nn_place_grads put them. */
@@ -109,18 +145,22 @@ GYRE_NN_API uint64_t gyre_nn_params_hash(const gyre_nn_model *model);
  * model's own with NULL. The values do not move. */
 GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
 
-/* One step by hand. forward keeps the pointer `x` (rows × inputs, of the model's dtype) until backward. cost gives the
- * *sum* over the rows of the cost, and prepares backward; `labels` for cross entropy; for the mean squared error
- * `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets. `correct_p` (or NULL): rows whose largest
- * output is at the label. backward *adds* the gradient of that sum to the gradients, from the last layer to the first;
- * after each layer with parameters it calls passed(user,
- * lower): all gradients at offsets >= lower are final for this backward. */
+/* One step by hand. A batch is samples × steps × features, dense. forward keeps the pointer `x` (of the model's dtype)
+ * until backward; *outputs_p (or NULL) are samples × output_steps rows of outputs, valid until the next forward. cost
+ * gives the *sum* over these rows of the cost, and prepares backward; `labels` (one per row) for cross entropy; for the
+ * mean squared error `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets; a reconstruction needs
+ * neither. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the gradient of that sum
+ * to the gradients, from the last layer to the first; after each layer with parameters it calls passed(user, lower):
+ * all gradients at offsets >= lower are final for this backward. */
 typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
-/* *outputs_p (or NULL): rows × outputs, valid until the next forward. */
-GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t rows, const void **outputs_p);
+GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples, const void **outputs_p);
 GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets,
                                          double *cost_p, size_t *correct_p);
 GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user);
+/* Whether the forwards that follow are for training, in which dropout draws from (seed, step), by the place of a sample
+ * in the global batch: `first` is the place of the first sample. A new model is in test mode. */
+GYRE_NN_API void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_t step, uint64_t first);
+GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
 /* Sets all gradients to 0: at the beginning of a step. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
@@ -129,11 +169,13 @@ GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
 
-/* samples × features, labels 0 … classes−1, and which samples are for training and for testing. */
+/* samples × features; for each sample `steps` labels 0 … classes−1 (1, or one per step of a sequence); and which
+ * samples are for training and for testing. */
 typedef struct gyre_nn_dataset {
-    size_t samples, features, classes;
+    size_t samples, features, classes, steps;
     float *x;
     int32_t *labels;
+    char *alphabet;         /* of text: the byte of each class; else NULL */
     uint32_t *train, *test; /* sample numbers */
     size_t ntrain, ntest;
 } gyre_nn_dataset;
@@ -144,10 +186,15 @@ typedef struct gyre_nn_dataset {
  *             by the mean and deviation of the training samples
  * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
  * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
-/* INVALID_ARGUMENT where a file is damaged or does not hold what it should, with its name and line. */
+/* "npy:FILE"  a NumPy array of two dimensions of float32, float64, uint8, int32 or int64, C order, as csv
+ * "text:FILE" bytes, cut into samples of 64 (gyre_nn_text_open: of `steps`); the label of each is the byte after it.
+ *             Classes are the bytes that occur, in their order. The last tenth is for testing.
+ * INVALID_ARGUMENT where a file is damaged or does not hold what it should, with its name and line. */
 GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p);
+GYRE_NN_API gyre_status gyre_nn_text_open(const char *path, size_t steps, gyre_nn_dataset **data_p);
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
-/* Copies `count` samples, named by number in `rows`: x gets count × features values of dtype, labels count labels. */
+/* Copies `count` samples, named by number in `rows`: x gets count × features values of dtype, labels count ×
+ * steps labels. */
 GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
                                         gyre_dtype dtype, void *x, int32_t *labels);
 

@@ -92,7 +92,7 @@ gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gy
         return GYRE_INVALID_ARGUMENT;
     }
     gyre_nn_dataset *data;
-    gyre_status status = gy_nn_dataset_alloc(rows, columns - 1, &data);
+    gyre_status status = gy_nn_dataset_alloc(rows, columns - 1, 1, &data);
     if (status != GYRE_SUCCESS)
         return status;
     csv = (struct csv){.name = name, .at = start, .end = start + text->size};
@@ -105,26 +105,6 @@ gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gy
     else
         *data_p = data;
     return status;
-}
-
-/* Mean 0 and deviation 1 over the training samples; a constant column becomes 0. */
-static void standardize(gyre_nn_dataset *data)
-{
-    for (size_t f = 0; f < data->features; f++) {
-        double sum = 0, squares = 0, n = (double)data->ntrain;
-        for (size_t i = 0; i < data->ntrain; i++)
-            sum += (double)data->x[(size_t)data->train[i] * data->features + f];
-        double mean = sum / n;
-        for (size_t i = 0; i < data->ntrain; i++) {
-            double off = (double)data->x[(size_t)data->train[i] * data->features + f] - mean;
-            squares += off * off;
-        }
-        double deviation = sqrt(squares / n);
-        for (size_t i = 0; i < data->samples; i++) {
-            float *x = &data->x[i * data->features + f];
-            *x = deviation > 0 ? (float)(((double)*x - mean) / deviation) : 0;
-        }
-    }
 }
 
 gyre_status gy_nn_csv_open(const char *path, gyre_nn_dataset **data_p)
@@ -143,7 +123,7 @@ gyre_status gy_nn_csv_open(const char *path, gyre_nn_dataset **data_p)
         gyre_nn_dataset_free(data);
         return status;
     }
-    standardize(data);
+    gy_nn_dataset_standardize(data);
     *data_p = data;
     return GYRE_SUCCESS;
 }

@@ -4,23 +4,26 @@
 #include "error.h"
 #include "random.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define DEFAULT_STEPS ((size_t)64)
 #define SPLIT_SEED UINT64_C(0x67797265) /* "gyre": the split never changes */
 
-gyre_status gy_nn_dataset_alloc(size_t samples, size_t features, gyre_nn_dataset **data_p)
+gyre_status gy_nn_dataset_alloc(size_t samples, size_t features, size_t steps, gyre_nn_dataset **data_p)
 {
-    size_t values;
+    size_t values, labels;
     gyre_nn_dataset *data = calloc(1, sizeof(*data));
     bool ok = data && samples > 0 && samples <= UINT32_MAX && features > 0;
-    if (ok && !__builtin_mul_overflow(samples, features, &values)) {
+    if (ok && !__builtin_mul_overflow(samples, features, &values) && !__builtin_mul_overflow(samples, steps, &labels)) {
         data->x = calloc(values, sizeof(*data->x));
-        data->labels = calloc(samples, sizeof(*data->labels));
+        data->labels = calloc(labels, sizeof(*data->labels));
         data->train = calloc(samples, sizeof(*data->train));
         data->test = calloc(samples, sizeof(*data->test));
         data->samples = samples;
         data->features = features;
+        data->steps = steps;
         if (data->x && data->labels && data->train && data->test) {
             *data_p = data;
             return GYRE_SUCCESS;
@@ -36,6 +39,7 @@ void gyre_nn_dataset_free(gyre_nn_dataset *data)
         return;
     free(data->x);
     free(data->labels);
+    free(data->alphabet);
     free(data->train);
     free(data->test);
     free(data);
@@ -44,7 +48,7 @@ void gyre_nn_dataset_free(gyre_nn_dataset *data)
 static void count_classes(gyre_nn_dataset *data)
 {
     int32_t last = 0;
-    for (size_t i = 0; i < data->samples; i++)
+    for (size_t i = 0; i < data->samples * data->steps; i++)
         last = data->labels[i] > last ? data->labels[i] : last;
     data->classes = (size_t)last + 1;
 }
@@ -100,12 +104,31 @@ gyre_status gy_nn_dataset_split_at(gyre_nn_dataset *data, size_t ntrain)
     return GYRE_SUCCESS;
 }
 
+void gy_nn_dataset_standardize(gyre_nn_dataset *data)
+{
+    for (size_t f = 0; f < data->features; f++) {
+        double sum = 0, squares = 0, n = (double)data->ntrain;
+        for (size_t i = 0; i < data->ntrain; i++)
+            sum += (double)data->x[(size_t)data->train[i] * data->features + f];
+        double mean = sum / n;
+        for (size_t i = 0; i < data->ntrain; i++) {
+            double off = (double)data->x[(size_t)data->train[i] * data->features + f] - mean;
+            squares += off * off;
+        }
+        double deviation = sqrt(squares / n);
+        for (size_t i = 0; i < data->samples; i++) {
+            float *x = &data->x[i * data->features + f];
+            *x = deviation > 0 ? (float)(((double)*x - mean) / deviation) : 0;
+        }
+    }
+}
+
 void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_dtype dtype, void *x,
                             int32_t *labels)
 {
     for (size_t i = 0; i < count; i++) {
         const float *from = data->x + (size_t)rows[i] * data->features;
-        labels[i] = data->labels[rows[i]];
+        memcpy(labels + i * data->steps, data->labels + rows[i] * data->steps, data->steps * sizeof(*labels));
         if (dtype == GYRE_FLOAT32) {
             memcpy((float *)x + i * data->features, from, data->features * sizeof(float));
             continue;
@@ -124,5 +147,10 @@ gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p)
         return gy_nn_idx_open(name + 4, data_p);
     if (strncmp(name, "csv:", 4) == 0)
         return gy_nn_csv_open(name + 4, data_p);
-    return gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no data \"%s\"; use digits, idx:DIR or csv:FILE", name);
+    if (strncmp(name, "npy:", 4) == 0)
+        return gy_nn_npy_open(name + 4, data_p);
+    if (strncmp(name, "text:", 5) == 0)
+        return gyre_nn_text_open(name + 5, DEFAULT_STEPS, data_p);
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                      "there is no data \"%s\"; use digits, idx:DIR, csv:FILE, npy:FILE or text:FILE", name);
 }

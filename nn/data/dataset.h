@@ -18,15 +18,20 @@ gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool
 /* A gzip stream in memory. */
 gyre_status gy_nn_bytes_unpack(const void *packed, size_t size, const char *name, struct gy_nn_bytes *bytes_p);
 
-/* samples × features, zeroed; split lists not made yet. */
-gyre_status gy_nn_dataset_alloc(size_t samples, size_t features, gyre_nn_dataset **data_p);
+/* samples × features and `steps` labels each, zeroed; split lists not made yet. */
+gyre_status gy_nn_dataset_alloc(size_t samples, size_t features, size_t steps, gyre_nn_dataset **data_p);
 /* gyre's fixed stratified split, see nn.h. Sets classes, train and test from the labels. */
 gyre_status gy_nn_dataset_split(gyre_nn_dataset *data, const char *name);
 /* The first ntrain samples are for training, the rest for testing. */
 gyre_status gy_nn_dataset_split_at(gyre_nn_dataset *data, size_t ntrain);
 
+/* Each feature to mean 0 and deviation 1 over the training samples; a constant one becomes 0. */
+void gy_nn_dataset_standardize(gyre_nn_dataset *data);
+
 gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gyre_nn_dataset **data_p); /* unscaled */
 gyre_status gy_nn_csv_open(const char *path, gyre_nn_dataset **data_p);
+gyre_status gy_nn_npy_parse(const struct gy_nn_bytes *bytes, const char *name, gyre_nn_dataset **data_p); /* unscaled */
+gyre_status gy_nn_npy_open(const char *path, gyre_nn_dataset **data_p);
 gyre_status gy_nn_idx_open(const char *folder, gyre_nn_dataset **data_p);
 gyre_status gy_nn_digits_open(gyre_nn_dataset **data_p);
 

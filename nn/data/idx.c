@@ -78,7 +78,7 @@ gyre_status gy_nn_idx_open(const char *folder, gyre_nn_dataset **data_p)
                             "the IDX files of %s do not fit: %zu images and %zu labels, %zu and %zu", folder,
                             part[0].count, part[1].count, part[2].count, part[3].count);
     if (status == GYRE_SUCCESS)
-        status = gy_nn_dataset_alloc(part[0].count + part[2].count, part[0].item, &data);
+        status = gy_nn_dataset_alloc(part[0].count + part[2].count, part[0].item, 1, &data);
     if (status == GYRE_SUCCESS) {
         copy_part(data, 0, &part[0], &part[1]);
         copy_part(data, part[0].count, &part[2], &part[3]);

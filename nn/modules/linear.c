@@ -1,38 +1,48 @@
-/* linear: y = x·Wᵀ + b, with W[outputs × inputs] followed by b[outputs] in the arena.
- * Backward: dW += dyᵀ·x, db += column sums of dy; dx = dy·W. */
+/* linear: y = x·Wᵀ + b, row by row, with W[outputs × inputs] followed by b[outputs] in the arena.
+ * Backward: dW += dyᵀ·x, db += column sums of dy; dx = dy·W.
+ * Weights begin as He (2015) where a relu follows, as Glorot and Bengio (2010) elsewhere. */
 #include "modules/module.h"
 
-static const void *bias_of(const struct gy_nn_call *call, const void *arena)
+#include <math.h>
+
+static gyre_status plan(struct gy_nn_module *module, struct gy_nn_layout *layout)
 {
-    return (const char *)arena + call->inputs * call->outputs * call->backend->element;
+    double in = (double)module->in.features, out = (double)module->config.outputs;
+    module->out = (struct gy_nn_shape){module->in.time, module->config.outputs};
+    gy_nn_layout_tensor(layout, "weight", module->out.features, module->in.features,
+                        sqrt(6 / (module->config.relu ? in : in + out)), 0);
+    gy_nn_layout_tensor(layout, "bias", 0, module->out.features, 0, 0);
+    return GYRE_SUCCESS;
 }
 
-static size_t param_count(size_t inputs, size_t outputs)
+static void *bias_of(const struct gy_nn_call *call, const void *arena)
 {
-    return outputs * inputs + outputs;
+    return gy_nn_step(call, arena, call->module->in.features * call->module->out.features);
 }
 
 static void forward(const struct gy_nn_call *call)
 {
-    call->backend->gemm(false, true, call->rows, call->outputs, call->inputs, call->x, call->params, 0, call->y);
-    call->backend->add_bias(call->rows, call->outputs, bias_of(call, call->params), call->y);
+    size_t in = call->module->in.features, out = call->module->out.features;
+    gy_nn_product(call->backend, false, true, call->rows, out, in, call->x[0], call->params, 0, call->y);
+    call->backend->add_bias(call->rows, out, bias_of(call, call->params), call->y);
 }
 
 static void backward_params(const struct gy_nn_call *call)
 {
-    char *bias = (char *)call->grads + call->inputs * call->outputs * call->backend->element;
-    call->backend->gemm(true, false, call->outputs, call->inputs, call->rows, call->dy, call->x, 1, call->grads);
-    call->backend->add_column_sums(call->rows, call->outputs, call->dy, bias);
+    size_t in = call->module->in.features, out = call->module->out.features;
+    gy_nn_product(call->backend, true, false, out, in, call->rows, call->dy, call->x[0], 1, call->grads);
+    call->backend->add_column_sums(call->rows, out, call->dy, bias_of(call, call->grads));
 }
 
 static void backward_input(const struct gy_nn_call *call)
 {
-    call->backend->gemm(false, false, call->rows, call->inputs, call->outputs, call->dy, call->params, 0, call->dx);
+    gy_nn_product(call->backend, false, false, call->rows, call->module->in.features, call->module->out.features,
+                  call->dy, call->params, 0, call->dx[0]);
 }
 
 const struct gy_nn_module_ops gy_nn_linear = {
     .name = "linear",
-    .param_count = param_count,
+    .plan = plan,
     .forward = forward,
     .backward_params = backward_params,
     .backward_input = backward_input,

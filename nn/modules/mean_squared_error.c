@@ -10,5 +10,6 @@ static double evaluate(const struct gyre_nn_backend *backend, size_t rows, size_
 
 const struct gy_nn_cost_ops gy_nn_mean_squared_error = {
     .name = "mean squared error",
+    .kind = GYRE_NN_MEAN_SQUARED_ERROR,
     .evaluate = evaluate,
 };

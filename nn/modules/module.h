@@ -1,38 +1,117 @@
-/* A module: a function with explicit forward and backward. It keeps no state; all it works on comes in a call. */
+/* A module: a function of one or more values, with explicit forward and backward. One file per kind; each has one
+ * symbol, its table. A module keeps no state of its own: what distinguishes two modules of a kind is their
+ * gy_nn_config, and all memory comes in a call.
+ *
+ * A value is samples × time × features, dense, the features of a step together; time is 1 where there is no sequence.
+ * "Rows" are samples × time. */
 #ifndef GY_NN_MODULE_H
 #define GY_NN_MODULE_H
 
 #include "backend.h"
 
-struct gy_nn_call {
-    const struct gyre_nn_backend *backend;
-    size_t rows, inputs, outputs;
-    const void *x; /* rows × inputs */
-    void *y;       /* rows × outputs; written by forward, read by backward */
-    const void *params;
-    void *grads;    /* backward_params adds to it */
-    const void *dy; /* rows × outputs */
-    void *dx;       /* rows × inputs; written by backward_input */
+#define GY_NN_MOST_INPUTS 2
+#define GY_NN_MOST_TENSORS 4 /* of a module */
+
+struct gy_nn_shape {
+    size_t time, features;
 };
 
-/* backward_params and param_count are NULL for a module without parameters. */
+/* Every kind reads what concerns it. */
+struct gy_nn_config {
+    size_t outputs; /* features of the result; embedding: of a vector; lstm: of the hidden state */
+    size_t symbols; /* embedding: rows of the table */
+    size_t heads;   /* attention */
+    double rate;    /* dropout: share of zeros */
+    bool causal;    /* attention: a step sees itself and those before it */
+    bool relu;      /* linear: a relu follows, which asks for larger weights */
+};
+
+struct gy_nn_module {
+    const struct gy_nn_module_ops *ops;
+    struct gy_nn_config config;
+    size_t ninputs, from[GY_NN_MOST_INPUTS]; /* values: 0 is the model's input, i + 1 the output of module i */
+    /* Filled by the layout: */
+    struct gy_nn_shape in, out; /* `in` is the first input's */
+    size_t offset, params;      /* elements of the arenas */
+    size_t state, scratch;      /* elements per sample: kept from forward to backward; used within one call */
+    bool adds[GY_NN_MOST_INPUTS];
+};
+
+/* Which random numbers a training step draws: those of (seed, step), by the place of a sample in the global batch, so
+ * that they depend neither on the ranks nor on the pieces, and a forward can be done again. */
+struct gy_nn_draw {
+    bool training; /* false: draw nothing, dropout passes its input on */
+    uint64_t seed, step, first;
+};
+
+struct gy_nn_call {
+    const struct gyre_nn_backend *backend;
+    const struct gy_nn_module *module;
+    size_t index; /* of the module */
+    size_t samples, rows;
+    const void *x[GY_NN_MOST_INPUTS];
+    void *y;     /* written by forward, read by backward */
+    void *state; /* the same */
+    void *scratch;
+    const void *params;
+    void *grads;                 /* backward adds to it */
+    const void *dy;              /* like y */
+    void *dx[GY_NN_MOST_INPUTS]; /* like x; written by backward_input; NULL where nobody needs it */
+    struct gy_nn_draw draw;
+};
+
+struct gy_nn_layout;
+
+/* backward comes in two halves, so that a module's gradients can leave while the gradient of its input is computed. A
+ * module whose halves are one leaves backward_params NULL and does both in backward_input. check is optional. */
 struct gy_nn_module_ops {
     const char *name;
-    size_t (*param_count)(size_t inputs, size_t outputs);
+    /* Knows `in` and config; sets out, state and scratch, and lays out the parameters by gy_nn_layout_tensor. */
+    gyre_status (*plan)(struct gy_nn_module *module, struct gy_nn_layout *layout);
+    gyre_status (*check)(const struct gy_nn_call *call); /* of the values of x, before forward */
     void (*forward)(const struct gy_nn_call *call);
     void (*backward_params)(const struct gy_nn_call *call);
     void (*backward_input)(const struct gy_nn_call *call);
 };
 
+/* The next tensor of a module; returns nothing, for offsets follow the order of the calls. It begins with values
+ * uniform in [−limit, limit], or, with limit 0, with `constant`. rows 0: a vector of `cols`. */
+void gy_nn_layout_tensor(struct gy_nn_layout *layout, const char *name, size_t rows, size_t cols, double limit,
+                         double constant);
+
+/* For modules of one input that change no shape and have no parameters. */
+gyre_status gy_nn_plan_same(struct gy_nn_module *module, struct gy_nn_layout *layout);
+
+static inline void *gy_nn_step(const struct gy_nn_call *call, const void *from, size_t elements)
+{
+    return (char *)(uintptr_t)from + elements * call->backend->element;
+}
+
+/* Elements of y. */
+static inline size_t gy_nn_size(const struct gy_nn_call *call)
+{
+    return call->samples * call->module->out.time * call->module->out.features;
+}
+
+/* c[m×n] = op(a)·op(b) + beta·c, all dense. */
+static inline void gy_nn_product(const struct gyre_nn_backend *backend, bool transpose_a, bool transpose_b, size_t m,
+                                 size_t n, size_t k, const void *a, const void *b, double beta, void *c)
+{
+    backend->gemm(transpose_a, transpose_b, m, n, k, 1, a, transpose_a ? m : k, b, transpose_b ? k : n, beta, c, n);
+}
+
 /* The top of a model: returns the sum of the costs of the rows and writes its gradient to dy. */
 struct gy_nn_cost_ops {
     const char *name;
+    gyre_nn_cost_kind kind;
     bool needs_labels; /* targets cannot stand in for labels */
+    bool of_input;     /* the targets are the model's input */
     double (*evaluate)(const struct gyre_nn_backend *backend, size_t rows, size_t outputs, const void *y,
                        const int32_t *labels, const void *targets, void *dy);
 };
 
-extern const struct gy_nn_module_ops gy_nn_linear, gy_nn_relu, gy_nn_tanh, gy_nn_sigmoid;
-extern const struct gy_nn_cost_ops gy_nn_softmax_cross_entropy, gy_nn_mean_squared_error;
+extern const struct gy_nn_module_ops gy_nn_linear, gy_nn_relu, gy_nn_tanh, gy_nn_sigmoid, gy_nn_gelu, gy_nn_embedding,
+    gy_nn_position, gy_nn_layer_norm, gy_nn_dropout, gy_nn_lstm, gy_nn_attention, gy_nn_add;
+extern const struct gy_nn_cost_ops gy_nn_softmax_cross_entropy, gy_nn_mean_squared_error, gy_nn_reconstruction;
 
 #endif

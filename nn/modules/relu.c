@@ -3,16 +3,17 @@
 
 static void forward(const struct gy_nn_call *call)
 {
-    call->backend->relu(call->rows * call->outputs, call->x, call->y);
+    call->backend->relu(gy_nn_size(call), call->x[0], call->y);
 }
 
 static void backward_input(const struct gy_nn_call *call)
 {
-    call->backend->relu_backward(call->rows * call->outputs, call->y, call->dy, call->dx);
+    call->backend->relu_backward(gy_nn_size(call), call->y, call->dy, call->dx[0]);
 }
 
 const struct gy_nn_module_ops gy_nn_relu = {
     .name = "relu",
+    .plan = gy_nn_plan_same,
     .forward = forward,
     .backward_input = backward_input,
 };

@@ -10,6 +10,7 @@ static double evaluate(const struct gyre_nn_backend *backend, size_t rows, size_
 
 const struct gy_nn_cost_ops gy_nn_softmax_cross_entropy = {
     .name = "softmax cross entropy",
+    .kind = GYRE_NN_CROSS_ENTROPY,
     .needs_labels = true,
     .evaluate = evaluate,
 };

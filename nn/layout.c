@@ -1,0 +1,125 @@
+/* From modules to memory: shapes flow from the input upwards, tensors are placed one after the other, and the gradients
+ * of values get slots by walking as backward will: a value takes a free slot when its last user is reached, and gives
+ * it back when its producer is done. A chain needs two slots. */
+#include "error.h"
+#include "model.h"
+#include "random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct gy_nn_layout {
+    gyre_nn_model *model;
+    struct gy_nn_module *module;
+    size_t number; /* of the modules with parameters */
+};
+
+void gy_nn_layout_tensor(struct gy_nn_layout *layout, const char *name, size_t rows, size_t cols, double limit,
+                         double constant)
+{
+    gyre_nn_model *model = layout->model;
+    struct gyre_nn_tensor *tensor = &model->tensors[model->ntensors];
+    *tensor = (struct gyre_nn_tensor){
+        .rank = rows ? 2 : 1, .rows = rows ? rows : 1, .cols = cols, .offset = model->count};
+    snprintf(tensor->name, sizeof(tensor->name), "%zu.%s", layout->number, name);
+    model->starts[model->ntensors++] = (struct gy_nn_start){limit, constant};
+    model->count += tensor->rows * tensor->cols;
+    layout->module->params += tensor->rows * tensor->cols;
+}
+
+gyre_status gy_nn_plan_same(struct gy_nn_module *module, struct gy_nn_layout *layout)
+{
+    (void)layout;
+    module->out = module->in;
+    return GYRE_SUCCESS;
+}
+
+static gyre_status plan_module(gyre_nn_model *model, size_t index, size_t *number)
+{
+    struct gy_nn_module *module = &model->modules[index];
+    struct gy_nn_layout layout = {.model = model, .module = module, .number = *number};
+    module->in = gy_nn_shape_of(model, module->from[0]);
+    module->offset = model->count;
+    module->params = module->state = module->scratch = 0;
+    for (size_t i = 1; i < module->ninputs; i++) {
+        struct gy_nn_shape other = gy_nn_shape_of(model, module->from[i]);
+        if (other.time != module->in.time || other.features != module->in.features)
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "a %s of %zu steps of %zu values and %zu steps of %zu",
+                              module->ops->name, module->in.time, module->in.features, other.time, other.features);
+    }
+    gyre_status status = module->ops->plan(module, &layout);
+    *number += module->params > 0;
+    if (module->scratch > model->scratch_size)
+        model->scratch_size = module->scratch;
+    return status;
+}
+
+/* A slot that holds no living gradient; a new one where all are taken. */
+static size_t take_slot(gyre_nn_model *model, bool *taken, size_t size)
+{
+    size_t slot = 0;
+    while (taken[slot])
+        slot++;
+    taken[slot] = true;
+    model->nslots = slot + 1 > model->nslots ? slot + 1 : model->nslots;
+    model->slot_size[slot] = size > model->slot_size[slot] ? size : model->slot_size[slot];
+    return slot;
+}
+
+#define NO_SLOT SIZE_MAX
+
+static void assign_slots(gyre_nn_model *model, bool *taken)
+{
+    for (size_t v = 0; v <= model->nmodules; v++)
+        model->slot_of[v] = NO_SLOT;
+    model->slot_of[model->nmodules] = take_slot(model, taken, gy_nn_shape_size(model->out));
+    for (size_t i = model->nmodules; i-- > 0;) {
+        struct gy_nn_module *module = &model->modules[i];
+        for (size_t k = 0; k < module->ninputs; k++) {
+            size_t value = module->from[k], size = gy_nn_shape_size(gy_nn_shape_of(model, value));
+            module->adds[k] = value > 0 && model->slot_of[value] != NO_SLOT;
+            if (module->adds[k] && size > model->spare_size)
+                model->spare_size = size;
+            else if (value > 0 && !module->adds[k])
+                model->slot_of[value] = take_slot(model, taken, size);
+        }
+        taken[model->slot_of[i + 1]] = false;
+    }
+}
+
+gyre_status gy_nn_layout_make(gyre_nn_model *model)
+{
+    size_t number = 0;
+    bool *taken = calloc(model->nmodules + 1, sizeof(*taken));
+    if (!taken)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory to lay out a model of %zu modules", model->nmodules);
+    gyre_status status = GYRE_SUCCESS;
+    for (size_t i = 0; i < model->nmodules && status == GYRE_SUCCESS; i++)
+        status = plan_module(model, i, &number);
+    if (status == GYRE_SUCCESS) {
+        model->out = model->modules[model->nmodules - 1].out;
+        assign_slots(model, taken);
+    }
+    free(taken);
+    return status;
+}
+
+static void draw(const gyre_nn_model *model, const struct gyre_nn_tensor *tensor, struct gy_nn_start start,
+                 uint64_t *state)
+{
+    void *at = gy_nn_at(model, model->params, tensor->offset);
+    for (size_t i = 0; i < tensor->rows * tensor->cols; i++) {
+        double value = start.limit > 0 ? (2 * gy_nn_random_unit(state) - 1) * start.limit : start.constant;
+        if (model->backend->dtype == GYRE_FLOAT32)
+            ((float *)at)[i] = (float)value;
+        else
+            ((double *)at)[i] = value;
+    }
+}
+
+void gy_nn_layout_initialize(const gyre_nn_model *model, uint64_t seed)
+{
+    uint64_t state = seed;
+    for (size_t i = 0; i < model->ntensors; i++)
+        draw(model, &model->tensors[i], model->starts[i], &state);
+}

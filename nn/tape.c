@@ -1,0 +1,96 @@
+/* Memory that grows with the batch: one allocation for what forward leaves, one for what backward works with. Sizes are
+ * products of numbers from outside, so each is checked. */
+#include "error.h"
+#include "model.h"
+
+#include <stdlib.h>
+
+#define ALIGN ((size_t)16) /* elements: every part begins at 64 bytes at least */
+
+/* Places a part of `size` elements per sample; false where the sum is beyond a size_t of bytes. */
+static bool place(size_t size, size_t samples, size_t *total, size_t *offset_p)
+{
+    size_t elements;
+    *offset_p = *total;
+    return !__builtin_mul_overflow(size, samples, &elements) && elements < SIZE_MAX / 16 - *total - ALIGN &&
+           (*total += (elements + ALIGN - 1) / ALIGN * ALIGN, true);
+}
+
+static void *part(const gyre_nn_model *model, void *memory, size_t offset)
+{
+    return (char *)memory + offset * model->backend->element;
+}
+
+static gyre_status refuse(size_t samples)
+{
+    return gy_nn_fail(GYRE_NO_MEMORY,
+                      "no memory for the activations of %zu samples; use a smaller batch or --accumulate", samples);
+}
+
+gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t samples)
+{
+    if (samples <= tape->capacity)
+        return GYRE_SUCCESS;
+    gy_nn_tape_free(model, tape);
+    size_t n = model->nmodules, total = 0;
+    size_t *offsets = calloc(2 * n, sizeof(*offsets));
+    bool ok = offsets != NULL;
+    tape->y = calloc(n, sizeof(*tape->y));
+    tape->state = calloc(n, sizeof(*tape->state));
+    for (size_t i = 0; ok && i < n; i++)
+        ok = place(gy_nn_shape_size(model->modules[i].out), samples, &total, &offsets[2 * i]) &&
+             place(model->modules[i].state, samples, &total, &offsets[2 * i + 1]);
+    if (ok && tape->y && tape->state)
+        tape->memory = model->backend->alloc(total * model->backend->element);
+    for (size_t i = 0; tape->memory && i < n; i++) {
+        tape->y[i] = part(model, tape->memory, offsets[2 * i]);
+        tape->state[i] = part(model, tape->memory, offsets[2 * i + 1]);
+    }
+    free(offsets);
+    if (!tape->memory) {
+        gy_nn_tape_free(model, tape);
+        return refuse(samples);
+    }
+    tape->capacity = samples;
+    return GYRE_SUCCESS;
+}
+
+void gy_nn_tape_free(const gyre_nn_model *model, struct gy_nn_tape *tape)
+{
+    model->backend->release(tape->memory);
+    free(tape->y);
+    free(tape->state);
+    *tape = (struct gy_nn_tape){0};
+}
+
+gyre_status gy_nn_work_reserve(const gyre_nn_model *model, struct gy_nn_work *work, size_t samples)
+{
+    if (samples <= work->capacity)
+        return GYRE_SUCCESS;
+    gy_nn_work_free(model, work);
+    size_t n = model->nslots + GY_NN_MOST_INPUTS, total = 0, scratch = 0;
+    size_t *offsets = calloc(n, sizeof(*offsets));
+    bool ok = offsets != NULL;
+    work->slots = calloc(n, sizeof(*work->slots));
+    for (size_t i = 0; ok && i < n; i++)
+        ok = place(i < model->nslots ? model->slot_size[i] : model->spare_size, samples, &total, &offsets[i]);
+    if (ok && place(model->scratch_size, samples, &total, &scratch) && work->slots)
+        work->memory = model->backend->alloc(total * model->backend->element);
+    for (size_t i = 0; work->memory && i < n; i++)
+        work->slots[i] = part(model, work->memory, offsets[i]);
+    free(offsets);
+    if (!work->memory) {
+        gy_nn_work_free(model, work);
+        return refuse(samples);
+    }
+    work->scratch = part(model, work->memory, scratch);
+    work->capacity = samples;
+    return GYRE_SUCCESS;
+}
+
+void gy_nn_work_free(const gyre_nn_model *model, struct gy_nn_work *work)
+{
+    model->backend->release(work->memory);
+    free(work->slots);
+    *work = (struct gy_nn_work){0};
+}

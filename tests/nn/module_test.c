@@ -1,0 +1,294 @@
+/* Every module's gradient against central differences, in fp64, with regard to its parameters and, through a dense
+ * layer below it, to its input; fp32 agrees with fp64; dropout can be replayed, and drops the same whatever the pieces;
+ * several users of one value add up. */
+#include <criterion/criterion.h>
+#include <gyre/nn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+
+#define SAMPLES 3
+#define STEPS 5
+#define FEATURES 4
+#define SYMBOLS 7
+
+typedef gyre_nn_layer *(*build_func)(gyre_nn_layer *below);
+
+struct problem {
+    gyre_nn_model *model;
+    size_t inputs, rows;
+    double x[SAMPLES * STEPS * FEATURES];
+    int32_t labels[SAMPLES * STEPS];
+};
+
+/* A dense layer below what is tested, so that its gradient with regard to its input is seen too. */
+static gyre_nn_model *make(build_func build, gyre_nn_cost_kind cost, bool symbols, gyre_dtype dtype)
+{
+    gyre_nn_model *model = NULL;
+    gyre_nn_layer *net = gyre_nn_input_sequence(STEPS, symbols ? 1 : FEATURES);
+    if (!symbols)
+        net = gyre_nn_dense(net, 6, GYRE_NN_IDENTITY);
+    net = build(net);
+    cr_assert_eq(gyre_nn_new(gyre_nn_cost(net, 3, cost), dtype, 7, &model), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    return model;
+}
+
+static void set_up(struct problem *p, build_func build, bool symbols)
+{
+    uint64_t state = 42;
+    p->model = make(build, GYRE_NN_CROSS_ENTROPY, symbols, GYRE_FLOAT64);
+    p->inputs = gyre_nn_inputs(p->model);
+    p->rows = SAMPLES * gyre_nn_output_steps(p->model);
+    for (size_t i = 0; i < SAMPLES * p->inputs; i++)
+        p->x[i] = symbols ? (double)gy_nn_random_below(&state, SYMBOLS) : 2 * gy_nn_random_unit(&state) - 1;
+    for (size_t i = 0; i < p->rows; i++)
+        p->labels[i] = (int32_t)gy_nn_random_below(&state, 3);
+    double *params = gyre_nn_params(p->model);
+    for (size_t i = 0; i < gyre_nn_param_count(p->model); i++) /* zeros and ones would hide wrong gradients */
+        params[i] += 0.2 * (gy_nn_random_unit(&state) - 0.5);
+    gyre_nn_train_mode(p->model, 3, 5, 0);
+}
+
+static double cost_of(struct problem *p)
+{
+    double cost = NAN;
+    cr_assert_eq(gyre_nn_forward(p->model, p->x, SAMPLES, NULL), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert_eq(gyre_nn_evaluate(p->model, p->labels, NULL, &cost, NULL), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    return cost;
+}
+
+static void compare_tensor(struct problem *p, const struct gyre_nn_tensor *tensor)
+{
+    double *params = gyre_nn_params(p->model), *grads = gyre_nn_grads(p->model), largest = 0, h = 1e-5;
+    for (size_t i = tensor->offset; i < tensor->offset + tensor->rows * tensor->cols; i++) {
+        double kept = params[i];
+        params[i] = kept + h;
+        double above = cost_of(p);
+        params[i] = kept - h;
+        double below = cost_of(p);
+        params[i] = kept;
+        double difference = (above - below) / (2 * h);
+        cr_assert_float_eq(grads[i], difference, 1e-7 + 1e-6 * fabs(difference), "%s[%zu]: %.12g, by differences %.12g",
+                           tensor->name, i - tensor->offset, grads[i], difference);
+        largest = fmax(largest, fabs(difference));
+    }
+    cr_assert_gt(largest, 1e-4, "%s has no gradient to speak of: the check would prove nothing", tensor->name);
+}
+
+static size_t last_edge;
+
+static void on_passed(void *user, size_t lower)
+{
+    (void)user;
+    cr_assert_lt(lower, last_edge);
+    last_edge = lower;
+}
+
+static void check(build_func build, bool symbols)
+{
+    struct problem p;
+    set_up(&p, build, symbols);
+    cost_of(&p);
+    last_edge = SIZE_MAX;
+    cr_assert_eq(gyre_nn_backward(p.model, on_passed, NULL), GYRE_SUCCESS);
+    cr_assert_eq(last_edge, 0);
+    for (size_t i = 0; i < gyre_nn_tensor_count(p.model); i++)
+        compare_tensor(&p, gyre_nn_tensor(p.model, i));
+    gyre_nn_free(p.model);
+}
+
+static gyre_nn_layer *lstm(gyre_nn_layer *below)
+{
+    return gyre_nn_lstm(gyre_nn_lstm(below, 5), 4);
+}
+static gyre_nn_layer *whole_attention(gyre_nn_layer *below)
+{
+    return gyre_nn_attention(below, 2, false);
+}
+static gyre_nn_layer *causal_attention(gyre_nn_layer *below)
+{
+    return gyre_nn_attention(below, 3, true);
+}
+static gyre_nn_layer *norm(gyre_nn_layer *below)
+{
+    return gyre_nn_layer_norm(below);
+}
+static gyre_nn_layer *gelu(gyre_nn_layer *below)
+{
+    return gyre_nn_activate(below, GYRE_NN_GELU);
+}
+static gyre_nn_layer *position(gyre_nn_layer *below)
+{
+    return gyre_nn_position(below);
+}
+static gyre_nn_layer *dropout(gyre_nn_layer *below)
+{
+    return gyre_nn_dropout(below, 0.4);
+}
+static gyre_nn_layer *embedding(gyre_nn_layer *below)
+{
+    return gyre_nn_dense(gyre_nn_embedding(below, SYMBOLS, 4), 5, GYRE_NN_TANH);
+}
+static gyre_nn_layer *residual(gyre_nn_layer *below)
+{
+    gyre_nn_layer *net = gyre_nn_activate(below, GYRE_NN_TANH), *first = net;
+    net = gyre_nn_dense(net, 6, GYRE_NN_SIGMOID);
+    gyre_nn_layer *second = net;
+    net = gyre_nn_residual(gyre_nn_dense(net, 6, GYRE_NN_TANH), first);
+    return gyre_nn_residual(gyre_nn_residual(net, second), net); /* overlapping, and one value twice */
+}
+static gyre_nn_layer *block(gyre_nn_layer *below)
+{
+    gyre_nn_layer *net = gyre_nn_position(gyre_nn_embedding(below, SYMBOLS, 6)), *from = net;
+    net = gyre_nn_dropout(gyre_nn_attention(gyre_nn_layer_norm(net), 2, true), 0.2);
+    net = from = gyre_nn_residual(net, from);
+    net = gyre_nn_dense(gyre_nn_dense(gyre_nn_layer_norm(net), 8, GYRE_NN_GELU), 6, GYRE_NN_IDENTITY);
+    return gyre_nn_layer_norm(gyre_nn_residual(net, from));
+}
+
+Test(module, lstm)
+{
+    check(lstm, false);
+}
+Test(module, attention)
+{
+    check(whole_attention, false);
+}
+Test(module, causal_attention)
+{
+    check(causal_attention, false);
+}
+Test(module, layer_norm)
+{
+    check(norm, false);
+}
+Test(module, gelu)
+{
+    check(gelu, false);
+}
+Test(module, position)
+{
+    check(position, false);
+}
+Test(module, dropout)
+{
+    check(dropout, false);
+}
+Test(module, embedding)
+{
+    check(embedding, true);
+}
+Test(module, residual)
+{
+    check(residual, false);
+}
+Test(module, transformer_block)
+{
+    check(block, true);
+}
+
+/* The same model and data in both types: equal within fp32's rounding, in the output and in the gradients. */
+static void check_narrow(build_func build, bool symbols)
+{
+    struct problem p;
+    set_up(&p, build, symbols);
+    gyre_nn_model *narrow = make(build, GYRE_NN_CROSS_ENTROPY, symbols, GYRE_FLOAT32);
+    size_t count = gyre_nn_param_count(narrow);
+    float x[SAMPLES * STEPS * FEATURES], *params = gyre_nn_params(narrow), *grads = gyre_nn_grads(narrow);
+    double cost = NAN, *wide = gyre_nn_grads(p.model);
+    for (size_t i = 0; i < SAMPLES * p.inputs; i++)
+        x[i] = (float)p.x[i];
+    for (size_t i = 0; i < count; i++)
+        params[i] = (float)((double *)gyre_nn_params(p.model))[i];
+    gyre_nn_train_mode(narrow, 3, 5, 0);
+    cr_assert_eq(gyre_nn_forward(narrow, x, SAMPLES, NULL), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_evaluate(narrow, p.labels, NULL, &cost, NULL), GYRE_SUCCESS);
+    gyre_nn_backward(narrow, NULL, NULL);
+    cr_assert_float_eq(cost, cost_of(&p), 1e-4);
+    gyre_nn_backward(p.model, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_float_eq((double)grads[i], wide[i], 1e-4, "parameter %zu: %g and %g", i, (double)grads[i], wide[i]);
+    gyre_nn_free(narrow);
+    gyre_nn_free(p.model);
+}
+
+Test(module, float32_agrees)
+{
+    check_narrow(lstm, false);
+    check_narrow(residual, false);
+    check_narrow(block, true);
+}
+
+static const double *output_of(struct problem *p, size_t first, size_t samples)
+{
+    const void *y = NULL;
+    cr_assert_eq(gyre_nn_forward(p->model, p->x + first * p->inputs, samples, &y), GYRE_SUCCESS);
+    return y;
+}
+
+Test(module, dropout_is_a_function_of_seed_step_and_place)
+{
+    struct problem p;
+    double whole[SAMPLES * STEPS * 3], largest = 0;
+    set_up(&p, dropout, false);
+    memcpy(whole, output_of(&p, 0, SAMPLES), sizeof(whole));
+    gyre_nn_train_mode(p.model, 3, 5, 1); /* the second and third sample, computed as a piece */
+    cr_assert_arr_eq(output_of(&p, 1, 2), whole + STEPS * 3, 2 * STEPS * 3 * sizeof(double));
+    gyre_nn_train_mode(p.model, 3, 6, 0);
+    cr_assert(memcmp(output_of(&p, 0, SAMPLES), whole, sizeof(whole)) != 0, "the next step drops the same");
+    gyre_nn_test_mode(p.model);
+    memcpy(whole, output_of(&p, 0, SAMPLES), sizeof(whole));
+    /* in test mode nothing is dropped: the mean over many steps comes near */
+    double mean[SAMPLES * STEPS * 3] = {0};
+    for (uint64_t step = 0; step < 4000; step++) {
+        gyre_nn_train_mode(p.model, 3, step, 0);
+        const double *y = output_of(&p, 0, SAMPLES);
+        for (size_t i = 0; i < SAMPLES * STEPS * 3; i++)
+            mean[i] += y[i] / 4000;
+    }
+    for (size_t i = 0; i < SAMPLES * STEPS * 3; i++)
+        largest = fmax(largest, fabs(mean[i] - whole[i]));
+    cr_assert_lt(largest, 0.1);
+    gyre_nn_free(p.model);
+}
+
+Test(module, causal_attention_does_not_look_ahead)
+{
+    struct problem p;
+    double before[STEPS * 3];
+    set_up(&p, causal_attention, false);
+    memcpy(before, output_of(&p, 0, 1), sizeof(before));
+    p.x[(STEPS - 1) * FEATURES] += 1;
+    const double *after = output_of(&p, 0, 1);
+    cr_assert_arr_eq(after, before, (STEPS - 1) * 3 * sizeof(double));
+    cr_assert_neq(after[(STEPS - 1) * 3], before[(STEPS - 1) * 3]);
+    gyre_nn_free(p.model);
+}
+
+Test(module, wrong_shapes_are_refused)
+{
+    struct problem p;
+    gyre_nn_model *model = NULL;
+    gyre_nn_layer *net = gyre_nn_attention(gyre_nn_input_sequence(4, 6), 4, false);
+    cr_assert_eq(gyre_nn_new(gyre_nn_cost(net, 2, GYRE_NN_CROSS_ENTROPY), GYRE_FLOAT32, 1, &model),
+                 GYRE_INVALID_ARGUMENT);
+    cr_assert_str_eq(gyre_nn_last_error(), "4 attention heads do not divide 6 features");
+    net = gyre_nn_input(4);
+    const gyre_nn_layer *from = net;
+    net = gyre_nn_residual(gyre_nn_dense(net, 5, GYRE_NN_TANH), from);
+    cr_assert_eq(gyre_nn_new(gyre_nn_cost(net, 2, GYRE_NN_CROSS_ENTROPY), GYRE_FLOAT32, 1, &model),
+                 GYRE_INVALID_ARGUMENT);
+    cr_assert_str_eq(gyre_nn_last_error(), "a residual of 1 steps of 5 values and 1 steps of 4");
+    net = gyre_nn_dropout(gyre_nn_input(4), 1);
+    cr_assert_eq(gyre_nn_new(gyre_nn_cost(net, 2, GYRE_NN_CROSS_ENTROPY), GYRE_FLOAT32, 1, &model),
+                 GYRE_INVALID_ARGUMENT);
+    set_up(&p, embedding, true);
+    p.x[STEPS + 2] = SYMBOLS;
+    cr_assert_eq(gyre_nn_forward(p.model, p.x, SAMPLES, NULL), GYRE_INVALID_ARGUMENT);
+    cr_assert_str_eq(gyre_nn_last_error(), "step 2 of sample 1 is none of the 7 symbols of an embedding");
+    cr_assert_eq(gyre_nn_evaluate(p.model, p.labels, NULL, NULL, NULL), GYRE_INVALID_ARGUMENT);
+    gyre_nn_free(p.model);
+    cr_assert_null(model);
+}
