@@ -79,6 +79,11 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
     return overlay->verdict.status;
 }
 
+bool gy_overlay_calm(const struct gy_overlay *overlay)
+{
+    return overlay->suspects == 0 && (overlay->word_seen == 0 || overlay->verdict.status != GYRE_SUCCESS);
+}
+
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
 {
     int none = GY_PENDING_NONE;

@@ -26,6 +26,8 @@ void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word);
  * poller do the reading), checks the shared word, and returns the verdict: GYRE_SUCCESS or the status of the first
  * failure with `error` filled. */
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
+/* false: a suspicion is about to be judged, so that who sleeps should check again after a millisecond. */
+bool gy_overlay_calm(const struct gy_overlay *overlay);
 /* Floods our own verdict (a death seen on a data link, a mismatch, a stall, an abort). `text` travels, at most 512
  * bytes. Does not block. Async with respect to other threads: only the word is written; the driving thread floods at
  * its next check. First verdict wins. */

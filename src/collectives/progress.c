@@ -78,7 +78,7 @@ static void nap(struct gy_context *ctx)
     if (ctx->segment)
         gy_segment_sleep(ctx->segment);
     if (sleep && !gy_progress(ctx) && !ctx->closed)
-        gy_driver_sleep(ctx, GY_NAP);
+        gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? GY_NAP : GY_MILLISECOND);
     if (ctx->driver.naps > 0) /* another thread still sleeps */
         return;
     if (ctx->segment)
@@ -111,8 +111,12 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
         gy_cpu_relax();
     else if (idle_for < spin + GY_YIELD)
         sched_yield();
-    else if (!ctx->closed)
+    else if (!ctx->closed) {
         nap(ctx);
+        /* What woke us may be the name of a culprit: the next turn can be a whole nap away. */
+        if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+            gy_context_fail(ctx);
+    }
     return false;
 }
 
