@@ -70,20 +70,77 @@ typedef enum gyre_status {
 #undef GYRE_STATUS_ENUM
 } gyre_status;
 
-/* Element types. The values are frozen and travel on the wire. */
+/* Every element type: code, name, name as text, bytes. The values are frozen and travel on the wire.
+ *
+ *   float16       IEEE 754 binary16               1 + 5 + 10 bits
+ *   bfloat16      the upper half of a float32     1 + 8 + 7 bits
+ *   float8_e5m2   OCP's, a float16 cut short      1 + 5 + 2 bits
+ *   float8_e4m3   OCP's, PyTorch's float8_e4m3fn  1 + 4 + 3 bits: no infinity, one NaN of either sign, at most 448 */
+#define GYRE_DTYPE_MAP(X)                \
+    X(0, INT8, "int8", 1)                \
+    X(1, UINT8, "uint8", 1)              \
+    X(2, INT32, "int32", 4)              \
+    X(3, UINT32, "uint32", 4)            \
+    X(4, INT64, "int64", 8)              \
+    X(5, UINT64, "uint64", 8)            \
+    X(6, FLOAT16, "float16", 2)          \
+    X(7, BFLOAT16, "bfloat16", 2)        \
+    X(8, FLOAT32, "float32", 4)          \
+    X(9, FLOAT64, "float64", 8)          \
+    X(10, FLOAT8_E4M3, "float8_e4m3", 1) \
+    X(11, FLOAT8_E5M2, "float8_e5m2", 1)
+
 typedef enum gyre_dtype {
-    GYRE_INT32 = 2,
-    GYRE_FLOAT32 = 8,
-    GYRE_FLOAT64 = 9,
+#define GYRE_DTYPE_ENUM(code, name, text, bytes) GYRE_##name = code,
+    GYRE_DTYPE_MAP(GYRE_DTYPE_ENUM)
+#undef GYRE_DTYPE_ENUM
 } gyre_dtype;
 
-/* Reductions. Sums of floats are IEEE 754 with round to nearest even, no contraction, no flush to zero; operand order
- * is a function of the call's shape alone. Integers wrap. min and max: if either operand is a NaN the result is a quiet
- * NaN with payload zero; −0 is less than +0. A sum that is a NaN is that same quiet NaN. */
+/* Every operation: code, name, name as text. The values are frozen and travel on the wire. Bit operations are for
+ * integers, the others for every type.
+ *
+ *   average      the sum of all contributions, divided once, at the end, by the number of ranks
+ *   premul_sum   the sum of the contributions, each multiplied by its rank's scalar, of the same type, when first used
+ *
+ * Operand order is a function of the call's shape alone, and so is every bit of the result. In detail:
+ *
+ * Integers wrap: sum and product are modulo 2^bits. An average truncates toward zero, and is that of the wrapped sum.
+ *
+ * Floats: sums, products and divisions are IEEE 754, each rounded once to the nearest, ties to even; no contraction;
+ * denormals are kept, as operands and as results, and the caller's floating-point mode plays no part. −0 is kept as
+ * IEEE 754 has it: (−0) + (−0) is −0, x + (−x) is +0. A result that is a NaN is the quiet NaN with sign and payload
+ * zero (float8_e4m3: 0x7f), whatever NaNs went in. Min and max: a NaN in either operand makes that NaN the result; −0
+ * is less than +0. What is only copied (one rank, broadcast, all_gather) keeps its bits, a NaN's too.
+ *
+ * Narrow floats (16 and 8 bits) are computed in float32 and rounded to their type once per hop: when a partial result
+ * goes to another rank, and at the end; contributions which one rank reduces in one pass are added in float32 without
+ * rounding between. Their overflow, in that rounding: beyond the largest number by half a step or more is infinity;
+ * float8_e4m3 has none, there it is a NaN: 464 rounds to 448, everything above is a NaN, an infinity in float32 too.
+ * Min, max and copies do not round. An average of narrow floats divides in float32 and rounds the quotient.
+ *
+ * Error of a sum of the contributions x where nothing overflows, after h hops, each of which adds one contribution or
+ * partial result and rounds; h is at most the number of ranks less one:
+ *
+ *   |computed − exact| <= ((1 + e)^h − 1) · Σ|x|, about h·e·Σ|x|
+ *   e = 2^−53 float64, 2^−24 float32, and 2^−24 plus 2^−11 float16, 2^−8 bfloat16, 2^−4 float8_e4m3, 2^−3 float8_e5m2
+ *
+ * A pass over many contributions is that many hops with e = 2^−24, and one that rounds to the narrow type. Dividing
+ * (average) and multiplying (premul_sum) round once more each. */
+#define GYRE_OP_MAP(X)       \
+    X(0, SUM, "sum")         \
+    X(1, PRODUCT, "product") \
+    X(2, MIN, "min")         \
+    X(3, MAX, "max")         \
+    X(4, AVERAGE, "average") \
+    X(5, BIT_AND, "bit_and") \
+    X(6, BIT_OR, "bit_or")   \
+    X(7, BIT_XOR, "bit_xor") \
+    X(8, PREMUL_SUM, "premul_sum")
+
 typedef enum gyre_op {
-    GYRE_SUM = 0,
-    GYRE_MIN = 2,
-    GYRE_MAX = 3,
+#define GYRE_OP_ENUM(code, name, text) GYRE_##name = code,
+    GYRE_OP_MAP(GYRE_OP_ENUM)
+#undef GYRE_OP_ENUM
 } gyre_op;
 
 typedef struct gyre_comm gyre_comm;
@@ -118,7 +175,7 @@ GYRE_API const char *gyre_status_text(gyre_status status);
  * Owned by gyre; valid until the next error on that communicator. Never NULL; empty when there was none. */
 GYRE_API const char *gyre_last_error(const gyre_comm *comm);
 
-/* Size in bytes of one element, 0 for an unknown type. Names as in PyTorch: "float32", "int32"; NULL if unknown. */
+/* Size in bytes of one element, 0 for an unknown type. Names as in the lists above: "float32", "sum"; NULL if unknown. */
 GYRE_API size_t gyre_dtype_size(gyre_dtype dtype);
 GYRE_API const char *gyre_dtype_name(gyre_dtype dtype);
 GYRE_API const char *gyre_op_name(gyre_op op);

@@ -97,8 +97,15 @@ gyre_status gy_check_call(struct gyre_comm *comm, const struct gy_call *call)
 {
     if (!gy_dtype_valid((int)call->dtype))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an element type", (int)call->dtype);
-    if (!gy_op_valid((int)call->op))
+    if (!gy_op_known((int)call->op))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an operation", (int)call->op);
+    if (!gy_op_valid((int)call->op, call->dtype))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s is for integers, not for %s", gyre_op_name(call->op),
+                             gyre_dtype_name(call->dtype));
+    if (call->op == GYRE_AVERAGE || call->op == GYRE_PREMUL_SUM)
+        return gy_check_fail(comm, GYRE_UNSUPPORTED,
+                             "%s is not in this version: use sum, and scale before or after the call",
+                             gyre_op_name(call->op));
     if (call->root < 0 || call->root >= comm->size)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "root %d is not a rank: there are %d", call->root,
                              comm->size);

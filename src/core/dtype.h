@@ -1,20 +1,42 @@
 /* Element types and the reduction kernels. The same bits on every machine and whatever the vector width: each element
- * is computed by the same scalar IEEE operation (no contraction, round to nearest even, no flush to zero). */
+ * is computed by the same scalar IEEE operations (no contraction, round to nearest even, no flush to zero); the rules
+ * stand in gyre.h. */
 #ifndef GY_CORE_DTYPE_H
 #define GY_CORE_DTYPE_H
 
 #include "base.h"
 
-bool gy_dtype_valid(int dtype);
-bool gy_op_valid(int op);
+enum { GY_DTYPES = GYRE_FLOAT8_E5M2 + 1, GY_OPS = GYRE_PREMUL_SUM + 1 }; /* sizes of tables over them */
 
-/* dst[i] = left[i] op right[i]. A result that is a NaN, of a sum too, is the quiet NaN with payload zero. dst may equal
- * left or right; no other overlap; no alignment needed. The caller brackets it with gy_fp_enter and gy_fp_leave. */
+bool gy_dtype_valid(int dtype);
+/* Floats of 16 or 8 bits, which are computed in float32. */
+bool gy_dtype_narrow(gyre_dtype dtype);
+bool gy_op_known(int op);
+/* Does the operation have a meaning for the type? dtype is valid. */
+bool gy_op_valid(int op, gyre_dtype dtype);
+
+/* All of these are to be bracketed with gy_fp_enter and gy_fp_leave by the caller, want a valid pair of dtype and op
+ * and need no alignment. Of buffers that may be equal, no other overlap is allowed. For averages and pre-multiplied sums
+ * the reductions add; gy_reduce_divide and gy_reduce_multiply do the rest. */
+
+/* dst[i] = left[i] op right[i]. dst may equal left or right. */
 void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gyre_dtype dtype, gyre_op op);
-/* dst[i] = ((src[0][i] op src[1][i]) op src[2][i]) ... in one pass over memory; dst may equal one of the sources.
- * If dst2 is not NULL the result is stored there too. */
+/* dst[i] = ((src[0][i] op src[1][i]) op src[2][i]) ... in one pass over memory, narrow floats in float32 with one
+ * rounding at the end; dst may equal one of the sources. If dst2 is not NULL the result is stored there too. One source
+ * is copied. */
 void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
                     gyre_op op);
+/* The same bits, with dst written past the caches: for results that outgrow them and that nobody reads soon. */
+void gy_reduce_many_stream(void *dst, const void *const *src, int nsrc, size_t count, gyre_dtype dtype, gyre_op op);
+/* dst[i] = src[i] / divisor, the end of an average: divisor > 0 is the number of ranks. dst may equal src. */
+void gy_reduce_divide(void *dst, const void *src, size_t count, gyre_dtype dtype, int divisor);
+/* dst[i] = src[i] * scalar[0], the beginning of a pre-multiplied sum; the same bits as a product. dst may equal src. */
+void gy_reduce_multiply(void *dst, const void *src, const void *scalar, size_t count, gyre_dtype dtype);
+
+/* A narrow float as float32, exactly, and back with one rounding: for partial results that travel as float32. A NaN
+ * stays one; narrowing makes it the quiet one. dst and src do not overlap. */
+void gy_widen(float *dst, const void *src, size_t count, gyre_dtype dtype);
+void gy_narrow(void *dst, const float *src, size_t count, gyre_dtype dtype);
 
 /* Sets round-to-nearest and clears flush-to-zero for the time of a reduction; returns what to restore. A few ns where
  * the mode is the usual one. */

@@ -1,0 +1,35 @@
+/* The tables of reduction kernels: one per instruction set, all giving the same bits. kernels.inc is their only source;
+ * kernels_*.c compile it, once per instruction set. Used by reduce.c, the tests and the benchmark. */
+#ifndef GY_CORE_KERNELS_H
+#define GY_CORE_KERNELS_H
+
+#include "dtype.h"
+
+/* Left to right over nsrc >= 2 sources of `bytes` bytes, to dst and, unless NULL, to dst2. dst may equal a source; any
+ * alignment. Partial results stay in registers, those of narrow floats as float32, whatever the number of sources.
+ * stream: dst, which is aligned to 64 bytes, goes past the caches; a fence of the caller's makes it visible to others. */
+typedef void (*gy_reduce_kernel)(char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes, bool stream);
+/* dst[i] = src[i] / divisor, for an integer toward zero. dst may equal src. */
+typedef void (*gy_divide_kernel)(char *dst, const char *src, size_t bytes, int32_t divisor);
+/* Between a narrow float and float32; no overlap. */
+typedef void (*gy_convert_kernel)(char *dst, const char *src, size_t count);
+
+struct gy_kernels {
+    const char *name;
+    gy_reduce_kernel reduce[GY_DTYPES][GY_OPS]; /* NULL where the operation has no meaning for the type */
+    gy_divide_kernel divide[GY_DTYPES];
+    gy_convert_kernel widen[GY_DTYPES], narrow[GY_DTYPES]; /* NULL but for narrow floats */
+};
+
+#if defined(__x86_64__)
+extern const struct gy_kernels gy_kernels_sse2, gy_kernels_avx2, gy_kernels_avx512;
+#elif defined(__aarch64__)
+extern const struct gy_kernels gy_kernels_neon;
+#else
+#error "gyre has no reduction kernels for this processor"
+#endif
+
+/* The index-th table that this CPU can run, from the plainest to the one in use; NULL past the last. */
+const struct gy_kernels *gy_kernels_usable(int index);
+
+#endif
