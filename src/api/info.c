@@ -5,13 +5,18 @@
 #include "core/topology.h"
 #include "transport/transport.h"
 
+#ifdef __clang__
+#define GY_COMPILER __VERSION__ /* names clang itself */
+#else
+#define GY_COMPILER "GCC " __VERSION__
+#endif
+
 void gyre_info(gyre_print_func print, void *user)
 {
     char line[256];
     if (!print)
         return;
-    snprintf(line, sizeof(line), "gyre %s, wire version %d, built with %s", gyre_version(), GY_WIRE_VERSION,
-             __VERSION__);
+    snprintf(line, sizeof(line), "gyre %s, wire version %d, built with " GY_COMPILER, gyre_version(), GY_WIRE_VERSION);
     print(user, line);
     gy_topology_describe(print, user);
     for (int t = 0; gy_transports[t]; t++) {
