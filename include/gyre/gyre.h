@@ -187,6 +187,16 @@ GYRE_API gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **com
 /* A communicator of the same ranks with its own order of operations. Collective; blocking. Opens no connection. */
 GYRE_API gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p);
 
+/* Divides the ranks of `comm`: those that give the same `color` get a communicator of their own, ordered by `key`, ranks
+ * with equal keys by their rank in `comm`. A negative color gives none: *comm_p is NULL. Collective over `comm`; blocking.
+ * Opens no connection; shares the world of `comm`. */
+GYRE_API gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **comm_p);
+
+/* A communicator of the `count` ranks of `comm` that are listed, in that order. Every rank of `comm` calls with the same
+ * list; those that are not in it get NULL in *comm_p. Different lists are GYRE_INVALID_ARGUMENT on every rank. Collective
+ * over `comm`; blocking. Opens no connection. */
+GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count, gyre_comm **comm_p);
+
 /* Frees the communicator; says goodbye to the peers when it is the last one of its world. Local: waits for nobody,
  * takes under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed. */
 GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);

@@ -25,15 +25,8 @@ static gyre_status blocking(gyre_comm *comm, const struct gy_call *call)
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);
-    if (status == GYRE_SUCCESS && !gy_tiny_call(comm, call, &status)) {
-        gyre_request *request;
-        status = gy_request_start(comm, call, &request);
-        if (status == GYRE_SUCCESS) {
-            gy_wait(request);
-            status = request->status;
-            gy_request_recycle(request);
-        }
-    }
+    if (status == GYRE_SUCCESS)
+        status = gy_run(comm, call);
     gy_driver_leave(comm->ctx);
     return status;
 }

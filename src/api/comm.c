@@ -1,6 +1,7 @@
 /* Making, duplicating, ending and asking communicators; memory. */
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "api/check.h"
 #include "core/clock.h"
@@ -22,7 +23,7 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
     if (status != GYRE_SUCCESS)
         return status;
     gyre_comm *comm;
-    status = gy_comm_create(ctx, ctx->next_comm++, &comm, &create_error);
+    status = gy_comm_create_world(ctx, &comm, &create_error);
     if (status != GYRE_SUCCESS) {
         gy_overlay_give_up(ctx->overlay, &create_error);
         gy_context_free(ctx);
@@ -32,35 +33,60 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
     return GYRE_SUCCESS;
 }
 
-/* All ranks agree on the identifier, so that duplicates made in different orders cannot be confused; the barrier keeps
- * the first messages on the new communicator from arriving where it does not exist yet. */
+static gyre_status divide(gyre_comm *comm, int colour, int key, uint32_t word, gyre_comm **comm_p)
+{
+    gy_driver_enter(comm->ctx);
+    gyre_status status = gy_check_comm(comm);
+    if (status == GYRE_SUCCESS)
+        status = gy_comm_divide(comm, colour, key, word, comm_p);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
 gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p)
 {
     if (!comm || !comm_p)
         return GYRE_INVALID_ARGUMENT;
-    int32_t mine = (int32_t)comm->ctx->next_comm, id;
-    gyre_status status = gyre_all_reduce(comm, &mine, &id, 1, GYRE_INT32, GYRE_MAX);
-    if (status != GYRE_SUCCESS)
-        return status;
-    gyre_comm *made;
-    gy_driver_enter(comm->ctx);
-    status = gy_comm_create(comm->ctx, (uint32_t)id, &made, &comm->error);
-    if (status == GYRE_SUCCESS)
-        comm->ctx->next_comm = (uint32_t)id + 1;
-    else /* the others wait in the barrier below, for a rank that will not come */
-        gy_overlay_report(comm->ctx->overlay, status, comm->rank, comm->error.text);
-    gy_driver_leave(comm->ctx);
-    if (status != GYRE_SUCCESS)
-        return status;
-    status = gyre_barrier(comm);
-    if (status != GYRE_SUCCESS) {
-        gy_driver_enter(comm->ctx);
-        gy_comm_free(made);
-        gy_driver_leave(comm->ctx);
-        return status;
+    return divide(comm, 0, 0, 0, comm_p);
+}
+
+gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **comm_p)
+{
+    if (!comm || !comm_p)
+        return GYRE_INVALID_ARGUMENT;
+    return divide(comm, color < 0 ? -1 : color, key, 1, comm_p);
+}
+
+/* Where this rank stands in the list; −1: not there, −2: the list is wrong and the sentence says how. */
+static int find_in_list(gyre_comm *comm, const int *ranks, int count)
+{
+    int place = -1;
+    for (int i = 0; i < count; i++) {
+        if (ranks[i] < 0 || ranks[i] >= comm->size) {
+            gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_sub: %d is not a rank: there are %d", ranks[i],
+                          comm->size);
+            return -2;
+        }
+        for (int j = 0; j < i; j++)
+            if (ranks[j] == ranks[i]) {
+                gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_sub: rank %d is in the list twice", ranks[i]);
+                return -2;
+            }
+        if (ranks[i] == comm->rank)
+            place = i;
     }
-    *comm_p = made;
-    return GYRE_SUCCESS;
+    return place;
+}
+
+gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count, gyre_comm **comm_p)
+{
+    if (!comm || !comm_p || count < 0 || (count > 0 && !ranks))
+        return GYRE_INVALID_ARGUMENT;
+    int place = find_in_list(comm, ranks, count);
+    if (place == -2)
+        return GYRE_INVALID_ARGUMENT;
+    uint32_t word = (uint32_t)XXH3_64bits(ranks, (size_t)count * sizeof(*ranks)) | 2;
+    return divide(comm, place >= 0 ? 0 : -1, place, word, comm_p);
 }
 
 gyre_status gyre_comm_destroy(gyre_comm *comm)
@@ -94,8 +120,9 @@ gyre_status gyre_comm_abort(gyre_comm *comm)
     if (comm->ctx->generation != atomic_load(&gy_fork_generation))
         return GYRE_FORKED; /* the world is the parent's, and so is its sentence */
     char text[80];
-    snprintf(text, sizeof(text), "rank %d aborted the communicator", comm->rank);
-    gy_overlay_report(comm->ctx->overlay, GYRE_ABORTED, comm->rank, text);
+    int world = comm->ctx->world->rank;
+    snprintf(text, sizeof(text), "rank %d aborted the communicator", world);
+    gy_overlay_report(comm->ctx->overlay, GYRE_ABORTED, world, text);
     return GYRE_SUCCESS;
 }
 

@@ -30,6 +30,7 @@ struct gy_kept_grant {
 
 struct gy_channel {
     struct gy_channel *next; /* among the buried */
+    bool destroyed;          /* the peer has destroyed the communicator */
     unsigned credit;         /* eager frames that I may send */
     uint64_t entered;        /* the peer is known to have entered this operation */
     unsigned owed;           /* eager frames consumed and not given back yet */

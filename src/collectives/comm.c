@@ -3,34 +3,65 @@
 #include "collectives/request.h"
 #include "core/mem.h"
 
-gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gyre_comm **comm_p, struct gy_error *error)
+bool gy_comm_together(const struct gy_context *ctx, const struct gy_group *group)
+{
+    const struct gy_world *world = ctx->world;
+    if (!ctx->segment || group->size > GY_WINDOW_RANKS)
+        return false;
+    for (int r = 0; r < group->size; r++)
+        if (world->members[gy_group_world(group, r)].host != world->members[world->rank].host)
+            return false;
+    /* a slot must hold at least one element, of at most 8 bytes, for every rank */
+    return gy_segment_window_bytes(ctx->segment) / (2 * (size_t)GY_WINDOW_SLOTS) >= 8 * (size_t)group->size;
+}
+
+static bool find_controls(struct gyre_comm *comm)
+{
+    const struct gy_world *world = comm->ctx->world;
+    comm->control = gy_alloc((size_t)comm->size * sizeof(struct gy_window_control *));
+    for (int r = 0; comm->control && r < comm->size; r++)
+        comm->control[r] = gy_segment_window(comm->ctx->segment, world->members[gy_group_world(&comm->group, r)].local,
+                                             comm->window);
+    return comm->control != NULL;
+}
+
+gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group *group, int window,
+                           struct gyre_comm **comm_p, struct gy_error *error)
 {
     struct gyre_comm *comm = gy_alloc_zero(1, sizeof(*comm));
     if (!comm)
         goto no_memory;
     comm->ctx = ctx;
     comm->id = id;
-    comm->rank = ctx->world->rank;
-    comm->size = ctx->world->size;
-    bool together = ctx->segment && ctx->world->nlocals == comm->size && comm->size <= GY_WINDOW_RANKS;
-    if (together) { /* a slot must hold at least one element, of at most 8 bytes, for every rank */
-        size_t slot = gy_segment_window_bytes(ctx->segment) / (2 * (size_t)GY_WINDOW_SLOTS);
-        together = slot >= 8 * (size_t)comm->size;
-    }
-    comm->window = together && id < GY_WINDOW_COMMS ? (int)id : -1;
+    comm->size = group->size;
+    comm->rank = gy_group_rank(group, ctx->world->rank);
+    comm->window = window;
     comm->channels = gy_alloc_zero((size_t)comm->size, sizeof(struct gy_channel *));
     if (!comm->channels)
         goto free_comm;
+    comm->group = *group;
+    if (window >= 0 && !find_controls(comm))
+        goto free_channels;
+    *group = (struct gy_group){0};
+    if (window >= 0)
+        gy_window_slots_take(ctx, window, id);
     comm->next = ctx->comms;
     ctx->comms = comm;
     *comm_p = comm;
     return GYRE_SUCCESS;
 
+free_channels:
+    gy_free(comm->channels);
 free_comm:
     gy_free(comm);
 no_memory:
-    return gy_error_set(error, GYRE_NO_MEMORY, ctx->world->rank, "rank %d is out of memory for a communicator",
-                        ctx->world->rank);
+    return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for a communicator");
+}
+
+gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm_p, struct gy_error *error)
+{
+    struct gy_group group = {.size = ctx->world->size};
+    return gy_comm_create(ctx, ctx->next_comm++, &group, gy_comm_together(ctx, &group) ? 0 : -1, comm_p, error);
 }
 
 void gy_comm_free(struct gyre_comm *comm)
@@ -49,6 +80,10 @@ void gy_comm_free(struct gyre_comm *comm)
             gy_plan_free(comm->plans[c][a]);
     for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++)
         gy_plan_free(comm->other[i].plan);
+    if (comm->window >= 0)
+        gy_window_slots_retire(comm->ctx, comm->window, comm->id, &comm->group);
+    gy_group_free(&comm->group);
+    gy_free(comm->control);
     gy_free(comm->channels);
     gy_free(comm);
 }

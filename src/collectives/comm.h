@@ -15,12 +15,14 @@ struct gyre_comm {
     struct gy_context *ctx;
     struct gyre_comm *next; /* in ctx->comms */
     uint32_t id;
-    int rank, size;
+    struct gy_group group;
+    int rank, size;               /* of the group */
     uint64_t sequence;            /* of the collective started last */
     struct gy_channel **channels; /* [size], NULL until used */
 
     /* Windows. Collectives that use them run one after the other, in start order. */
-    int window; /* index in the segment, −1: none */
+    int window;                         /* slot in the segment, −1: none */
+    struct gy_window_control **control; /* [size] of every member, when there is a window */
     bool window_reserved;
     uint64_t window_base;        /* value of the shared counters after the window collectives that have been
                                       * started */
@@ -44,14 +46,31 @@ struct gyre_comm {
     uint64_t shown[GY_COLLECTIVES]; /* choices already printed, a bit per log2 of the size */
 };
 
-gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gyre_comm **comm_p, struct gy_error *error);
+/* The communicator of the whole world. */
+gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm_p, struct gy_error *error);
+/* Takes over `group`, on success. `window`: the slot that all members agreed on, −1 none. */
+gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group *group, int window,
+                           struct gyre_comm **comm_p, struct gy_error *error);
+/* Can these ranks share a window: are all of them on this host? */
+bool gy_comm_together(const struct gy_context *ctx, const struct gy_group *group);
 void gy_comm_free(struct gyre_comm *comm);
 struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id);
+
+/* divide.c: collective over `parent`; everyone gives a colour and a key, and those of one colour get a communicator, in
+ * the order of their keys and then of their ranks. colour < 0: none, NULL in *comm_p. `word` has to be the same
+ * everywhere. */
+gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32_t word, struct gyre_comm **comm_p);
 
 /* The cached plan; held until gy_comm_plan_release. NULL when out of memory. */
 struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
                              int root);
 void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan);
+
+/* Queues a frame to a member that has a link. */
+static inline void gy_comm_post(struct gyre_comm *comm, int rank, struct gy_frame_out *frame)
+{
+    gy_context_post(comm->ctx, gy_group_world(&comm->group, rank), frame);
+}
 
 /* The channel to a peer; NULL when out of memory. */
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);

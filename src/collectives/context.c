@@ -88,6 +88,7 @@ static void free_parts(struct gy_context *ctx)
         gy_channel_free(ctx->buried);
         ctx->buried = next;
     }
+    gy_window_slots_clear(ctx);
     if (ctx->segment)
         gy_segment_free(ctx->segment);
     if (ctx->world)
@@ -204,10 +205,10 @@ void gy_context_fail(struct gy_context *ctx)
             comm->error = ctx->error;
             if (r && r->waiting_for >= 0)
                 snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was in %s, waiting for rank %d",
-                         ctx->error.text, comm->rank, what, r->waiting_for);
+                         ctx->error.text, ctx->world->rank, what, gy_group_world(&comm->group, r->waiting_for));
             else
                 snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was %s%s", ctx->error.text,
-                         comm->rank, r ? "in " : "", what);
+                         ctx->world->rank, r ? "in " : "", what);
         }
     }
     while (ctx->active_first)

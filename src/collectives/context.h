@@ -7,6 +7,7 @@
 
 #include "boot/overlay.h"
 #include "collectives/driver.h"
+#include "collectives/window_slots.h"
 #include "core/config.h"
 #include "transport/segment.h"
 #include "transport/transport.h"
@@ -54,6 +55,7 @@ struct gy_context {
     bool crowded; /* more local ranks than cores */
     bool closed;  /* transports are closed: after a failure */
     struct gyre_comm *comms;
+    struct gy_window_slots slots;
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
     struct gyre_request *idle; /* free list */

@@ -44,7 +44,7 @@ static bool control(struct gyre_request *r, int l, int peer, enum gy_frame_kind 
     gy_frame_fill(r, &lane->control.header, kind, r->plan->lane[l].channel);
     lane->control.header.value = value;
     lane->control.payload = NULL;
-    gy_context_post(r->comm->ctx, peer, &lane->control);
+    gy_comm_post(r->comm, peer, &lane->control);
     return true;
 }
 
@@ -94,7 +94,7 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
     lane->flights++;
     gy_lane_next(r, l);
-    gy_context_post(r->comm->ctx, step->peer, &flight->out);
+    gy_comm_post(r->comm, step->peer, &flight->out);
     return true;
 }
 
@@ -149,7 +149,7 @@ static void return_credit(struct gyre_comm *comm, int peer)
     frame->value = channel->owed;
     channel->owed = 0;
     channel->credit_out.payload = NULL;
-    gy_context_post(comm->ctx, peer, &channel->credit_out);
+    gy_comm_post(comm, peer, &channel->credit_out);
 }
 
 static void give_credit(struct gyre_comm *comm, int peer)
@@ -199,6 +199,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
 
 /* ---- the sink ---- */
 
+/* Up to here and below `peer` is a rank of the communicator; here, and where frames come in, of the world. */
 static gyre_status protocol(struct gy_context *ctx, int peer, const char *what)
 {
     gy_error_set(&ctx->error, GYRE_PROTOCOL, peer, "rank %d sent %s; do all ranks run the same gyre?", peer, what);
@@ -213,6 +214,11 @@ static gyre_status no_memory(struct gy_context *ctx, int peer)
     gy_error_set(&ctx->error, GYRE_NO_MEMORY, own, "rank %d has no memory for what rank %d sends", own, peer);
     gy_overlay_report(ctx->overlay, GYRE_NO_MEMORY, own, ctx->error.text);
     return GYRE_NO_MEMORY;
+}
+
+static gyre_status comm_protocol(struct gyre_comm *comm, int peer, const char *what)
+{
+    return protocol(comm->ctx, gy_group_world(&comm->group, peer), what);
 }
 
 static bool shape_of_frame(struct gyre_comm *comm, int peer, const struct gy_frame *frame, struct gyre_request *r)
@@ -259,21 +265,20 @@ static void *place_granted(struct gyre_request *r, int l, int peer, const struct
     return gy_operand(r, l, step->dst, gy_lane_piece(r, l).start);
 }
 
-static void *sink_place(void *user, int peer, const struct gy_frame *frame)
+static void *sink_place(void *user, int world, const struct gy_frame *frame)
 {
     struct gy_context *ctx = user;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
-    if (!comm || frame->kind != GY_FRAME_DATA) {
-        protocol(ctx, peer, "data outside any communicator");
+    int peer = comm ? gy_group_rank(&comm->group, world) : -1;
+    if (peer < 0 || frame->kind != GY_FRAME_DATA) {
+        protocol(ctx, world, "data outside any communicator");
         return NULL;
     }
     if (frame->flags & GY_FRAME_EAGER) {
         struct gy_channel *channel = gy_comm_channel(comm, peer);
         unsigned char *memory = NULL;
-        if (!channel)
-            no_memory(ctx, peer);
-        else if (!gy_channel_stash(channel, frame, &memory))
-            protocol(ctx, peer, "more early frames than it had credit for");
+        if (!channel || !gy_channel_stash(channel, frame, &memory))
+            protocol(ctx, world, "more early frames than it had credit for, or memory is out");
         return memory;
     }
     struct gyre_request *r = gy_request_find(comm, frame->sequence);
@@ -281,7 +286,7 @@ static void *sink_place(void *user, int peer, const struct gy_frame *frame)
         return NULL;
     void *memory = r ? place_granted(r, find_lane(r, frame->lane, false), peer, frame) : NULL;
     if (!memory)
-        protocol(ctx, peer, "data that it had no grant for");
+        protocol(ctx, world, "data that it had no grant for");
     return memory;
 }
 
@@ -290,7 +295,7 @@ static gyre_status unexpected(struct gyre_comm *comm, int peer, const struct gy_
 {
     const struct gy_record *record = gy_recorder_find(&comm->recorder, frame->sequence);
     if (!record)
-        return protocol(comm->ctx, peer, "data for an operation that ended long ago");
+        return comm_protocol(comm, peer, "data for an operation that ended long ago");
     struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
                                 frame->dtype,    frame->op,    frame->algorithm};
     struct gy_arrival mine = {record->sequence, record->count, (uint32_t)record->root, record->collective,
@@ -307,7 +312,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
     int l = r ? find_lane(r, frame->lane, false) : -1;
     if (!(frame->flags & GY_FRAME_EAGER)) {
         if (l < 0 || !is_next(r, l, peer, frame) || frame->value >= r->lane[l].granted)
-            return protocol(comm->ctx, peer, "data that it had no grant for");
+            return comm_protocol(comm, peer, "data that it had no grant for");
         gy_flow_consume(r, l, payload);
         return GYRE_SUCCESS;
     }
@@ -331,10 +336,9 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
     unsigned char *memory;
     stashed = gy_channel_stash(channel, frame, &memory);
     if (!stashed)
-        return protocol(comm->ctx, peer, "more early frames than it had credit for");
+        return comm_protocol(comm, peer, "more early frames than it had credit for");
     if (frame->bytes > 0) /* an empty frame has no payload at all */
-        if (frame->bytes > 0)
-            memcpy(memory, payload, frame->bytes);
+        memcpy(memory, payload, frame->bytes);
     stashed->whole = true;
     return GYRE_SUCCESS;
 }
@@ -373,37 +377,40 @@ static gyre_status want_arrived(struct gyre_comm *comm, int peer, const struct g
     return GYRE_SUCCESS;
 }
 
-static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
+static gyre_status credit_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    struct gy_channel *channel = gy_comm_channel(comm, peer);
+    if (!channel || frame->value > GY_EAGER_CREDITS - channel->credit)
+        return comm_protocol(comm, peer, "more credit than there is");
+    channel->credit += (unsigned)frame->value;
+    return GYRE_SUCCESS;
+}
+
+static gyre_status sink_arrived(void *user, int world, const struct gy_frame *frame, const void *payload)
 {
     struct gy_context *ctx = user;
-    ctx->peers[peer].heard = 0; /* the clock is read lazily: liveness.c */
+    ctx->peers[world].heard = 0; /* the clock is read lazily: liveness.c */
     if (frame->epoch != ctx->world->epoch)
         return GYRE_SUCCESS;
     if (frame->kind == GY_FRAME_PING)
-        return gy_liveness_ping(ctx, peer, frame), GYRE_SUCCESS;
+        return gy_liveness_ping(ctx, world, frame), GYRE_SUCCESS;
     if (frame->kind == GY_FRAME_PONG)
-        return gy_liveness_pong(ctx, peer, frame), GYRE_SUCCESS;
+        return gy_liveness_pong(ctx, world, frame), GYRE_SUCCESS;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
-    struct gy_channel *from = comm ? gy_comm_channel(comm, peer) : NULL;
-    if (from && frame->sequence > from->entered)
-        from->entered = frame->sequence;
     if (!comm)
         return GYRE_SUCCESS; /* destroyed here: what still comes is for nobody */
+    int peer = gy_group_rank(&comm->group, world);
+    if (peer < 0)
+        return protocol(ctx, world, "a frame on a communicator that it does not belong to");
+    struct gy_channel *from = gy_comm_channel(comm, peer);
+    if (from && frame->sequence > from->entered)
+        from->entered = frame->sequence;
     switch (frame->kind) {
     case GY_FRAME_DATA: return data_arrived(comm, peer, frame, payload);
     case GY_FRAME_GRANT: return grant_arrived(comm, peer, frame);
     case GY_FRAME_WANT: return want_arrived(comm, peer, frame);
-    case GY_FRAME_CREDIT: {
-        struct gy_channel *channel = gy_comm_channel(comm, peer);
-        if (!channel)
-            return no_memory(ctx, peer);
-        if (frame->value <= GY_EAGER_CREDITS - channel->credit)
-            channel->credit += (unsigned)frame->value;
-        else
-            return protocol(ctx, peer, "more credit than there is");
-        return GYRE_SUCCESS;
-    }
-    default: return protocol(ctx, peer, "a frame of an unknown kind");
+    case GY_FRAME_CREDIT: return credit_arrived(comm, peer, frame);
+    default: return protocol(ctx, world, "a frame of an unknown kind");
     }
 }
 

@@ -18,6 +18,8 @@
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
 
+#define DESTROYED UINT64_MAX /* the value of a PONG: its sender has destroyed the communicator */
+
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
 {
     return a->sequence == b->sequence && a->count == b->count && a->root == b->root && a->collective == b->collective &&
@@ -29,11 +31,12 @@ void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *thei
     char a[160], b[160], text[480];
     gy_shape_print(mine, a, sizeof(a));
     gy_shape_print(theirs, b, sizeof(b));
+    int world = gy_group_world(&comm->group, peer);
     snprintf(text, sizeof(text),
              "ranks called different collectives on communicator %" PRIu32 ": rank %d called %s, rank %d called %s",
-             comm->id, comm->rank, a, peer, b);
-    gy_error_set(&comm->ctx->error, GYRE_MISMATCH, peer, "%s", text);
-    gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, peer, text);
+             comm->id, comm->ctx->world->rank, a, world, b);
+    gy_error_set(&comm->ctx->error, GYRE_MISMATCH, world, "%s", text);
+    gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, world, text);
 }
 
 static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int peer)
@@ -51,11 +54,11 @@ void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *p
 {
     struct gy_peer *p = &ctx->peers[peer];
     struct gyre_comm *comm = gy_comm_find(ctx, ping->comm);
-    if (!p->link || p->pong.queued || !comm)
+    if (!p->link || p->pong.queued)
         return;
     p->pong.header = *ping;
     p->pong.header.kind = GY_FRAME_PONG;
-    p->pong.header.value = comm->sequence;
+    p->pong.header.value = comm ? comm->sequence : DESTROYED;
     p->pong.payload = NULL;
     gy_context_post(ctx, peer, &p->pong);
 }
@@ -63,21 +66,32 @@ void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *p
 void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong)
 {
     struct gyre_comm *comm = gy_comm_find(ctx, pong->comm);
-    struct gy_channel *channel = comm ? gy_comm_channel(comm, peer) : NULL;
-    if (channel && pong->value > channel->entered)
+    int rank = comm ? gy_group_rank(&comm->group, peer) : -1;
+    struct gy_channel *channel = rank >= 0 ? gy_comm_channel(comm, rank) : NULL;
+    if (!channel)
+        return;
+    if (pong->value == DESTROYED)
+        channel->destroyed = true;
+    else if (pong->value > channel->entered)
         channel->entered = pong->value;
 }
 
-static bool has_entered(struct gyre_request *r, int peer)
+static bool has_entered(struct gyre_request *r, int rank)
 {
     const struct gyre_comm *comm = r->comm;
-    if (comm->window >= 0) {
-        const struct gy_window_control *control = gy_segment_window(
-            comm->ctx->segment, comm->ctx->world->members[peer].local, comm->window);
-        return atomic_load_explicit(&control->entered, memory_order_acquire) >= r->shape.sequence;
-    }
-    struct gy_channel *channel = comm->channels[peer];
+    if (comm->window >= 0)
+        return atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence;
+    struct gy_channel *channel = comm->channels[rank];
     return channel && channel->entered >= r->shape.sequence;
+}
+
+/* The member lives and has destroyed this communicator; the world goes on without it. */
+static bool has_destroyed(struct gyre_request *r, int rank)
+{
+    const struct gyre_comm *comm = r->comm;
+    if (r->plan->window)
+        return gy_window_slots_left(comm->ctx, comm->window, comm->id, gy_group_world(&comm->group, rank));
+    return comm->channels[rank] && comm->channels[rank]->destroyed;
 }
 
 /* When `peer` last showed that it runs inside gyre. */
@@ -122,11 +136,15 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
 }
 
 /* A rank that left in order may have sent all that this operation needs: its data is read to the end first. */
-static bool has_nothing_more(struct gyre_request *r, int peer, int64_t now)
+static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
 {
     struct gy_context *ctx = r->comm->ctx;
+    int peer = gy_group_world(&r->comm->group, rank);
     struct gy_peer *p = &ctx->peers[peer];
-    if (!gy_overlay_has_left(ctx->overlay, peer))
+    bool left = gy_overlay_has_left(ctx->overlay, peer);
+    if (!left && has_destroyed(r, rank))
+        return now - r->idle_since > GY_LEFT_GRACE;
+    if (!left)
         return false;
     if (p->left == 0)
         p->left = now;
@@ -141,22 +159,28 @@ static int64_t ping_interval(const struct gy_context *ctx)
 }
 
 /* The clocks of `r` towards one rank that it misses. False: something came of it, `r` may be gone. */
-static bool check_peer(struct gyre_request *r, int peer, int64_t now, bool ask)
+static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
 {
     struct gy_context *ctx = r->comm->ctx;
-    if (peer < 0 || peer == r->comm->rank)
+    if (rank < 0 || rank == r->comm->rank)
         return true;
+    int peer = gy_group_world(&r->comm->group, rank);
     if (r->idle_since == 0)
         r->idle_since = r->told = now;
-    if (has_nothing_more(r, peer, now)) {
+    if (has_nothing_more(r, rank, now)) {
         if (gy_request_advance(r)) /* the last data may have come in this very turn, before the end */
             return false;
         char text[160];
         gy_shape_print(&r->shape, text, sizeof(text));
-        gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "rank %d destroyed its communicator; %s needs it", peer, text);
-        return false; /* local: whoever does not need that rank goes on */
+        char sentence[300];
+        snprintf(sentence, sizeof(sentence), "rank %d destroyed its communicator; %s needs it", peer, text);
+        if (gy_overlay_has_left(ctx->overlay, peer)) /* local: whoever does not need that rank goes on */
+            gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "%s", sentence);
+        else
+            verdict(ctx, GYRE_PEER_LEFT, peer, sentence);
+        return false;
     }
-    if (r->comm->window_reserved && !gy_window_verify(r->comm, r->shape.sequence, peer))
+    if (r->comm->window_reserved && !gy_window_verify(r->comm, r->shape.sequence, rank))
         return false;
     int64_t waited = now - r->idle_since;
     if (waited < ping_interval(ctx))
@@ -164,7 +188,7 @@ static bool check_peer(struct gyre_request *r, int peer, int64_t now, bool ask)
     if (ask)
         post_ping(ctx, r, peer);
     int64_t heard = last_heard(ctx, peer, now);
-    if (!has_entered(r, peer)) {
+    if (!has_entered(r, rank)) {
         if (waited > ctx->config.timeout_ns) {
             find_late(r, peer, (double)waited / 1e9);
         } else if (now - r->told > GY_TELL_EVERY) {
@@ -197,6 +221,10 @@ static void check_request(struct gyre_request *r, int64_t now)
     }
 }
 
+/* The end of a link does not say whose fault it is. The peer may have died, may have left, or may have closed its links
+ * because it learned of somebody else's death before we did: all three come over the overlay, sooner or later, for those
+ * who pass them on may be computing. Only when it says nothing for as long as the loss of a host may take, the link
+ * itself is what broke. Any other reason (nonsense on the link, no descriptors) is the link's own, and nobody else knows. */
 static void check_broken(struct gy_context *ctx, int64_t now)
 {
     for (int i = 0; i < ctx->links; i++) {

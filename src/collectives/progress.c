@@ -144,3 +144,18 @@ void gy_drive(struct gy_context *ctx)
     while (ctx->active_first && ctx->driver.waits == 0 && !ctx->driver.stop)
         turn(ctx, &patience, -GY_YIELD);
 }
+
+gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
+{
+    struct gyre_request *request;
+    gyre_status status;
+    if (gy_tiny_call(comm, call, &status))
+        return status;
+    status = gy_request_start(comm, call, &request);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_wait(request);
+    status = request->status;
+    gy_request_recycle(request);
+    return status;
+}

@@ -95,15 +95,15 @@ static gyre_status open_links(struct gyre_request *r)
         if (step->kind > GY_RECV_REDUCE)
             continue;
         struct gy_link *link;
-        if (gy_context_link(r->comm->ctx, step->peer, &link) != GYRE_SUCCESS) {
+        int world = gy_group_world(&r->comm->group, step->peer);
+        if (gy_context_link(r->comm->ctx, world, &link) != GYRE_SUCCESS) {
             /* The others have entered and wait for this rank: they learn why it does not come. */
             struct gy_context *ctx = r->comm->ctx;
-            gy_overlay_report(ctx->overlay, ctx->error.status, r->comm->rank, ctx->error.text);
+            gy_overlay_report(ctx->overlay, ctx->error.status, ctx->world->rank, ctx->error.text);
             return ctx->error.status;
         }
         if (!gy_comm_channel(r->comm, step->peer))
-            return gy_error_set(&r->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a channel to rank %d",
-                                step->peer);
+            return gy_error_set(&r->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a channel to rank %d", world);
     }
     return GYRE_SUCCESS;
 }

@@ -76,6 +76,8 @@ struct gy_call {
 
 /* Starts a collective; the arguments have been checked. Never blocks. */
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+/* The whole of a blocking call, by the shortest way there is. */
+gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
 /* The shape of the operation that is to be started next. */
 struct gy_arrival gy_shape_of(const struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm algorithm);
 /* Makes a request of a window operation that has been started without one. There is an idle request and a plan. */

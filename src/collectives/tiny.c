@@ -18,11 +18,6 @@
 #define GY_TINY_SPINS 2000    /* loads of a peer's line before the call becomes a request; a few microseconds */
 #define GY_TINY_TURN_EVERY 64 /* calls between two looks at links and clocks, which nobody else gives a busy caller */
 
-static struct gy_window_control *control_of(const struct gyre_comm *comm, int rank)
-{
-    return gy_segment_window(comm->ctx->segment, comm->ctx->world->members[rank].local, comm->window);
-}
-
 /* All that two ranks must agree on: no two shapes of tiny exchanges with near sequence numbers share a word. */
 static uint64_t shape_word(const struct gy_arrival *shape)
 {
@@ -33,7 +28,7 @@ static uint64_t shape_word(const struct gy_arrival *shape)
 static void publish(const struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number, const void *input,
                     size_t bytes)
 {
-    struct gy_window_line *mine = &control_of(comm, comm->rank)->line[number & 1];
+    struct gy_window_line *mine = &comm->control[comm->rank]->line[number & 1];
     bool gives = shape->collective != GY_BARRIER &&
                  (shape->collective != GY_BROADCAST || (int)shape->root == comm->rank);
     if (gives && bytes > 0)
@@ -46,8 +41,8 @@ static void publish(const struct gyre_comm *comm, const struct gy_arrival *shape
 /* The peer has published: does it mean the same? A root of larger broadcasts just before may have waited for nobody. */
 static bool verify(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number, int peer)
 {
-    const struct gy_window_control *mine = control_of(comm, comm->rank);
-    bool same = control_of(comm, peer)->line[number & 1].shape == shape_word(shape);
+    const struct gy_window_control *mine = comm->control[comm->rank];
+    bool same = comm->control[peer]->line[number & 1].shape == shape_word(shape);
     bool checked = shape->sequence == 1 ||
                    mine->arrival[(shape->sequence - 1) % GY_ARRIVALS].collective != GY_BROADCAST;
     return (same && checked) || gy_window_verify(comm, shape->sequence, peer);
@@ -55,13 +50,13 @@ static bool verify(struct gyre_comm *comm, const struct gy_arrival *shape, uint6
 
 static bool has_published(const struct gyre_comm *comm, int peer, uint64_t number)
 {
-    const struct gy_window_line *line = &control_of(comm, peer)->line[number & 1];
+    const struct gy_window_line *line = &comm->control[peer]->line[number & 1];
     return atomic_load_explicit(&line->sequence, memory_order_acquire) >= number;
 }
 
 static const unsigned char *payload_of(const struct gyre_comm *comm, int rank, uint64_t number)
 {
-    return control_of(comm, rank)->line[number & 1].payload;
+    return comm->control[rank]->line[number & 1].payload;
 }
 
 /* Everyone has published: out of the lines into the output. */

@@ -14,12 +14,7 @@
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
-    return comm->ctx->world->members[rank].local;
-}
-
-static struct gy_window_control *control_of(const struct gyre_comm *comm, int rank)
-{
-    return gy_segment_window(comm->ctx->segment, local_of(comm, rank), comm->window);
+    return comm->ctx->world->members[gy_group_world(&comm->group, rank)].local;
 }
 
 void gy_window_wake(const struct gyre_comm *comm)
@@ -51,7 +46,7 @@ static unsigned char *slot_of(const struct gyre_request *r, int rank, enum gy_sp
 
 void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape)
 {
-    struct gy_window_control *mine = control_of(comm, comm->rank);
+    struct gy_window_control *mine = comm->control[comm->rank];
     mine->arrival[shape->sequence % GY_ARRIVALS] = *shape;
     atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
 }
@@ -59,8 +54,8 @@ void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *sha
 /* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
 static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
-    const struct gy_window_control *theirs = control_of(comm, peer);
-    struct gy_arrival own = control_of(comm, comm->rank)->arrival[sequence % GY_ARRIVALS];
+    const struct gy_window_control *theirs = comm->control[peer];
+    struct gy_arrival own = comm->control[comm->rank]->arrival[sequence % GY_ARRIVALS];
     uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
     if (own.sequence != sequence || entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
         return true;
@@ -81,7 +76,7 @@ bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
         return false;
     for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < sequence; back++) {
         uint64_t earlier = sequence - back;
-        const struct gy_arrival *own = &control_of(comm, comm->rank)->arrival[earlier % GY_ARRIVALS];
+        const struct gy_arrival *own = &comm->control[comm->rank]->arrival[earlier % GY_ARRIVALS];
         if (own->sequence != earlier || own->collective != GY_BROADCAST)
             return true;
         if (!verify_operation(comm, peer, earlier))
@@ -119,7 +114,7 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
     struct gyre_comm *comm = r->comm;
     bool ours = target > r->window_base; /* progress in this collective: the peer's arrival is there as well */
     if (step->peer >= 0) {
-        const struct gy_window_control *peer = control_of(comm, step->peer);
+        const struct gy_window_control *peer = comm->control[step->peer];
         r->waiting_for = step->peer;
         return step->peer == comm->rank ||
                (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) >= target &&
@@ -130,7 +125,7 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
         for (; lane->everyone < comm->size; lane->everyone++) {
             if (lane->everyone == comm->rank)
                 continue;
-            const struct gy_window_control *peer = control_of(comm, lane->everyone);
+            const struct gy_window_control *peer = comm->control[lane->everyone];
             if (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) < target) {
                 r->waiting_for = lane->everyone;
                 return false;
@@ -212,14 +207,14 @@ void gy_window_step(struct gyre_request *r, int l)
     int shared = r->plan->lane[l].window_lane;
     if (shared < 0)
         return;
-    struct gy_window_control *mine = control_of(r->comm, r->comm->rank);
+    struct gy_window_control *mine = r->comm->control[r->comm->rank];
     atomic_store_explicit(&mine->lane[shared].progress, iteration + 1, memory_order_release);
     gy_window_wake(r->comm);
 }
 
 void gy_window_end(struct gyre_request *r)
 {
-    struct gy_window_control *mine = control_of(r->comm, r->comm->rank);
+    struct gy_window_control *mine = r->comm->control[r->comm->rank];
     uint64_t after = r->window_base + gy_plan_tiles(r->total, r->plan->blocks, 1, r->tile);
     bool changed = false;
     for (int w = 0; w < GY_WINDOW_LANES; w++) {

@@ -287,6 +287,12 @@ struct gy_window_control *gy_segment_window(struct gy_segment *segment, int loca
     return (struct gy_window_control *)(void *)(segment->base + window_offset(segment, local, index));
 }
 
+void gy_segment_window_reset(struct gy_segment *segment, int index)
+{
+    if (segment->window_reserved[index]) /* else nobody has touched it */
+        memset(gy_segment_window(segment, segment->world->local, index), 0, sizeof(struct gy_window_control));
+}
+
 unsigned char *gy_segment_window_data(struct gy_segment *segment, int local, int index)
 {
     return segment->base + window_offset(segment, local, index) + segment->layout.window_control;

@@ -57,6 +57,8 @@ struct gy_rank_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t heartbeat; /* counts waits' slow turns: a rank inside gyre that runs makes
                                                          * it grow */
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
+    _Atomic uint32_t window_user[GY_WINDOW_COMMS];      /* what it has in each window slot: the communicator's number
+                                                         * + 1, 0 nothing */
 };
 
 /* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local
@@ -73,6 +75,8 @@ struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local);
  * the host has no room. */
 gyre_status gy_segment_window_reserve(struct gy_segment *segment, int index, struct gy_error *error);
 struct gy_window_control *gy_segment_window(struct gy_segment *segment, int local, int index);
+/* My own window's control block as it was at the beginning, for the next communicator. */
+void gy_segment_window_reset(struct gy_segment *segment, int index);
 unsigned char *gy_segment_window_data(struct gy_segment *segment, int local, int index);
 size_t gy_segment_window_bytes(const struct gy_segment *segment); /* 2 * GY_WINDOW_SLOTS * config->shm_slot */
 

@@ -1,0 +1,57 @@
+#include "collectives/window_slots.h"
+
+#include <string.h>
+
+#include "collectives/context.h"
+
+static _Atomic uint32_t *user_of(struct gy_context *ctx, int slot, int world)
+{
+    return &gy_segment_rank(ctx->segment, ctx->world->members[world].local)->window_user[slot];
+}
+
+bool gy_window_slots_left(struct gy_context *ctx, int slot, uint32_t comm, int world)
+{
+    return atomic_load_explicit(user_of(ctx, slot, world), memory_order_acquire) != comm + 1;
+}
+
+static bool all_left(struct gy_context *ctx, int slot)
+{
+    const struct gy_group *group = &ctx->slots.retired[slot].group;
+    for (int r = 0; r < group->size; r++)
+        if (!gy_window_slots_left(ctx, slot, ctx->slots.retired[slot].comm, gy_group_world(group, r)))
+            return false;
+    return true;
+}
+
+uint64_t gy_window_slots_free(struct gy_context *ctx)
+{
+    if (!ctx->segment)
+        return 0;
+    for (int s = 0; s < GY_WINDOW_COMMS; s++)
+        if (ctx->slots.retired[s].group.size > 0 && all_left(ctx, s)) {
+            gy_group_free(&ctx->slots.retired[s].group);
+            ctx->slots.taken &= ~(UINT64_C(1) << s);
+        }
+    return ~ctx->slots.taken;
+}
+
+void gy_window_slots_take(struct gy_context *ctx, int slot, uint32_t comm)
+{
+    ctx->slots.taken |= UINT64_C(1) << slot;
+    gy_segment_window_reset(ctx->segment, slot);
+    atomic_store_explicit(user_of(ctx, slot, ctx->world->rank), comm + 1, memory_order_release);
+}
+
+void gy_window_slots_retire(struct gy_context *ctx, int slot, uint32_t comm, struct gy_group *group)
+{
+    atomic_store_explicit(user_of(ctx, slot, ctx->world->rank), 0, memory_order_release);
+    ctx->slots.retired[slot].group = *group;
+    ctx->slots.retired[slot].comm = comm;
+    *group = (struct gy_group){0};
+}
+
+void gy_window_slots_clear(struct gy_context *ctx)
+{
+    for (int s = 0; s < GY_WINDOW_COMMS; s++)
+        gy_group_free(&ctx->slots.retired[s].group);
+}
