@@ -18,11 +18,20 @@
 
 #include "collectives/plan.h"
 #include "expression.h"
+#include "order.h"
+
+/* How tiny vectors are exchanged instead of by their one-shot plan: exchange k of the communicator goes through line
+ * k mod `lines` of every rank, and whoever leaves it has waited for everyone, or for the root of a broadcast alone. */
+struct gy_checker_tiny {
+    int lines;
+    bool waits_for_all;
+};
 
 struct gy_checker_call {
     struct gy_plan *const *plans; /* one per rank */
     size_t total, tile;           /* elements */
     bool in_place;
+    const struct gy_checker_tiny *tiny; /* NULL: by the plans */
 };
 
 /* What was counted, over all ranks and calls. */
@@ -32,13 +41,12 @@ struct gy_checker_report {
     size_t window_written; /* elements into windows, both halves */
     size_t window_read;    /* elements out of other ranks' windows */
     int depth;             /* messages one after another on the longest path */
-    uint64_t order;        /* hash of the happens-before relation, when asked for */
 };
 
-/* False: the plans are wrong, and report_p->text says why. `expression_p` (or NULL) receives the first call's values:
- * free it. */
-bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, bool hash_order,
-                    struct gy_checker_report *report_p, struct gy_expression *expression_p);
+/* False: the plans are wrong, and report_p->text says why. `order_p` (or NULL) receives what happened before what, and
+ * the dataflow: gy_order_close it. `expression_p` (or NULL) receives the first call's values: free it. */
+bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, struct gy_checker_report *report_p,
+                    struct gy_order *order_p, struct gy_expression *expression_p);
 
 /* Compares counts of a single call with the algorithm's formula. */
 bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const struct gy_checker_report *report,

@@ -5,32 +5,6 @@
 
 #include "tree.h"
 
-/* Blocks that a space covers, by the definition of the collective and not by the plan. */
-static void view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p)
-{
-    const struct gy_plan_shape *shape = &plan->shape;
-    bool mine = (space == GY_INPUT && shape->collective == GY_ALL_GATHER) ||
-                (space == GY_OUTPUT && shape->collective == GY_REDUCE_SCATTER);
-    bool none = shape->collective == GY_BARRIER ||
-                (space == GY_INPUT && shape->collective == GY_BROADCAST && shape->rank != shape->root);
-    *lo_p = mine ? shape->rank : 0;
-    *width_p = none ? 0 : mine ? 1 : plan->blocks;
-}
-
-bool views_hold(struct run *run, int rank, const struct gy_plan *plan)
-{
-    int lo, width, out_lo, out_width;
-    view(plan, GY_INPUT, &lo, &width);
-    view(plan, GY_OUTPUT, &out_lo, &out_width);
-    if (width != plan->input_blocks || out_width != plan->output_blocks || (width > 0 && lo != plan->input_lo) ||
-        (out_width > 0 && out_lo != plan->output_lo))
-        return run_fail(run, rank, "input or output covers the wrong blocks");
-    bool by_rank = plan->shape.collective == GY_REDUCE_SCATTER || plan->shape.collective == GY_ALL_GATHER;
-    if (plan->blocks < 1 || (by_rank && plan->blocks != plan->shape.size))
-        return run_fail(run, rank, "%d blocks", plan->blocks);
-    return true;
-}
-
 /* The cell of element `e` of the vector, which is element `at` of its range; NULL: outside. */
 static struct gy_cell *cell_at(struct run *run, const struct iteration *it, enum gy_space space, size_t e, size_t at)
 {
@@ -39,7 +13,7 @@ static struct gy_cell *cell_at(struct run *run, const struct iteration *it, enum
     size_t total = run->calls[rank->call].total;
     if (space == GY_INPUT || space == GY_OUTPUT) {
         int lo, width;
-        view(plan, space, &lo, &width);
+        form_view(plan, space, &lo, &width);
         if (e < block_begin(total, plan->blocks, lo) || e >= block_begin(total, plan->blocks, lo + width))
             return NULL;
         return &(space == GY_INPUT ? rank->input : rank->output)[e];
@@ -53,7 +27,7 @@ static struct gy_cell *cell_at(struct run *run, const struct iteration *it, enum
     return &rank->scratch[(size_t)slot * rank->scratch_length + (e - base)];
 }
 
-static bool load(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t *value_p)
+bool effect_load(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t *value_p)
 {
     if (cell == NULL)
         return run_fail(run, it->rank, "lane %d reads element %zu outside", it->lane, e);
@@ -64,16 +38,16 @@ static bool load(struct run *run, const struct iteration *it, struct gy_cell *ce
     return true;
 }
 
-static bool store(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t value)
+bool effect_store(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t value)
 {
     if (cell == NULL)
         return run_fail(run, it->rank, "lane %d writes element %zu outside", it->lane, e);
-    if (!gy_cell_write(&run->order, it->event, cell, value))
+    if (!gy_cell_write(&run->order, it->event, cell, value, run->expression.node[value].hash))
         return run_fail(run, it->rank, "lane %d writes element %zu, a race", it->lane, e);
     return true;
 }
 
-static bool join(struct run *run, const struct iteration *it, int32_t left, int32_t right, int32_t *value_p)
+bool effect_join(struct run *run, const struct iteration *it, int32_t left, int32_t right, int32_t *value_p)
 {
     *value_p = gy_expression_join(&run->expression, left, right);
     if (*value_p < 0)
@@ -98,7 +72,7 @@ bool effect_send(struct run *run, const struct iteration *it, size_t *start_p, s
     *count_p = extent(run, it, start_p, &skip);
     for (size_t i = 0; i < *count_p; i++) {
         size_t e = *start_p + i;
-        if (!load(run, it, cell_at(run, it, it->step->src, e, skip + i), e, &run->message[i]))
+        if (!effect_load(run, it, cell_at(run, it, it->step->src, e, skip + i), e, &run->message[i]))
             return false;
     }
     run->report->sent += *count_p;
@@ -117,11 +91,11 @@ bool effect_receive(struct run *run, const struct iteration *it, size_t start, s
         size_t e = start + i;
         int32_t value = run->message[i], own;
         if (step->kind == GY_RECV_REDUCE) {
-            if (!load(run, it, cell_at(run, it, step->src, e, skip + i), e, &own) ||
-                !join(run, it, step->flip ? value : own, step->flip ? own : value, &value))
+            if (!effect_load(run, it, cell_at(run, it, step->src, e, skip + i), e, &own) ||
+                !effect_join(run, it, step->flip ? value : own, step->flip ? own : value, &value))
                 return false;
         }
-        if (!store(run, it, cell_at(run, it, step->dst, e, skip + i), e, value))
+        if (!effect_store(run, it, cell_at(run, it, step->dst, e, skip + i), e, value))
             return false;
     }
     return true;
@@ -139,12 +113,12 @@ static bool copy_or_reduce(struct run *run, const struct iteration *it)
         struct gy_cell *src = cell_at(run, it, step->src, e, skip + i), *dst = cell_at(run, it, step->dst, e, skip + i);
         if (step->kind == GY_COPY && src == dst && src != NULL)
             continue;
-        if (!load(run, it, src, e, &value))
+        if (!effect_load(run, it, src, e, &value))
             return false;
-        if (step->kind == GY_REDUCE && (!load(run, it, cell_at(run, it, step->src2, e, skip + i), e, &other) ||
-                                        !join(run, it, value, other, &value)))
+        if (step->kind == GY_REDUCE && (!effect_load(run, it, cell_at(run, it, step->src2, e, skip + i), e, &other) ||
+                                        !effect_join(run, it, value, other, &value)))
             return false;
-        if (!store(run, it, dst, e, value))
+        if (!effect_store(run, it, dst, e, value))
             return false;
     }
     return true;
@@ -171,8 +145,8 @@ static bool publish(struct run *run, const struct iteration *it)
         size_t at = spread ? (size_t)(b < it->rank ? b : b - 1) * tile : 0;
         for (size_t i = 0; i < count; i++) {
             int32_t value;
-            if (!load(run, it, cell_at(run, it, step->src, start + i, 0), start + i, &value) ||
-                !store(run, it, slot_cell(run, it, it->rank, false, at + i), start + i, value))
+            if (!effect_load(run, it, cell_at(run, it, step->src, start + i, 0), start + i, &value) ||
+                !effect_store(run, it, slot_cell(run, it, it->rank, false, at + i), start + i, value))
                 return false;
         }
         run->report->window_written += count;
@@ -195,12 +169,12 @@ static bool gather(struct run *run, const struct iteration *it)
             size_t at = it->plan->blocks == 1 ? 0 : (size_t)(block < r ? block : block - 1) * tile;
             struct gy_cell *cell = r == it->rank ? cell_at(run, it, step->src, e, 0)
                                                  : slot_cell(run, it, r, false, at + i);
-            if (!load(run, it, cell, e, &value) || (r > 0 && !join(run, it, sum, value, &value)))
+            if (!effect_load(run, it, cell, e, &value) || (r > 0 && !effect_join(run, it, sum, value, &value)))
                 return false;
             sum = value;
         }
-        if (!store(run, it, cell_at(run, it, step->dst, e, 0), e, sum) ||
-            (step->keep && !store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
+        if (!effect_store(run, it, cell_at(run, it, step->dst, e, 0), e, sum) ||
+            (step->keep && !effect_store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
             return false;
     }
     run->report->window_read += count * (size_t)(run->size - 1);
@@ -222,8 +196,8 @@ static bool collect(struct run *run, const struct iteration *it)
         size_t start, count = piece_of(run, it, b, 1, &start);
         for (size_t i = 0; i < count; i++) {
             int32_t value;
-            if (!load(run, it, slot_cell(run, it, from, step->src == GY_RESULT, i), start + i, &value) ||
-                !store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
+            if (!effect_load(run, it, slot_cell(run, it, from, step->src == GY_RESULT, i), start + i, &value) ||
+                !effect_store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
                 return false;
         }
         run->report->window_read += count;
@@ -252,16 +226,19 @@ void memory_begin(struct run *run, int r)
         free(rank->input);
     free(rank->output);
     free(rank->scratch);
-    rank->output = gy_cells_new(call->total);
-    rank->input = call->in_place ? rank->output : gy_cells_new(call->total);
+    int place = GY_RUN_SHARED * run->size + GY_RUN_PRIVATE * (rank->call * run->size + r);
+    rank->output = gy_cells_new(call->total, place);
+    rank->input = call->in_place ? rank->output : gy_cells_new(call->total, place + 1);
     int lo, width;
-    view(plan, GY_INPUT, &lo, &width);
+    form_view(plan, GY_INPUT, &lo, &width);
     for (size_t e = block_begin(call->total, plan->blocks, lo); e < block_begin(call->total, plan->blocks, lo + width);
-         e++)
+         e++) {
         rank->input[e].value = gy_expression_leaf(&run->expression, r, e);
+        rank->input[e].contents = run->expression.node[rank->input[e].value].hash;
+    }
     size_t blocks = (size_t)plan->blocks;
     rank->scratch_length = (call->total * (size_t)plan->scratch_width + blocks - 1) / blocks;
-    rank->scratch = gy_cells_new((size_t)plan->scratch_slots * rank->scratch_length);
+    rank->scratch = gy_cells_new((size_t)plan->scratch_slots * rank->scratch_length, place + 2);
 }
 
 /* Does `value` satisfy the definition for element e? */
@@ -294,12 +271,12 @@ bool memory_end(struct run *run, int r, int event)
     const struct gy_checker_call *call = &run->calls[rank->call];
     const struct gy_plan *plan = call->plans[r];
     int lo, width;
-    view(plan, GY_OUTPUT, &lo, &width);
+    form_view(plan, GY_OUTPUT, &lo, &width);
     for (size_t e = block_begin(call->total, plan->blocks, lo); e < block_begin(call->total, plan->blocks, lo + width);
          e++) {
         struct iteration it = {.rank = r, .lane = -1, .event = event, .plan = plan};
         int32_t value;
-        if (!load(run, &it, &rank->output[e], e, &value))
+        if (!effect_load(run, &it, &rank->output[e], e, &value))
             return false;
         uint64_t hash = run->expression.node[value].hash;
         if (!right_value(run, plan, call, e, value))

@@ -1,6 +1,4 @@
-/* Every plan of every collective for every world size from 1 to 130, through the checker and against the formulas; and
- * sequences of window collectives with changing kinds, algorithms, roots and tile counts, whose slots and counters live
- * on from call to call. */
+/* Every plan of every collective for every world size from 1 to 130, through the checker and against the formulas. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +11,10 @@ static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, 
 {
     struct gy_plan **plans = gy_checker_plans(shape);
     cr_assert_not_null(plans);
-    struct gy_checker_call call = {plans, total, tile, in_place};
+    struct gy_checker_call call = {plans, total, tile, in_place, NULL};
     struct gy_checker_report report;
     char text[256];
-    bool right = gy_checker_run(shape->size, &call, 1, false, &report, NULL);
+    bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, NULL);
     cr_assert(right, "%s %s size %d root %d total %zu tile %zu in_place %d: %s", gy_collective_name(shape->collective),
               gy_algorithm_name(shape->algorithm), shape->size, shape->root, total, tile, in_place, report.text);
     right = gy_checker_formula(shape, total, &report, text, sizeof(text));
@@ -107,47 +105,6 @@ Test(plan, every_collective_has_links_and_windows)
             }
             cr_assert(kinds[0] && kinds[1], "%s", gy_collective_name((enum gy_collective)collective));
         }
-    }
-}
-
-static uint32_t next_random(uint32_t *state)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
-
-/* A random window collective, of 1 to 9 tiles. */
-static struct gy_checker_call random_call(int n, uint32_t *state)
-{
-    struct gy_plan_shape shape = {GY_ALL_REDUCE, GY_DIRECT_ONE_SHOT, 0, n, 0};
-    do {
-        shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
-        shape.algorithm = next_random(state) % 2 == 0 ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
-    } while (!gy_plan_exists(shape.collective, shape.algorithm, n));
-    shape.root = (int)(next_random(state) % (unsigned)n);
-    bool whole = shape.algorithm == GY_DIRECT_ONE_SHOT;
-    size_t count = 1 + next_random(state) % 9, total = whole ? count : count * (size_t)n;
-    if (shape.collective == GY_BARRIER)
-        total = 0;
-    struct gy_plan **plans = gy_checker_plans(&shape);
-    cr_assert_not_null(plans);
-    return (struct gy_checker_call){plans, total, 1 + next_random(state) % 2, next_random(state) % 2 == 0};
-}
-
-Test(plan, sequences_of_window_collectives)
-{
-    enum { CALLS = 10 };
-    uint32_t state = 1;
-    for (int i = 0; i < 300; i++) {
-        int n = i == 299 ? 40 : 2 + i % 8;
-        struct gy_checker_call calls[CALLS];
-        struct gy_checker_report report;
-        for (int c = 0; c < CALLS; c++)
-            calls[c] = random_call(n, &state);
-        bool right = gy_checker_run(n, calls, CALLS, false, &report, NULL);
-        cr_assert(right, "sequence %d of %d ranks: %s", i, n, report.text);
-        for (int c = 0; c < CALLS; c++)
-            gy_checker_plans_free((struct gy_plan **)calls[c].plans, n);
     }
 }
 

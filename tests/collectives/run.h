@@ -1,10 +1,16 @@
-/* Inside the checker: the state of a run. checker.c schedules, effect.c moves values. */
+/* Inside the checker: the state of a run. checker.c schedules, iteration.c says what may go on, effect.c moves values,
+ * form.c looks at plans before they run. */
 #ifndef GY_TESTS_COLLECTIVES_RUN_H
 #define GY_TESTS_COLLECTIVES_RUN_H
 
 #include "checker.h"
 #include "order.h"
 #include "transport/segment.h"
+
+#define GY_RUN_PRIVATE 3 /* memories of a rank in a call: output, input, scratch */
+
+#define GY_RUN_LINES 2
+#define GY_RUN_SHARED (2 * GY_WINDOW_SLOTS + GY_RUN_LINES) /* memories that a rank shares */
 
 /* A growing list of events. */
 struct events {
@@ -28,6 +34,9 @@ struct rank_state {
     struct gy_cell *input, *output, *scratch;
     size_t scratch_length; /* of one slot */
     struct gy_cell *window[GY_WINDOW_SLOTS], *result[GY_WINDOW_SLOTS];
+    struct gy_cell *line[GY_RUN_LINES];
+    struct events published; /* into lines, by exchange */
+    int exchanged;           /* exchanges that this rank has finished */
 };
 
 struct run {
@@ -53,14 +62,39 @@ struct iteration {
 };
 
 bool run_fail(struct run *run, int rank, const char *format, ...) __attribute__((format(printf, 3, 4)));
-size_t piece_of(const struct run *run, const struct iteration *it, int block, int width, size_t *start_p);
+
+/* iteration.c: what iterations cover and wait for. Chain 0 of a rank is its caller (lane −1): starts and ends of calls;
+ * its lanes follow. */
 size_t block_begin(size_t total, int blocks, int block);
-bool views_hold(struct run *run, int rank, const struct gy_plan *plan);
+/* Tile t of blocks [block, block + width): its first element and their number. */
+size_t piece_of(const struct run *run, const struct iteration *it, int block, int width, size_t *start_p);
+size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, const struct gy_step *step);
+const struct gy_plan *plan_of(const struct run *run, int rank);
+int chain_of(const struct run *run, int rank, int lane);
+/* The step at which the lane stands; NULL at its end. */
+const struct gy_step *lane_head(const struct run *run, int rank, int lane);
+/* Are all needs of the lane's iteration met? With `event` >= 0, orders that event after them. */
+bool needs_met(struct run *run, int rank, int lane, int event);
+struct iteration iteration_begin(struct run *run, int rank, int lane);
+void iteration_end(struct run *run, const struct iteration *it);
+void events_push(struct events *events, int event);
+
+/* tiny.c: the exchange of a tiny vector as far as it can go; true in *done_p when it is over. Returns: did it move? */
+bool tiny_advance(struct run *run, int rank, bool *done_p);
+
+/* form.c: what a plan must hold before anything runs; and the blocks that a space covers, by the definition of the
+ * collective and not by the plan. */
+bool form_holds(struct run *run, int rank, const struct gy_plan *plan);
+void form_view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p);
 
 /* What the steps do to memory. `effect_send` fills run->message; `effect_receive` takes it. */
 bool effect_send(struct run *run, const struct iteration *it, size_t *start_p, size_t *count_p);
 bool effect_receive(struct run *run, const struct iteration *it, size_t start, size_t count);
 bool effect_local(struct run *run, const struct iteration *it);
+/* One element: a checked access. A NULL cell is outside of what the space covers. */
+bool effect_load(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t *value_p);
+bool effect_store(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t value);
+bool effect_join(struct run *run, const struct iteration *it, int32_t left, int32_t right, int32_t *value_p);
 /* Fresh buffers at the start of a call; comparison with the definition of the collective at its end. */
 void memory_begin(struct run *run, int rank);
 bool memory_end(struct run *run, int rank, int event);

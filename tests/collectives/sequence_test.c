@@ -1,0 +1,114 @@
+/* Sequences of collectives on one communicator, through the checker: any mixture of kinds, algorithms, roots, lengths
+ * and tile counts, over links (as rendezvous), over windows, whose slots and counters live on from call to call, and over
+ * the lines of tiny vectors, which live on by parity. */
+#include <criterion/criterion.h>
+
+#include "checker.h"
+
+#define CALLS 12
+
+static const struct gy_checker_tiny two_lines = {2, true};
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* Which calls a sequence is made of. */
+struct mixture {
+    int size;
+    bool links, windows;
+    const struct gy_checker_tiny *tiny; /* for half of what can be tiny, or NULL */
+};
+
+static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t *state)
+{
+    struct gy_plan_shape shape = {.size = mixture->size};
+    bool fits;
+    do {
+        shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
+        shape.algorithm = (enum gy_algorithm)(next_random(state) % GY_ALGORITHMS);
+        bool window = shape.algorithm == GY_DIRECT_ONE_SHOT || shape.algorithm == GY_DIRECT_TWO_SHOT;
+        fits = gy_plan_exists(shape.collective, shape.algorithm, shape.size) &&
+               (window ? mixture->windows : mixture->links);
+    } while (!fits);
+    shape.root = (int)(next_random(state) % (unsigned)mixture->size);
+    return shape;
+}
+
+static struct gy_checker_call random_call(const struct mixture *mixture, uint32_t *state)
+{
+    struct gy_plan_shape shape = random_shape(mixture, state);
+    size_t n = (size_t)shape.size, total = next_random(state) % (2 * n + 9), tile = 1 + next_random(state) % 3;
+    if (shape.collective == GY_REDUCE_SCATTER || shape.collective == GY_ALL_GATHER)
+        total = n * (next_random(state) % 10);
+    if (shape.collective == GY_BARRIER)
+        total = 0;
+    const struct gy_checker_tiny *tiny = NULL;
+    if (mixture->tiny && shape.algorithm == GY_DIRECT_ONE_SHOT && next_random(state) % 2 == 0)
+        tiny = mixture->tiny;
+    struct gy_plan **plans = gy_checker_plans(&shape);
+    cr_assert_not_null(plans);
+    return (struct gy_checker_call){plans, total, tile, next_random(state) % 2 == 0, tiny};
+}
+
+static bool run_sequence(const struct mixture *mixture, uint32_t *state, struct gy_checker_report *report_p)
+{
+    struct gy_checker_call calls[CALLS];
+    for (int c = 0; c < CALLS; c++)
+        calls[c] = random_call(mixture, state);
+    bool right = gy_checker_run(mixture->size, calls, CALLS, report_p, NULL, NULL);
+    for (int c = 0; c < CALLS; c++)
+        gy_checker_plans_free((struct gy_plan **)calls[c].plans, mixture->size);
+    return right;
+}
+
+static void run_sequences(struct mixture mixture, int sequences)
+{
+    uint32_t state = 1;
+    for (int i = 0; i < sequences; i++) {
+        struct gy_checker_report report;
+        mixture.size = 2 + i % 8;
+        bool right = run_sequence(&mixture, &state, &report);
+        cr_assert(right, "sequence %d of %d ranks: %s", i, mixture.size, report.text);
+    }
+}
+
+Test(sequence, of_window_collectives)
+{
+    run_sequences((struct mixture){.windows = true, .tiny = &two_lines}, 400);
+    uint32_t state = 1;
+    struct gy_checker_report report;
+    cr_assert(run_sequence(&(struct mixture){40, false, true, &two_lines}, &state, &report), "%s", report.text);
+}
+
+Test(sequence, of_link_collectives)
+{
+    run_sequences((struct mixture){.links = true}, 400);
+}
+
+Test(sequence, that_mixes_links_and_windows)
+{
+    run_sequences((struct mixture){.links = true, .windows = true, .tiny = &two_lines}, 1000);
+}
+
+/* The check of the check: the lines of tiny vectors are safe for the two reasons that their protocol gives. */
+static int rejected(const struct gy_checker_tiny *tiny)
+{
+    uint32_t state = 1;
+    int count = 0;
+    for (int i = 0; i < 400; i++) {
+        struct gy_checker_report report;
+        count += !run_sequence(&(struct mixture){2 + i % 8, false, true, tiny}, &state, &report);
+    }
+    return count;
+}
+
+Test(sequence, one_line_or_a_root_that_waits_for_nobody_is_rejected)
+{
+    const struct gy_checker_tiny one_line = {1, true}, runs_ahead = {2, false};
+    cr_expect_eq(rejected(&two_lines), 0);
+    cr_expect_gt(rejected(&one_line), 10);
+    cr_expect_gt(rejected(&runs_ahead), 0);
+}

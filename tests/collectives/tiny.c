@@ -1,0 +1,86 @@
+/* The exchange of tiny vectors: no plan runs, so that its protocol is stated here and proved like one.
+ *
+ *   enter k    a rank writes its vector to its line k mod lines, and says k
+ *   leave k    when everyone has said k, it reads everyone's line
+ *
+ * With two lines and everyone waiting for everyone, who writes line k mod 2 again has left k + 1, so everyone has entered
+ * k + 1, so everyone has left k: no line is written while it is read. With one line, or a root that waits for nobody,
+ * this is false, and the vector clocks must say so. */
+#include "run.h"
+
+static bool gives(const struct gy_plan *plan)
+{
+    return plan->shape.collective != GY_BARRIER &&
+           (plan->shape.collective != GY_BROADCAST || plan->shape.rank == plan->shape.root);
+}
+
+static struct gy_cell *line_of(const struct run *run, int rank, int exchange, const struct gy_checker_tiny *tiny)
+{
+    return run->rank[rank].line[exchange % tiny->lines];
+}
+
+static struct iteration step_begin(struct run *run, int rank)
+{
+    struct iteration it = {.rank = rank, .plan = plan_of(run, rank)};
+    it.event = gy_order_event(&run->order, chain_of(run, rank, 0), run->rank[rank].call);
+    gy_order_after(&run->order, it.event, run->rank[rank].start_event);
+    return it;
+}
+
+static bool enter(struct run *run, int rank, const struct gy_checker_call *call)
+{
+    struct rank_state *state = &run->rank[rank];
+    struct iteration it = step_begin(run, rank);
+    struct gy_cell *line = line_of(run, rank, state->exchanged, call->tiny);
+    for (size_t e = 0; e < call->total && gives(it.plan); e++) {
+        int32_t value;
+        if (!effect_load(run, &it, &state->input[e], e, &value) || !effect_store(run, &it, &line[e], e, value))
+            return false;
+    }
+    events_push(&state->published, it.event);
+    return true;
+}
+
+static bool take(struct run *run, const struct iteration *it, const struct gy_checker_call *call, size_t e)
+{
+    struct rank_state *state = &run->rank[it->rank];
+    int exchange = state->exchanged, root = it->plan->shape.root;
+    bool broadcast = it->plan->shape.collective == GY_BROADCAST;
+    int32_t sum = GY_EXPRESSION_NONE, value;
+    for (int r = broadcast ? root : 0; r < (broadcast ? root + 1 : run->size); r++) {
+        if (!effect_load(run, it, &line_of(run, r, exchange, call->tiny)[e], e, &value) ||
+            (sum >= 0 && !effect_join(run, it, sum, value, &value)))
+            return false;
+        sum = value;
+    }
+    return effect_store(run, it, &state->output[e], e, sum);
+}
+
+/* Whom does a rank wait for before it leaves? */
+static bool waits_for(const struct gy_checker_call *call, const struct gy_plan *plan, int rank)
+{
+    return call->tiny->waits_for_all || plan->shape.collective != GY_BROADCAST || rank == plan->shape.root;
+}
+
+bool tiny_advance(struct run *run, int rank, bool *done_p)
+{
+    struct rank_state *state = &run->rank[rank];
+    const struct gy_checker_call *call = &run->calls[state->call];
+    bool moved = state->published.count == state->exchanged;
+    *done_p = false;
+    if (moved && !enter(run, rank, call))
+        return false;
+    for (int r = 0; r < run->size; r++)
+        if (waits_for(call, plan_of(run, rank), r) && run->rank[r].published.count <= state->exchanged)
+            return moved;
+    struct iteration it = step_begin(run, rank);
+    for (int r = 0; r < run->size; r++)
+        if (waits_for(call, it.plan, r))
+            gy_order_after(&run->order, it.event, run->rank[r].published.event[state->exchanged]);
+    for (size_t e = 0; e < call->total && it.plan->shape.collective != GY_BARRIER; e++)
+        if (!take(run, &it, call, e))
+            return false;
+    state->exchanged++;
+    *done_p = true;
+    return true;
+}
