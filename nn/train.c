@@ -223,6 +223,7 @@ static gyre_status report(struct run *run, uint64_t samples, double rate)
         .epochs = run->options.epochs,
         .step = run->position.step,
         .loss = samples ? cost / (double)(samples * gyre_nn_output_steps(run->model)) : 0,
+        .test_loss = loss,
         .accuracy = accuracy,
         .rate = rate,
         .seconds = (double)run->busy / 1e9,

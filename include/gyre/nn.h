@@ -311,7 +311,8 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model 
 
 struct gyre_nn_report {           /* one per epoch */
     uint64_t epoch, epochs, step; /* epochs ended, of so many; steps of the run */
-    double loss, accuracy;        /* mean training loss of the epoch; accuracy on the test samples, 0 to 1 */
+    double loss;                  /* mean training loss of the epoch */
+    double test_loss, accuracy;   /* on the test samples; accuracy 0 to 1, or NaN for a reconstruction */
     double rate, seconds;         /* of the last step; spent in training since gyre_nn_train began */
 };
 /* `report` is the callee's to read until it returns. */
@@ -335,7 +336,7 @@ struct gyre_nn_train_options {
 };
 
 struct gyre_nn_train_result {
-    double accuracy, loss;              /* on the test samples: share of right answers, mean cost */
+    double accuracy, loss; /* on the test samples: share of right answers (NaN: reconstruction), mean cost */
     double seconds, samples_per_second; /* of training alone, since gyre_nn_train began; of all ranks together */
     uint64_t steps, params_xxh3;        /* of the whole run; gyre_nn_params_hash */
     int ranks;

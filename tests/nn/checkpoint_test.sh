@@ -23,28 +23,35 @@ lines()
         sed -E 's/"(seconds|samples_per_second|hidden_fraction)":[^,}]*,?//g'
 }
 
-# resumed OPTIONS...: 4 ranks, batches of 100 of 1,437 samples, so step 20 lies inside the second epoch; of the metrics
-# the epochs that the second half ended must be equal.
+# resumed LINES OPTIONS...: 4 ranks, batches of 100 of 1,437 samples, so step 20 lies inside the second epoch; of the metrics
+# the last LINES, the epochs that the second half ended and the final one, must be equal.
 resumed()
 {
+    local lines=$1
+    shift
     local common=(-n 4 "$train" --quiet --rounds 1 --epochs 4 --batch 100 --bucket 4k "$@")
     rm -f "$work/half"
     timeout 60 "$run" "${common[@]}" --metrics "$work/whole.jsonl" >"$work/out" 2>&1 || fail "$* whole: $(cat "$work/out")"
     timeout 60 "$run" "${common[@]}" --steps 20 --checkpoint "$work/half" >"$work/out" 2>&1 || fail "$* half: $(cat "$work/out")"
     timeout 60 "$run" "${common[@]}" --resume "$work/half" --metrics "$work/rest.jsonl" >"$work/out" 2>&1 ||
         fail "$* rest: $(cat "$work/out")"
-    lines "$work/whole.jsonl" | tail -n 4 >"$work/whole"
+    lines "$work/whole.jsonl" | tail -n "$lines" >"$work/whole"
     lines "$work/rest.jsonl" >"$work/rest"
-    [ "$(wc -l <"$work/rest")" = 4 ] || fail "$*: not 3 epochs and a final line: $(cat "$work/rest")"
+    [ "$(wc -l <"$work/rest")" = "$lines" ] || fail "$*: not $lines lines: $(cat "$work/rest")"
     cmp "$work/whole" "$work/rest" || fail "$*: the resumed run differs: $(diff "$work/whole" "$work/rest")"
     echo "resumed $*: $(tail -n 1 "$work/rest")"
 }
 
 resume()
 {
-    resumed --optimizer adam --clip 1
-    resumed --optimizer nesterov --schedule step:7:0.5 --warmup 25 --dtype float64
-    resumed --optimizer adamw --accumulate 3
+    resumed 4 --optimizer adam --clip 1
+    resumed 4 --optimizer nesterov --schedule step:7:0.5 --warmup 25 --dtype float64
+    resumed 4 --optimizer adamw --accumulate 3
+    # 281 samples of 16 bytes: 3 steps per epoch, and step 20 lies inside the seventh
+    seq 2000 | head -c 5000 >"$work/text"
+    resumed 5 --model transformer --data "text:$work/text" --context 16 --width 8 --dropout 0.2 --epochs 10
+    resumed 5 --model lstm --data "text:$work/text" --context 16 --hidden 12,8 --dropout 0.2 --epochs 10
+    resumed 4 --model autoencoder --hidden 16,4
 }
 
 # Waits until the checkpoint is another file than `before` (an inode), at most 20 s.

@@ -13,6 +13,12 @@ enum {
     KEY_HIDDEN,
     KEY_ACTIVATION,
     KEY_DTYPE,
+    KEY_WIDTH,
+    KEY_BLOCKS,
+    KEY_HEADS,
+    KEY_DROPOUT,
+    KEY_CONTEXT,
+    KEY_SAMPLE,
     KEY_DATA,
     KEY_STRATEGY,
     KEY_BATCH,
@@ -42,11 +48,16 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"model", KEY_MODEL, "M", 0, "model: mlp (default)", 1},
-    {"hidden", KEY_HIDDEN, "N,N...", 0, "sizes of the hidden layers (default 128)", 1},
-    {"activation", KEY_ACTIVATION, "A", 0, "relu (default), tanh or sigmoid", 1},
+    {"model", KEY_MODEL, "M", 0, "mlp (default), autoencoder, lstm or transformer", 1},
+    {"hidden", KEY_HIDDEN, "N,N...", 0, "sizes of the hidden layers (default 128; autoencoder 48,16)", 1},
+    {"activation", KEY_ACTIVATION, "A", 0, "relu (default), tanh, sigmoid or gelu", 1},
     {"dtype", KEY_DTYPE, "T", 0, "float32 (default) or float64", 1},
-    {"data", KEY_DATA, "D", 0, "digits (default, built in), idx:DIR or csv:FILE", 1},
+    {"width", KEY_WIDTH, "N", 0, "size of a symbol's vector (default 32 for lstm, 64 for transformer)", 1},
+    {"blocks", KEY_BLOCKS, "N", 0, "blocks of the transformer (default 2)", 1},
+    {"heads", KEY_HEADS, "N", 0, "attention heads of a block (default 4)", 1},
+    {"dropout", KEY_DROPOUT, "P", 0, "share of zeros in training of lstm and transformer (default 0)", 1},
+    {"context", KEY_CONTEXT, "N", 0, "steps of a sample of text (default 64)", 1},
+    {"data", KEY_DATA, "D", 0, "digits (default, built in), idx:DIR, csv:FILE, npy:FILE or text:FILE", 1},
     {"strategy", KEY_STRATEGY, "S", 0, "how ranks share the work: sync (default)", 2},
     {"batch", KEY_BATCH, "GLOBAL", 0, "samples of a step, divided over the ranks (default 64)", 2},
     {"epochs", KEY_EPOCHS, "E", 0, "passes over the training samples (default 30)", 2},
@@ -74,6 +85,7 @@ static const struct argp_option options[] = {
      6},
     {"rounds", KEY_ROUNDS, "N", 0, "rounds of that measurement (default 25)", 6},
     {"verify-single", KEY_VERIFY, NULL, 0, "after training, train the same on one rank and compare", 6},
+    {"sample", KEY_SAMPLE, "N", 0, "after training on text, write N bytes of it", 6},
     {"quiet", KEY_QUIET, NULL, 0, "no progress line", 6},
     {0},
 };
@@ -93,7 +105,7 @@ static double real(const char *option, const char *text, double least)
     return value;
 }
 
-static void parse_hidden(struct arguments *out, const char *text)
+static void parse_hidden(struct model_options *out, const char *text)
 {
     char *copy = strdup(text), *state = NULL;
     if (!copy)
@@ -126,6 +138,32 @@ static void parse_schedule(struct gyre_nn_schedule *schedule, const char *text)
     free(copy);
 }
 
+static error_t parse_model(int key, char *arg, struct parse *parse)
+{
+    static const char *const activations[] = {"relu", "tanh", "sigmoid", "gelu", NULL}, *const dtypes[] = {
+                                                                                            "float32", "float64", NULL};
+    struct model_options *out = &parse->out.model;
+    switch (key) {
+    case KEY_MODEL: out->kind = (enum model_kind)gy_options_choice("--model", arg, model_names); break;
+    case KEY_HIDDEN: parse_hidden(out, arg); break;
+    case KEY_ACTIVATION:
+        out->activation = (gyre_nn_activation)(GYRE_NN_RELU + gy_options_choice("--activation", arg, activations));
+        break;
+    case KEY_DTYPE: out->dtype = gy_options_choice("--dtype", arg, dtypes) ? GYRE_FLOAT64 : GYRE_FLOAT32; break;
+    case KEY_WIDTH: out->width = (size_t)gy_options_integer("--width", arg, 1, 1 << 20); break;
+    case KEY_BLOCKS: out->blocks = (size_t)gy_options_integer("--blocks", arg, 1, 1 << 10); break;
+    case KEY_HEADS: out->heads = (size_t)gy_options_integer("--heads", arg, 1, 1 << 20); break;
+    case KEY_CONTEXT: out->context = (size_t)gy_options_integer("--context", arg, 1, 65536); break;
+    case KEY_DROPOUT:
+        out->dropout = real("--dropout", arg, 0);
+        if (out->dropout >= 1)
+            gy_options_refuse("--dropout '%s' is not below 1", arg);
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
 static error_t parse_run(int key, char *arg, struct parse *parse)
 {
     static const char *const strategies[] = {"sync", NULL};
@@ -149,32 +187,26 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     case KEY_TRACE: parse->out.trace = arg; break;
     case KEY_MEASURE: parse->out.measure_overlap = true; break;
     case KEY_ROUNDS: parse->out.rounds = (size_t)gy_options_integer("--rounds", arg, 1, 1 << 20); break;
+    case KEY_SAMPLE: parse->out.sample = (size_t)gy_options_integer("--sample", arg, 1, 1 << 30); break;
     case KEY_VERIFY: parse->out.verify_single = true; break;
     case KEY_QUIET: parse->out.quiet = true; break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return parse_model(key, arg, parse);
     }
     return 0;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-    static const char *const models[] = {"mlp", NULL}, *const activations[] = {"relu", "tanh", "sigmoid", NULL},
-                             *const dtypes[] = {"float32", "float64", NULL},
-                             *const optimizers[] = {"sgd", "momentum", "nesterov", "adam", "adamw", NULL};
+    static const char *const optimizers[] = {"sgd", "momentum", "nesterov", "adam", "adamw", NULL};
     struct parse *parse = state->input;
     struct arguments *out = &parse->out;
     switch (key) {
     case ARGP_KEY_INIT: gy_options_init(state); break;
     case ARGP_KEY_ARG: gy_options_refuse("\"%s\" is not understood", arg);
-    case KEY_MODEL: gy_options_choice("--model", arg, models); break;
-    case KEY_HIDDEN: parse_hidden(out, arg); break;
-    case KEY_ACTIVATION:
-        out->activation = (gyre_nn_activation)(GYRE_NN_RELU + gy_options_choice("--activation", arg, activations));
-        break;
-    case KEY_DTYPE: out->dtype = gy_options_choice("--dtype", arg, dtypes) ? GYRE_FLOAT64 : GYRE_FLOAT32; break;
     case KEY_DATA:
-        if (strcmp(arg, "digits") != 0 && strncmp(arg, "idx:", 4) != 0 && strncmp(arg, "csv:", 4) != 0)
-            gy_options_refuse("--data '%s' is none of digits, idx:DIR, csv:FILE", arg);
+        if (strcmp(arg, "digits") != 0 && strncmp(arg, "idx:", 4) != 0 && strncmp(arg, "csv:", 4) != 0 &&
+            strncmp(arg, "npy:", 4) != 0 && strncmp(arg, "text:", 5) != 0)
+            gy_options_refuse("--data '%s' is none of digits, idx:DIR, csv:FILE, npy:FILE, text:FILE", arg);
         out->data = arg;
         break;
     case KEY_OPTIMIZER:
@@ -205,12 +237,7 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
         NULL,
         NULL};
     struct parse parse = {
-        .out = {.data = "digits",
-                .hidden = {128},
-                .nhidden = 1,
-                .activation = GYRE_NN_RELU,
-                .dtype = GYRE_FLOAT32,
-                .rounds = 25},
+        .out = {.data = "digits", .model = {.dtype = GYRE_FLOAT32}, .rounds = 25},
         .rate = NAN,
         .momentum = NAN,
         .decay = NAN,
@@ -224,6 +251,9 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
         train->optimizer.momentum = parse.momentum;
     if (!isnan(parse.decay))
         train->optimizer.weight_decay = parse.decay;
+    model_options_settle(&parse.out.model, parse.out.data);
+    if (parse.out.sample && strncmp(parse.out.data, "text:", 5) != 0)
+        gy_options_refuse("--sample writes text: it needs --data text:FILE");
     if (parse.out.verify_single && train->resume && train->checkpoint && strcmp(train->resume, train->checkpoint) == 0)
         gy_options_refuse("--verify-single starts from --resume once more: give --checkpoint another file");
     if (parse.blas_threads > 0)

@@ -2,19 +2,15 @@
 #ifndef GYRE_TRAIN_ARGUMENTS_H
 #define GYRE_TRAIN_ARGUMENTS_H
 
-#include <gyre/nn.h>
-
-#define LARGEST_DEPTH 16
+#include "model.h"
 
 struct arguments {
     const char *data;
-    size_t hidden[LARGEST_DEPTH];
-    size_t nhidden;
-    gyre_nn_activation activation;
-    gyre_dtype dtype;
+    struct model_options model;
     struct gyre_nn_train_options train;
     const char *metrics, *trace;
     size_t rounds; /* of the overlap measurement */
+    size_t sample; /* bytes of text to write */
     bool measure_overlap, verify_single, progress_thread, quiet;
 };
 

@@ -38,16 +38,26 @@ static int complain(const struct job *job, const char *text)
     return 1;
 }
 
+/* ", test accuracy 97.1 %", or nothing where the model does not answer right or wrong. */
+static const char *accuracy_text(double accuracy, char text[48])
+{
+    *text = 0;
+    if (!isnan(accuracy))
+        snprintf(text, 48, "  test accuracy %.2f %%", 100 * accuracy);
+    return text;
+}
+
 static void on_report(void *user, const struct gyre_nn_report *report)
 {
     struct job *job = user;
+    char accuracy[48];
     metrics_epoch(job->metrics, report);
     if (!say(job))
         return;
     bool terminal = isatty(STDOUT_FILENO), last = report->epoch == report->epochs;
-    printf("%sepoch %" PRIu64 "/%" PRIu64 "  step %" PRIu64 "  loss %.4f  test accuracy %.2f %%  lr %.2g  %.1f s%s",
-           terminal ? "\r" : "", report->epoch, report->epochs, report->step, report->loss, 100 * report->accuracy,
-           report->rate, report->seconds, terminal && !last ? "   " : "\n");
+    printf("%sepoch %" PRIu64 "/%" PRIu64 "  step %" PRIu64 "  loss %.4f, test %.4f%s  lr %.2g  %.1f s%s",
+           terminal ? "\r" : "", report->epoch, report->epochs, report->step, report->loss, report->test_loss,
+           accuracy_text(report->accuracy, accuracy), report->rate, report->seconds, terminal && !last ? "   " : "\n");
     fflush(stdout);
 }
 
@@ -68,14 +78,12 @@ static int meet(struct job *job)
 
 static gyre_status make_model(const struct job *job, gyre_nn_model **model_p)
 {
-    const struct arguments *a = &job->arguments;
-    return gyre_nn_mlp(job->data->features, a->hidden, a->nhidden, a->activation, job->data->classes, a->dtype,
-                       a->train.seed, model_p);
+    return model_make(&job->arguments.model, job->data, job->arguments.train.seed, model_p);
 }
 
 static int prepare(struct job *job)
 {
-    if (gyre_nn_dataset_open(job->arguments.data, &job->data) != GYRE_SUCCESS ||
+    if (model_open_data(&job->arguments.model, job->arguments.data, &job->data) != GYRE_SUCCESS ||
         make_model(job, &job->model) != GYRE_SUCCESS)
         return complain(job, gyre_nn_last_error());
     if (job->rank == 0 && job->arguments.metrics) {
@@ -86,11 +94,22 @@ static int prepare(struct job *job)
             return complain(job, text);
     }
     if (say(job))
-        printf("%s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n",
-               job->arguments.data, job->data->ntrain, job->data->ntest, job->data->features, job->data->classes,
-               gyre_nn_param_count(job->model), job->ranks, job->ranks == 1 ? "" : "s");
+        printf("%s on %s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n",
+               model_names[job->arguments.model.kind], job->arguments.data, job->data->ntrain, job->data->ntest,
+               job->data->features, job->data->classes, gyre_nn_param_count(job->model), job->ranks,
+               job->ranks == 1 ? "" : "s");
     fflush(stdout);
     return 0;
+}
+
+static void print_result(const struct gyre_nn_train_result *r)
+{
+    if (isnan(r->accuracy))
+        printf("test loss %.4f", r->loss);
+    else
+        printf("test accuracy %.2f %%, loss %.4f", 100 * r->accuracy, r->loss);
+    printf("; %" PRIu64 " steps in %.2f s, %.0f samples/s on %d rank%s; parameters %016" PRIx64 "\n", r->steps,
+           r->seconds, r->samples_per_second, r->ranks, r->ranks == 1 ? "" : "s", r->params_xxh3);
 }
 
 static int train(struct job *job)
@@ -112,10 +131,7 @@ static int train(struct job *job)
         return complain(job, gyre_nn_last_error());
     const struct gyre_nn_train_result *r = &job->result;
     if (job->rank == 0)
-        printf("test accuracy %.2f %%, loss %.4f; %" PRIu64
-               " steps in %.2f s, %.0f samples/s on %d rank%s; parameters %016" PRIx64 "\n",
-               100 * r->accuracy, r->loss, r->steps, r->seconds, r->samples_per_second, r->ranks,
-               r->ranks == 1 ? "" : "s", r->params_xxh3);
+        print_result(r);
     return 0;
 }
 
@@ -182,17 +198,28 @@ static int verify_single(struct job *job)
         } else {
             double difference = largest_difference(job->model, model);
             metrics_verify(job->metrics, difference, job->result.loss, alone.loss);
-            printf("verified against one rank: largest parameter difference %.3g; test loss %.6f on %d ranks, %.6f on "
-                   "1; accuracy %.2f %% "
-                   "and %.2f %%\n",
-                   difference, job->result.loss, job->ranks, alone.loss, 100 * job->result.accuracy,
-                   100 * alone.accuracy);
+            printf(
+                "verified against one rank: largest parameter difference %.3g; test loss %.6f on %d ranks, %.6f on 1",
+                difference, job->result.loss, job->ranks, alone.loss);
+            if (!isnan(alone.accuracy))
+                printf("; accuracy %.2f %% and %.2f %%", 100 * job->result.accuracy, 100 * alone.accuracy);
+            printf("\n");
         }
         gyre_nn_free(model);
     }
     if (job->comm && gyre_barrier(job->comm) != GYRE_SUCCESS)
         rc = complain(job, gyre_last_error(job->comm));
     return rc;
+}
+
+static int sample(struct job *job)
+{
+    size_t count = job->arguments.sample;
+    if (count == 0 || job->rank != 0)
+        return 0;
+    if (model_write_text(job->model, job->data, count, job->arguments.train.seed) == GYRE_SUCCESS)
+        return 0;
+    return complain(job, gyre_nn_last_error());
 }
 
 int main(int argc, char **argv)
@@ -205,6 +232,7 @@ int main(int argc, char **argv)
     rc = rc ? rc : train(&job);
     rc = rc ? rc : measure_overlap(&job);
     rc = rc ? rc : verify_single(&job);
+    rc = rc ? rc : sample(&job);
     if (rc == 0)
         metrics_final(job.metrics, &job.result, job.hidden);
     if (!metrics_close(job.metrics) && rc == 0)

@@ -46,9 +46,10 @@ static json_t *number(double value)
 void metrics_epoch(struct metrics *metrics, const struct gyre_nn_report *r)
 {
     if (metrics)
-        put(metrics, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", (json_int_t)r->epoch,
-                               "step", (json_int_t)r->step, "loss", number(r->loss), "accuracy", number(r->accuracy),
-                               "lr", number(r->rate), "seconds", number(r->seconds)));
+        put(metrics,
+            json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", (json_int_t)r->epoch,
+                      "step", (json_int_t)r->step, "loss", number(r->loss), "test_loss", number(r->test_loss),
+                      "accuracy", number(r->accuracy), "lr", number(r->rate), "seconds", number(r->seconds)));
 }
 
 void metrics_overlap(struct metrics *metrics, const struct gyre_nn_overlap *o)

@@ -1,0 +1,148 @@
+/* NumPy arrays hold the samples that the same numbers hold as csv, in every type; text is cut as described; damaged
+ * files are refused with their names. */
+#include <criterion/criterion.h>
+#include <gyre/nn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROWS 20
+#define COLUMNS 4 /* three features and the label */
+
+static char path[64];
+
+static void place(const char *kind)
+{
+    snprintf(path, sizeof(path), "/tmp/gyre_nn_data_%d.%s", (int)getpid(), kind);
+}
+
+static int value_of(size_t row, size_t column)
+{
+    return column == COLUMNS - 1 ? (int)(row % 2) : (int)((row * 7 + column * 13) % 50);
+}
+
+static FILE *create(const char *kind)
+{
+    place(kind);
+    FILE *file = fopen(path, "we");
+    cr_assert_not_null(file);
+    return file;
+}
+
+static void write_csv(void)
+{
+    FILE *file = create("csv");
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < COLUMNS; c++)
+            fprintf(file, "%d%s", value_of(r, c), c + 1 < COLUMNS ? "," : "\n");
+    fclose(file);
+}
+
+static void write_element(FILE *file, const char *type, int value)
+{
+    float f = (float)value;
+    double d = value;
+    uint8_t u = (uint8_t)value;
+    int32_t i = value;
+    int64_t l = value;
+    const void *at = strcmp(type, "<f4") == 0   ? (void *)&f
+                     : strcmp(type, "<f8") == 0 ? (void *)&d
+                     : strcmp(type, "|u1") == 0 ? (void *)&u
+                     : strcmp(type, "<i4") == 0 ? (void *)&i
+                                                : (void *)&l;
+    fwrite(at, (size_t)(type[2] - '0'), 1, file);
+}
+
+static void write_npy(const char *type, const char *order, const char *shape, size_t rows)
+{
+    FILE *file = create("npy");
+    char text[118];
+    memset(text, ' ', sizeof(text));
+    int used = snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", type, order, shape);
+    text[used] = ' ';
+    text[sizeof(text) - 1] = '\n';
+    fwrite("\x93NUMPY\1\0\x76\0", 1, 10, file);
+    fwrite(text, 1, sizeof(text), file);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < COLUMNS; c++)
+            write_element(file, type, value_of(r, c));
+    fclose(file);
+}
+
+static gyre_status open_file(const char *kind, gyre_nn_dataset **data_p)
+{
+    char name[96];
+    place(kind);
+    snprintf(name, sizeof(name), "%s:%s", kind, path);
+    gyre_status status = gyre_nn_dataset_open(name, data_p);
+    remove(path);
+    return status;
+}
+
+Test(data, npy_is_csv_in_another_form)
+{
+    static const char *const types[] = {"<f4", "<f8", "|u1", "<i4", "<i8"};
+    gyre_nn_dataset *csv = NULL;
+    write_csv();
+    cr_assert_eq(open_file("csv", &csv), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    for (size_t t = 0; t < 5; t++) {
+        gyre_nn_dataset *npy = NULL;
+        write_npy(types[t], "False", "(20, 4)", ROWS);
+        cr_assert_eq(open_file("npy", &npy), GYRE_SUCCESS, "%s: %s", types[t], gyre_nn_last_error());
+        cr_assert(npy->samples == ROWS && npy->features == 3 && npy->classes == 2 && npy->steps == 1);
+        cr_assert_arr_eq(npy->x, csv->x, ROWS * 3 * sizeof(float));
+        cr_assert_arr_eq(npy->labels, csv->labels, ROWS * sizeof(int32_t));
+        cr_assert(npy->ntrain == csv->ntrain && npy->ntest == csv->ntest && npy->ntest == 4);
+        cr_assert_arr_eq(npy->test, csv->test, npy->ntest * sizeof(uint32_t));
+        gyre_nn_dataset_free(npy);
+    }
+    gyre_nn_dataset_free(csv);
+}
+
+static void refused(const char *type, const char *order, const char *shape, size_t rows)
+{
+    gyre_nn_dataset *data = NULL;
+    write_npy(type, order, shape, rows);
+    cr_assert_eq(open_file("npy", &data), GYRE_INVALID_ARGUMENT, "%s %s %s", type, order, shape);
+    cr_assert(strstr(gyre_nn_last_error(), path), "%s", gyre_nn_last_error());
+    cr_assert_null(data);
+}
+
+Test(data, npy_of_another_shape_or_length_is_refused)
+{
+    refused("<f4", "True", "(20, 4)", ROWS);
+    refused("<f4", "False", "(80,)", ROWS);
+    refused("<f4", "False", "(20, 2, 2)", ROWS);
+    refused("<f4", "False", "(21, 4)", ROWS);
+    refused("<f4", "False", "(20, 4)", ROWS - 1);
+    refused("<f4", "False", "(0, 4)", 0);
+    refused("<f4", "False", "(999999999999, 999999999999)", ROWS);
+    refused("<c8", "False", "(20, 4)", ROWS);
+}
+
+Test(data, text_is_cut_into_steps)
+{
+    gyre_nn_dataset *data = NULL;
+    const char *text = "hello world, hello";
+    FILE *file = create("text");
+    fputs(text, file);
+    fclose(file);
+    cr_assert_eq(gyre_nn_text_open(path, 4, &data), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert(data->samples == 4 && data->features == 4 && data->steps == 4 && data->classes == 9);
+    cr_assert(data->ntrain == 3 && data->ntest == 1 && data->test[0] == 3);
+    cr_assert_arr_eq(data->alphabet, " ,dehlorw", 9);
+    for (size_t i = 0; i < 16; i++) {
+        cr_assert_eq(data->alphabet[(size_t)data->x[i]], text[i]);
+        cr_assert_eq(data->alphabet[data->labels[i]], text[i + 1]);
+    }
+    double x[8];
+    int32_t labels[8];
+    gyre_nn_dataset_gather(data, (const uint32_t[]){2, 0}, 2, GYRE_FLOAT64, x, labels);
+    cr_assert_eq(data->alphabet[(size_t)x[0]], 'r');
+    cr_assert_eq(data->alphabet[labels[7]], 'o');
+    gyre_nn_dataset_free(data);
+    cr_assert_eq(gyre_nn_text_open(path, 9, &data), GYRE_INVALID_ARGUMENT);
+    cr_assert_eq(gyre_nn_text_open(path, 0, &data), GYRE_INVALID_ARGUMENT);
+    remove(path);
+}

@@ -1,0 +1,81 @@
+#!/bin/bash
+# Every model that gyre-train makes: it learns, several ranks train what one rank trains (dropout included, in fp64 within
+# rounding), and wrong combinations are refused.
+# Usage: models_test.sh GYRE-RUN GYRE-TRAIN
+set -u
+run=$1 train=$2 failures=0
+export OPENBLAS_NUM_THREADS=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail()
+{
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# A value of the last line of a metrics file.
+final()
+{
+    tail -n 1 "$work/metrics" | sed -E "s/.*\"$1\":([^,}]*).*/\1/"
+}
+
+# learns KEY TEST OPTIONS...: on one rank, after which the final KEY satisfies `awk KEY TEST`.
+learns()
+{
+    local key=$1 test=$2
+    shift 2
+    timeout 60 "$train" --quiet --metrics "$work/metrics" "$@" >"$work/out" 2>&1 || fail "$*: $(cat "$work/out")"
+    awk "BEGIN { exit !($(final "$key") $test) }" || fail "$*: $key is $(final "$key"), not $test"
+    echo "$*: $key $(final "$key")"
+}
+
+# agrees RANKS OPTIONS...: a difference of parameters of at most 1e-9 after training in fp64.
+agrees()
+{
+    local ranks=$1 difference
+    shift
+    timeout 60 "$run" -n "$ranks" "$train" --quiet --dtype float64 --verify-single "$@" >"$work/out" 2>&1 ||
+        fail "$*: $(cat "$work/out")"
+    difference=$(sed -nE 's/^verified against one rank: largest parameter difference ([^;]*);.*/\1/p' "$work/out")
+    awk "BEGIN { exit !(${difference:-1} <= 1e-9) }" || fail "$* on $ranks ranks: difference ${difference:-none}: $(cat "$work/out")"
+    echo "$* on $ranks ranks: difference $difference"
+}
+
+refused()
+{
+    local pattern=$1
+    shift
+    timeout 20 "$train" "$@" >"$work/out" 2>"$work/err"
+    [ $? = 2 ] || fail "$*: not refused"
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "$*: not one line: $(cat "$work/err")"
+    grep -q "$pattern" "$work/err" || fail "$*: $(cat "$work/err")"
+}
+
+# A text without surprises once its period is known.
+for ((i = 0; i < 120; i++)); do
+    printf 'the quick brown fox jumps over the lazy dog. '
+done >"$work/text"
+text=(--data "text:$work/text" --context 24 --batch 16 --lr 0.01)
+lstm=(--model lstm "${text[@]}" --hidden 32 --width 8)
+transformer=(--model transformer "${text[@]}" --width 16 --heads 2)
+
+learns loss '< 0.03' --model autoencoder --epochs 15
+learns accuracy '> 0.8' "${lstm[@]}" --epochs 10
+learns accuracy '> 0.8' "${transformer[@]}" --blocks 1 --epochs 10
+
+agrees 3 --model autoencoder --hidden 20,5 --epochs 2 --batch 61 --bucket 1k
+agrees 3 "${lstm[@]}" --hidden 12,10 --dropout 0.2 --epochs 2 --accumulate 2 --bucket 1k
+agrees 4 "${transformer[@]}" --dropout 0.1 --epochs 2 --bucket 2k --clip 1
+
+"$train" --quiet "${lstm[@]}" --epochs 1 --sample 50 >"$work/out" 2>&1 || fail "sample: $(cat "$work/out")"
+[ "$(tail -n +2 "$work/out" | wc -c)" = 51 ] || fail "not 50 bytes and a line's end: $(cat "$work/out")"
+
+refused 'model lstm needs --data text:FILE' --model lstm
+refused 'model mlp does not read text' --data "text:$work/text"
+refused 'blocks is no option of --model lstm' "${lstm[@]}" --blocks 2
+refused 'hidden is no option of --model transformer' "${transformer[@]}" --hidden 3
+refused 'dropout is no option of --model mlp' --dropout 0.1
+refused 'heads 5 do not divide --width 16' "${transformer[@]}" --heads 5
+refused 'sample writes text' --sample 5
+[ $failures = 0 ]

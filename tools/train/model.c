@@ -1,0 +1,140 @@
+/* A row per kind of model: what it reads, which options it has, and how it is made. */
+#include "model.h"
+
+#include "options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const model_names[] = {"mlp", "autoencoder", "lstm", "transformer", NULL};
+
+static const struct kind {
+    bool text, hidden, width, blocks; /* what it reads: text; its options: layers, vectors, blocks with heads */
+    size_t default_hidden[2], default_width;
+} kinds[MODEL_COUNT] = {
+    [MODEL_MLP] = {.hidden = true, .default_hidden = {128}},
+    [MODEL_AUTOENCODER] = {.hidden = true, .default_hidden = {48, 16}},
+    [MODEL_LSTM] = {.text = true, .hidden = true, .width = true, .default_hidden = {128}, .default_width = 32},
+    [MODEL_TRANSFORMER] = {.text = true, .width = true, .blocks = true, .default_width = 64},
+};
+
+static void refuse_if(bool given, const char *option, const struct model_options *options)
+{
+    if (given)
+        gy_options_refuse("%s is no option of --model %s", option, model_names[options->kind]);
+}
+
+static size_t or_default(size_t given, size_t value)
+{
+    return given ? given : value;
+}
+
+void model_options_settle(struct model_options *options, const char *data)
+{
+    const struct kind *kind = &kinds[options->kind];
+    bool text = strncmp(data, "text:", 5) == 0;
+    if (kind->text != text)
+        gy_options_refuse(text ? "--model %s does not read text; lstm and transformer do"
+                               : "--model %s needs --data text:FILE",
+                          model_names[options->kind]);
+    refuse_if(!kind->hidden && options->nhidden, "--hidden", options);
+    refuse_if(kind->text && options->activation, "--activation", options);
+    refuse_if(!kind->width && options->width, "--width", options);
+    refuse_if(!kind->blocks && options->blocks, "--blocks", options);
+    refuse_if(!kind->blocks && options->heads, "--heads", options);
+    refuse_if(!kind->text && options->dropout > 0, "--dropout", options);
+    refuse_if(!kind->text && options->context, "--context", options);
+    for (size_t i = 0; i < 2 && kind->default_hidden[i] && options->nhidden == i; i++)
+        options->hidden[options->nhidden++] = kind->default_hidden[i];
+    options->activation = options->activation ? options->activation : GYRE_NN_RELU;
+    options->width = or_default(options->width, kind->default_width);
+    options->heads = or_default(options->heads, 4);
+    options->blocks = or_default(options->blocks, 2);
+    options->context = or_default(options->context, 64);
+    if (kind->blocks && options->width % options->heads != 0)
+        gy_options_refuse("--heads %zu do not divide --width %zu", options->heads, options->width);
+}
+
+gyre_status model_open_data(const struct model_options *options, const char *name, gyre_nn_dataset **data_p)
+{
+    if (kinds[options->kind].text)
+        return gyre_nn_text_open(name + strlen("text:"), options->context, data_p);
+    return gyre_nn_dataset_open(name, data_p);
+}
+
+gyre_status model_make(const struct model_options *o, const gyre_nn_dataset *data, uint64_t seed,
+                       gyre_nn_model **model_p)
+{
+    switch (o->kind) {
+    case MODEL_AUTOENCODER:
+        return gyre_nn_autoencoder(data->features, o->hidden, o->nhidden, o->activation, o->dtype, seed, model_p);
+    case MODEL_LSTM:
+        return gyre_nn_character_lstm(data->steps, data->classes, o->width, o->hidden, o->nhidden, o->dropout, o->dtype,
+                                      seed, model_p);
+    case MODEL_TRANSFORMER:
+        return gyre_nn_transformer(data->steps, data->classes, o->width, o->heads, o->blocks, o->dropout, o->dtype,
+                                   seed, model_p);
+    default:
+        return gyre_nn_mlp(data->features, o->hidden, o->nhidden, o->activation, data->classes, o->dtype, seed,
+                           model_p);
+    }
+}
+
+static double value_at(const gyre_nn_model *model, const void *array, size_t index)
+{
+    return gyre_nn_dtype(model) == GYRE_FLOAT64 ? ((const double *)array)[index]
+                                                : (double)((const float *)array)[index];
+}
+
+/* The class that `drawn`, from [0, 1), falls to in the softmax of a row of outputs. */
+static size_t pick(const gyre_nn_model *model, const void *outputs, size_t row, double drawn)
+{
+    size_t classes = gyre_nn_outputs(model), first = row * classes;
+    double top = value_at(model, outputs, first), sum = 0;
+    for (size_t c = 1; c < classes; c++)
+        top = fmax(top, value_at(model, outputs, first + c));
+    for (size_t c = 0; c < classes; c++)
+        sum += exp(value_at(model, outputs, first + c) - top);
+    for (size_t c = 0; c + 1 < classes; c++) {
+        drawn -= exp(value_at(model, outputs, first + c) - top) / sum;
+        if (drawn < 0)
+            return c;
+    }
+    return classes - 1;
+}
+
+/* The context grows in place; when it is full, its later half is kept. What lies behind its end does not matter, for
+ * no step of these models looks ahead. */
+gyre_status model_write_text(gyre_nn_model *model, const gyre_nn_dataset *data, size_t count, uint64_t seed)
+{
+    size_t steps = data->steps, length = 1;
+    float *narrow = calloc(steps, sizeof(*narrow));
+    double *wide = calloc(steps, sizeof(*wide));
+    unsigned short state[3] = {(unsigned short)seed, (unsigned short)(seed >> 16), (unsigned short)(seed >> 32)};
+    gyre_status status = narrow && wide ? GYRE_SUCCESS : GYRE_NO_MEMORY;
+    gyre_nn_test_mode(model);
+    if (status == GYRE_SUCCESS)
+        wide[0] = narrow[0] = data->x[0];
+    for (size_t i = 0; i < count && status == GYRE_SUCCESS; i++) {
+        const void *outputs = NULL;
+        if (length > steps) {
+            length = steps / 2 + 1;
+            memmove(narrow, narrow + steps - length, length * sizeof(*narrow));
+            memmove(wide, wide + steps - length, length * sizeof(*wide));
+        }
+        status = gyre_nn_forward(model, gyre_nn_dtype(model) == GYRE_FLOAT64 ? (void *)wide : narrow, 1, &outputs);
+        if (status != GYRE_SUCCESS)
+            break;
+        size_t next = pick(model, outputs, length - 1, erand48(state));
+        putchar(data->alphabet[next]);
+        if (length < steps)
+            wide[length] = narrow[length] = (float)next;
+        length++;
+    }
+    putchar('\n');
+    free(narrow);
+    free(wide);
+    return status;
+}
