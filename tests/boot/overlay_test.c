@@ -1,11 +1,12 @@
 /* Deaths and goodbyes over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
- * when gy_overlay_check told them, and whom it named. */
+ * when gy_overlay_check told them, and whom it named. Early: one dies between the meeting and its overlay, and another
+ * comes to its own only when all the rest have failed because of that; nobody may blame anybody but the dead one. */
 #include <signal.h>
 #include <sys/prctl.h>
 
 #include "ranks.h"
 
-enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT };
+enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE };
 
 enum found { FOUND_LEFT, FOUND_WHEN }; /* how many said goodbye; when the verdict came */
 
@@ -99,6 +100,37 @@ static void aborted(int size, int who)
     ranks_expect(ranks, size, GYRE_ABORTED, "was told to abort");
 }
 
+gyre_status __real_gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
+gyre_status __wrap_gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
+
+gyre_status __wrap_gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error)
+{
+    if (rank_self->choice == EARLY_DEAD)
+        kill(getpid(), SIGKILL);
+    if (rank_self->choice == EARLY_LATE)
+        usleep(500000);
+    return __real_gy_overlay_create(world, overlay_p, error);
+}
+
+/* In a world of two the survivor has nobody to tell it. */
+static void died_early(int size, int victim)
+{
+    struct rank *ranks = begin(size, EARLY, 8 * GY_SECOND);
+    int64_t when = gy_now();
+
+    ranks[victim].choice = EARLY_DEAD;
+    ranks[victim].victim = true;
+    if (size > 2)
+        ranks[(victim + size / 2 + 1) % size].choice = EARLY_LATE;
+    ranks_run(ranks, size);
+    for (int i = 0; i < size; i++) {
+        CHECK(i == victim || ranks[i].error.rank == victim, "rank %d blames %d: %s", i, ranks[i].error.rank,
+              ranks[i].error.text);
+        CHECK(i == victim || ranks[i].when - when < 5 * GY_SECOND, "rank %d was told late", i);
+    }
+    ranks_expect(ranks, size, GYRE_PEER_DEAD, "died");
+}
+
 int main(void)
 {
     alarm(110);
@@ -112,6 +144,10 @@ int main(void)
     killed(8, 2, true);
     left(5, 2);
     aborted(6, 1);
+    died_early(2, 0);
+    died_early(2, 1);
+    for (int victim = 0; victim < 9; victim += 2)
+        died_early(9, victim);
     puts("every death, goodbye and abort as expected");
     return 0;
 }
