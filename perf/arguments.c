@@ -9,6 +9,10 @@
 
 #define BYTES_MOST ((size_t)1 << 40)
 
+#define DTYPES \
+    "int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2"
+#define OPS "sum, product, min, max, average, bit_and, bit_or, bit_xor"
+
 enum { KEY_ALGORITHM = 256, KEY_TRANSPORT, KEY_MEMORY, KEY_MODE, KEY_JSON, KEY_NO_PIN };
 
 static const struct argp_option table[] = {
@@ -18,8 +22,8 @@ static const struct argp_option table[] = {
     {"factor", 'f', "FACTOR", 0, "between sizes, default 2", 0},
     {"iterations", 'n', "COUNT", 0, "measured calls per row, default 20", 0},
     {"warmup", 'w', "COUNT", 0, "calls before them, default 5", 0},
-    {"dtype", 'd', "TYPE", 0, "float32 (default), float64, int32", 0},
-    {"op", 'o', "OP", 0, "sum (default), min, max", 0},
+    {"dtype", 'd', "TYPE", 0, DTYPES "; default float32", 0},
+    {"op", 'o', "OP", 0, OPS "; default sum", 0},
     {"root", 'r', "RANK", 0, "root of a broadcast, default 0", 0},
     {"check", 'c', "0|1", 0, "check every result exactly, default 1", 0},
     {"algorithm", KEY_ALGORITHM, "NAME", 0,
@@ -56,18 +60,23 @@ static void check_transports(const char *names)
     }
 }
 
+/* The values are small and have no gaps. */
 static gyre_dtype find_dtype(const char *name)
 {
-    static const gyre_dtype known[] = {GYRE_FLOAT32, GYRE_FLOAT64, GYRE_INT32};
-    const char *const names[] = {gyre_dtype_name(known[0]), gyre_dtype_name(known[1]), gyre_dtype_name(known[2]), NULL};
-    return known[gy_options_choice("--dtype", name, names)];
+    for (int dtype = 0; gyre_dtype_name((gyre_dtype)dtype); dtype++) {
+        if (strcmp(name, gyre_dtype_name((gyre_dtype)dtype)) == 0)
+            return (gyre_dtype)dtype;
+    }
+    gy_options_refuse("--dtype '%s' is none of " DTYPES, name);
 }
 
 static gyre_op find_op(const char *name)
 {
-    static const gyre_op known[] = {GYRE_SUM, GYRE_MIN, GYRE_MAX};
-    const char *const names[] = {gyre_op_name(known[0]), gyre_op_name(known[1]), gyre_op_name(known[2]), NULL};
-    return known[gy_options_choice("--op", name, names)];
+    for (int op = 0; gyre_op_name((gyre_op)op); op++) {
+        if (strcmp(name, gyre_op_name((gyre_op)op)) == 0 && op != GYRE_PREMUL_SUM)
+            return (gyre_op)op;
+    }
+    gy_options_refuse("--op '%s' is none of " OPS, name);
 }
 
 /* Which of two words; true: the second. */

@@ -80,7 +80,7 @@ void gy_case_fill(const struct gy_case *it, uint64_t iteration)
     if (!it->in_place || it->kind != GY_KIND_REDUCE_SCATTER) /* whatever the last iteration left must not look right */
         memset(it->output, 0xa5, it->kind == GY_KIND_REDUCE_SCATTER ? block_bytes(it) : it->bytes);
     if (it->kind != GY_KIND_BROADCAST || it->rank == it->root)
-        gy_exact_fill(input_of(it), 0, elements, it->dtype, it->rank, iteration);
+        gy_exact_fill(input_of(it), 0, elements, it->dtype, it->op, it->rank, iteration);
 }
 
 gyre_status gy_case_call(const struct gy_case *it)
@@ -107,10 +107,10 @@ size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration)
                                       it->size, iteration);
     case GY_KIND_ALL_GATHER:
         for (int rank = 0; rank < it->size; rank++)
-            wrong += gy_exact_wrong(it->output + (size_t)rank * block_bytes(it), 0, it->count, it->dtype, rank,
+            wrong += gy_exact_wrong(it->output + (size_t)rank * block_bytes(it), 0, it->count, it->dtype, it->op, rank,
                                     iteration);
         return wrong;
-    case GY_KIND_BROADCAST: return gy_exact_wrong(it->output, 0, it->count, it->dtype, it->root, iteration);
+    case GY_KIND_BROADCAST: return gy_exact_wrong(it->output, 0, it->count, it->dtype, it->op, it->root, iteration);
     default: return 0;
     }
 }

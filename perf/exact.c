@@ -1,52 +1,164 @@
-/* value(i, rank, iteration) is an integer in [−8, 8) made by mixing (i mod 4093, rank, iteration): sums of up to 2^20
- * ranks fit the 24 bits of a float32 exactly. 4093 is prime, so that blocks and tiles, which are round numbers, never
- * repeat it in step; and since a reduction's expected values repeat too, they are computed once per iteration for 4093
- * elements. */
+/* Every value is made by mixing (i mod 4093, rank, iteration) and is chosen so that no order of reducing rounds or
+ * overflows, as long as there are at most gy_exact_ranks of them:
+ *
+ *   integers, sum, min, max, average   any bits: they wrap
+ *   integers, product                  any odd number: the product never becomes zero
+ *   bit operations                     any bits, three quarters of them ones (and) or zeros (or)
+ *   floats, sum, min, max, average     integers in [−8, 8), in [−2, 2) for bfloat16
+ *   8-bit floats, the same             −1, 0, 1, and of any 16 neighbours at most 8 that are not 0
+ *   floats, product                    ±1, and of any 16 neighbours at most 4 that are ±2 or ±1/2
+ *
+ * 4093 is prime, so that blocks and tiles, which are round numbers, never repeat it in step; and since a reduction's
+ * expected values repeat too, they are computed once per iteration for 4093 elements. An average is the exact sum,
+ * divided and rounded as gyre.h says. */
 #include "exact.h"
 
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define PERIOD 4093
+#define NEIGHBOURS 16
 
-static int32_t value_of(size_t phase, int rank, uint64_t iteration)
+/* Bits of a float's exponent and mantissa, of the integers in its data, and how many ranks its formats can take. */
+struct format {
+    int exponent, mantissa;
+    int value_bits, ranks, product_ranks;
+};
+
+static const struct format formats[] = {
+    [GYRE_FLOAT16] = {5, 10, 4, 256, 48},        /* integers to 2^11, powers to 2^15 */
+    [GYRE_BFLOAT16] = {8, 7, 2, 128, 496},       /* 2^8, 2^127 */
+    [GYRE_FLOAT32] = {8, 23, 4, 1 << 20, 496},   /* 2^24, 2^127 */
+    [GYRE_FLOAT64] = {11, 52, 4, 1 << 20, 4080}, /* 2^53, 2^1023 */
+    [GYRE_FLOAT8_E4M3] = {4, 3, 1, 32, 32},      /* 2^4, 2^8 */
+    [GYRE_FLOAT8_E5M2] = {5, 2, 1, 16, 48},      /* 2^3, 2^15 */
+};
+
+/* NULL: an integer. */
+static const struct format *format_of(gyre_dtype dtype)
+{
+    bool known = (size_t)dtype < sizeof formats / sizeof *formats;
+    return known && formats[dtype].exponent ? &formats[dtype] : NULL;
+}
+
+int gy_exact_ranks(gyre_dtype dtype, gyre_op op)
+{
+    const struct format *format = format_of(dtype);
+    if (!format || op == GYRE_MIN || op == GYRE_MAX)
+        return INT_MAX;
+    return op == GYRE_PRODUCT ? format->product_ranks : format->ranks;
+}
+
+static uint64_t mix(size_t phase, int rank, uint64_t iteration)
 {
     uint64_t x = phase * 0x9e3779b97f4a7c15u + (uint64_t)rank * 0xc2b2ae3d27d4eb4fu + iteration * 0x165667b19e3779f9u;
     x ^= x >> 29;
     x *= 0xbf58476d1ce4e5b9u;
-    return (int32_t)(x >> 60) - 8;
+    x ^= x >> 32;
+    x *= 0x94d049bb133111ebu;
+    return x ^ x >> 29;
 }
 
-static int32_t reduced(size_t phase, gyre_op op, int size, uint64_t iteration)
+static double float_of(const struct format *format, gyre_op op, size_t phase, int rank, uint64_t iteration)
 {
-    int32_t result = value_of(phase, 0, iteration);
-    for (int rank = 1; rank < size; rank++) {
-        int32_t value = value_of(phase, rank, iteration);
-        if (op == GYRE_SUM)
-            result += value;
-        else if (op == GYRE_MIN ? value < result : value > result)
-            result = value;
+    uint64_t x = mix(phase, rank, iteration), place = mix(phase, -1, iteration) + (uint64_t)rank;
+    if (op == GYRE_PRODUCT) {
+        double size = place % NEIGHBOURS >= 4 ? 1 : x & 1 ? 2 : 0.5;
+        return x & 2 ? size : -size;
     }
-    return result;
+    if (format->value_bits == 1)
+        return place % NEIGHBOURS >= 8 ? 0 : x & 1 ? 1 : -1;
+    return (double)(x >> (64 - format->value_bits)) - (double)(1 << (format->value_bits - 1));
 }
 
-union element {
-    int32_t i32;
-    float f32;
-    double f64;
-    unsigned char bytes[8];
-};
-
-/* Zero is always +0: x + (−x) is +0 when rounding to nearest, and no −0 goes in. */
-static union element element_of(int32_t value, gyre_dtype dtype)
+static uint64_t integer_of(gyre_op op, size_t phase, int rank, uint64_t iteration)
 {
-    union element element = {.f64 = 0};
-    if (dtype == GYRE_INT32)
-        element.i32 = value;
-    else if (dtype == GYRE_FLOAT32)
-        element.f32 = (float)value;
-    else
-        element.f64 = (double)value;
-    return element;
+    uint64_t x = mix(phase, rank, iteration), other = mix(phase, rank, ~iteration);
+    switch (op) {
+    case GYRE_PRODUCT: return x | 1;
+    case GYRE_BIT_AND: return x | other;
+    case GYRE_BIT_OR: return x & other;
+    default: return x;
+    }
+}
+
+/* The bits of the nearest number of the format; zero is always +0: x + (−x) is +0 when rounding to nearest, and no −0
+ * goes in. Nothing here is an infinity or a NaN. */
+static uint64_t encode(const struct format *format, double value)
+{
+    int bias = (1 << (format->exponent - 1)) - 1, exponent;
+    uint64_t sign = value < 0 ? (uint64_t)1 << (format->exponent + format->mantissa) : 0;
+    if (value == 0)
+        return 0;
+    exponent = ilogb(value);
+    if (exponent < 1 - bias)
+        exponent = 1 - bias;
+    /* The leading one, or a carry out of the mantissa, adds to the exponent. */
+    return sign + ((uint64_t)(exponent + bias - 1) << format->mantissa) +
+           (uint64_t)rint(ldexp(fabs(value), format->mantissa - exponent));
+}
+
+static bool is_signed(gyre_dtype dtype)
+{
+    return dtype == GYRE_INT8 || dtype == GYRE_INT32 || dtype == GYRE_INT64;
+}
+
+/* The low bits of an integer as a number of its type. */
+static uint64_t extend(uint64_t bits, gyre_dtype dtype)
+{
+    unsigned unused = 64 - 8 * (unsigned)gyre_dtype_size(dtype);
+    return is_signed(dtype) ? (uint64_t)((int64_t)(bits << unused) >> unused) : bits << unused >> unused;
+}
+
+static uint64_t reduce_integers(gyre_dtype dtype, gyre_op op, uint64_t a, uint64_t b)
+{
+    bool less = is_signed(dtype) ? (int64_t)a < (int64_t)b : a < b;
+    switch (op) {
+    case GYRE_PRODUCT: return extend(a * b, dtype);
+    case GYRE_MIN: return less ? a : b;
+    case GYRE_MAX: return less ? b : a;
+    case GYRE_BIT_AND: return a & b;
+    case GYRE_BIT_OR: return a | b;
+    case GYRE_BIT_XOR: return a ^ b;
+    default: return extend(a + b, dtype);
+    }
+}
+
+static uint64_t integer_reduced(gyre_dtype dtype, gyre_op op, size_t phase, int first, int count, uint64_t iteration)
+{
+    uint64_t result = extend(integer_of(op, phase, first, iteration), dtype);
+    for (int rank = first + 1; rank < first + count; rank++)
+        result = reduce_integers(dtype, op, result, extend(integer_of(op, phase, rank, iteration), dtype));
+    if (op != GYRE_AVERAGE)
+        return result;
+    return is_signed(dtype) ? (uint64_t)((int64_t)result / count) : result / (uint64_t)count;
+}
+
+static double float_reduced(gyre_dtype dtype, gyre_op op, size_t phase, int first, int count, uint64_t iteration)
+{
+    double result = float_of(format_of(dtype), op, phase, first, iteration);
+    for (int rank = first + 1; rank < first + count; rank++) {
+        double value = float_of(format_of(dtype), op, phase, rank, iteration);
+        if (op == GYRE_PRODUCT)
+            result *= value;
+        else if (op == GYRE_MIN || op == GYRE_MAX)
+            result = (value < result) == (op == GYRE_MIN) ? value : result;
+        else
+            result += value;
+    }
+    if (op != GYRE_AVERAGE)
+        return result;
+    return dtype == GYRE_FLOAT64 ? result / count : (double)((float)result / (float)count); /* as gyre.h says */
+}
+
+/* Element `phase` of rank `first`, or of the reduction of ranks first to first + count − 1. */
+static uint64_t element_of(gyre_dtype dtype, gyre_op op, size_t phase, int first, int count, uint64_t iteration)
+{
+    const struct format *format = format_of(dtype);
+    return format ? encode(format, float_reduced(dtype, op, phase, first, count, iteration))
+                  : integer_reduced(dtype, op, phase, first, count, iteration);
 }
 
 struct table {
@@ -54,16 +166,14 @@ struct table {
     unsigned char bytes[PERIOD * sizeof(double)];
 };
 
-/* The expected bytes of elements first, first + 1, … of one period; rank −1: reduced. Only as many as are asked for. */
+/* The expected bytes of elements first, first + 1, … of one period. Only as many as are asked for. */
 static void make_table(struct table *table, size_t first, size_t count, gyre_dtype dtype, gyre_op op, int rank,
-                       int size, uint64_t iteration)
+                       int ranks, uint64_t iteration)
 {
     table->width = gyre_dtype_size(dtype);
     for (size_t i = 0; i < count && i < PERIOD; i++) {
-        size_t phase = (first + i) % PERIOD;
-        int32_t value = rank >= 0 ? value_of(phase, rank, iteration) : reduced(phase, op, size, iteration);
-        union element element = element_of(value, dtype);
-        memcpy(table->bytes + i * table->width, element.bytes, table->width);
+        uint64_t bits = element_of(dtype, op, (first + i) % PERIOD, rank, ranks, iteration);
+        memcpy(table->bytes + i * table->width, &bits, table->width); /* little-endian: the low bytes */
     }
 }
 
@@ -81,21 +191,22 @@ static size_t count_wrong(const struct table *table, const unsigned char *memory
     return wrong;
 }
 
-void gy_exact_fill(void *memory, size_t first, size_t count, gyre_dtype dtype, int rank, uint64_t iteration)
+void gy_exact_fill(void *memory, size_t first, size_t count, gyre_dtype dtype, gyre_op op, int rank, uint64_t iteration)
 {
     struct table table;
     unsigned char *bytes = memory;
-    make_table(&table, first, count, dtype, GYRE_SUM, rank, 0, iteration);
+    make_table(&table, first, count, dtype, op, rank, 1, iteration);
     for (size_t done = 0; done < count; done += PERIOD) {
         size_t now = count - done < PERIOD ? count - done : PERIOD;
         memcpy(bytes + done * table.width, table.bytes, now * table.width);
     }
 }
 
-size_t gy_exact_wrong(const void *memory, size_t first, size_t count, gyre_dtype dtype, int rank, uint64_t iteration)
+size_t gy_exact_wrong(const void *memory, size_t first, size_t count, gyre_dtype dtype, gyre_op op, int rank,
+                      uint64_t iteration)
 {
     struct table table;
-    make_table(&table, first, count, dtype, GYRE_SUM, rank, 0, iteration);
+    make_table(&table, first, count, dtype, op, rank, 1, iteration);
     return count_wrong(&table, memory, count);
 }
 
@@ -103,6 +214,6 @@ size_t gy_exact_wrong_reduced(const void *memory, size_t first, size_t count, gy
                               uint64_t iteration)
 {
     struct table table;
-    make_table(&table, first, count, dtype, op, -1, size, iteration);
+    make_table(&table, first, count, dtype, op, 0, size, iteration);
     return count_wrong(&table, memory, count);
 }

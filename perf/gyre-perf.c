@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "arguments.h"
+#include "exact.h"
 #include "launch.h"
 #include "meet.h"
 #include "report.h"
@@ -242,6 +243,14 @@ static int run_rank(const struct gy_arguments *arguments)
     it->size = gyre_comm_size(it->comm);
     if (it->root >= it->size) {
         fprintf(stderr, "gyre-perf: --root %d is not one of %d ranks\n", it->root, it->size);
+        gyre_comm_destroy(it->comm);
+        return 2;
+    }
+    if (arguments->check && gy_kind_reduces(it->kind) && it->size > gy_exact_ranks(it->dtype, it->op)) {
+        if (it->rank == 0)
+            fprintf(stderr,
+                    "gyre-perf: %s of %s is exact in any order for up to %d ranks only: -c 0 leaves the check\n",
+                    gyre_op_name(it->op), gyre_dtype_name(it->dtype), gy_exact_ranks(it->dtype, it->op));
         gyre_comm_destroy(it->comm);
         return 2;
     }

@@ -28,10 +28,10 @@ void gy_times_compute(int64_t *times, size_t count, struct gy_times *times_p)
 
 void gy_report_head(FILE *stream)
 {
-    fprintf(stream, "#\n#%65s%40s\n", "out-of-place", "in-place");
-    fprintf(stream, "#%12s %12s %8s %6s %6s %9s %7s %7s %7s  %9s %7s %7s %7s\n", "size", "count", "type", "redop",
+    fprintf(stream, "#\n#%69s%40s\n", "out-of-place", "in-place");
+    fprintf(stream, "#%12s %12s %11s %7s %6s %9s %7s %7s %7s  %9s %7s %7s %7s\n", "size", "count", "type", "redop",
             "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
-    fprintf(stream, "#%12s %12s %8s %6s %6s %9s %7s %7s %7s  %9s %7s %7s %7s\n", "(B)", "(elements)", "", "", "",
+    fprintf(stream, "#%12s %12s %11s %7s %6s %9s %7s %7s %7s  %9s %7s %7s %7s\n", "(B)", "(elements)", "", "", "",
             "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
 }
 
@@ -56,7 +56,7 @@ static int root_of(const struct gy_case *it)
 
 void gy_report_row(FILE *stream, const struct gy_case *it, const struct gy_result *out, const struct gy_result *in)
 {
-    fprintf(stream, " %12zu %12zu %8s %6s %6d", it->bytes, it->count, gyre_dtype_name(it->dtype), op_name(it),
+    fprintf(stream, " %12zu %12zu %11s %7s %6d", it->bytes, it->count, gyre_dtype_name(it->dtype), op_name(it),
             root_of(it));
     print_result(stream, out);
     fputc(' ', stream);

@@ -71,14 +71,12 @@ static void take(const struct gyre_comm *comm, const struct gy_arrival *shape, u
     } else if (shape->collective == GY_BROADCAST) {
         memcpy(output, payload_of(comm, (int)shape->root, number), bytes);
     } else if (shape->collective == GY_ALL_REDUCE) {
-        unsigned char sum[GY_WINDOW_INLINE];
+        const void *payload[GY_WINDOW_RANKS]; /* reduced in one pass, as the plan does: narrow floats round once */
+        for (int p = 0; p < comm->size; p++)
+            payload[p] = payload_of(comm, p, number);
         uint32_t saved = gy_fp_enter();
-        memcpy(sum, payload_of(comm, 0, number), bytes);
-        for (int p = 1; p < comm->size; p++)
-            gy_reduce2(sum, sum, payload_of(comm, p, number), shape->count, (gyre_dtype)shape->dtype,
-                       (gyre_op)shape->op);
+        gy_reduce_many(output, NULL, payload, comm->size, shape->count, (gyre_dtype)shape->dtype, (gyre_op)shape->op);
         gy_fp_leave(saved);
-        memcpy(output, sum, bytes);
     }
 }
 
