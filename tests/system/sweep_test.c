@@ -13,8 +13,6 @@ static const char *const algorithms[] = {
     "", "ring", "halving_doubling", "binary_tree", "direct_one_shot", "direct_two_shot"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
-static const gyre_dtype dtypes[] = {GYRE_FLOAT32, GYRE_FLOAT64, GYRE_INT32};
-static const gyre_op ops[] = {GYRE_SUM, GYRE_MIN, GYRE_MAX};
 
 static unsigned char *memory[2];
 static uint64_t iteration;
@@ -27,10 +25,15 @@ static void set_count(struct gy_case *it, size_t count)
     it->bytes = count * share;
 }
 
-static void sweep_case(struct gy_case *it, size_t count)
+/* Every placement and alignment, or one of them in turn. */
+static void sweep_case(struct gy_case *it, size_t count, bool thorough)
 {
+    static size_t turn;
+    turn++;
     for (int in_place = 0; in_place < 2; in_place++) {
         for (size_t shift = 0; shift < 2; shift++) {
+            if (!thorough && turn % 4 != (size_t)in_place * 2 + shift)
+                continue;
             it->in_place = in_place;
             it->input = memory[0] + shift;
             it->output = memory[1] + shift;
@@ -46,15 +49,20 @@ static void sweep_case(struct gy_case *it, size_t count)
     }
 }
 
+/* Every type and operation; those of the commonest types in every placement. */
 static void sweep_types(struct gy_case *it, size_t count)
 {
-    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-        for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
-            it->dtype = dtypes[d];
-            it->op = ops[o];
+    for (int d = 0; gyre_dtype_name((gyre_dtype)d); d++) {
+        bool is_integer = d <= GYRE_UINT64, common = d == GYRE_FLOAT32 || d == GYRE_FLOAT64 || d == GYRE_INT32;
+        for (int o = 0; gyre_op_name((gyre_op)o); o++) {
+            bool bitwise = o == GYRE_BIT_AND || o == GYRE_BIT_OR || o == GYRE_BIT_XOR;
+            if (o == GYRE_AVERAGE || o == GYRE_PREMUL_SUM || (bitwise && !is_integer))
+                continue;
+            it->dtype = (gyre_dtype)d;
+            it->op = (gyre_op)o;
             it->root = (int)(iteration % (uint64_t)it->size);
             if (o == 0 || gy_kind_reduces(it->kind))
-                sweep_case(it, count);
+                sweep_case(it, count, common && o <= GYRE_MAX);
         }
     }
 }
