@@ -1,5 +1,6 @@
 #!/bin/bash
-# install_test.sh SOURCE BUILD: installs BUILD aside, moves the tree, and builds a consumer with pkg-config and one with find_package(gyre).
+# install_test.sh SOURCE BUILD: installs BUILD aside, moves the tree, builds a consumer with pkg-config and one with find_package(gyre), and
+# runs the program of README.md on four ranks.
 set -euo pipefail
 source=$1 build=$2
 place=$(mktemp -d)
@@ -28,7 +29,14 @@ cmake -S "$source/tests/install/consumer" -B "$place/by_cmake" -DCMAKE_PREFIX_PA
     cmake --build "$place/by_cmake" >>"$place/log" 2>&1 || { cat "$place/log"; fail "the consumer does not build with find_package(gyre)"; }
 [ "$("$place/by_cmake/consumer")" = "gyre $version" ] || fail "the consumer built with find_package failed"
 
+sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md" >"$place/sum.c"
+read -ra flags <<<"$(pkg-config --cflags --libs gyre)"
+cc -std=c11 -Wall -Wextra -Werror "$place/sum.c" "${flags[@]}" -o "$place/sum" || fail "the program of README.md does not build"
+sums=$(LD_LIBRARY_PATH=$library timeout 60 "$tree/bin/gyre-run" -n 4 "$place/sum" | sort | tr '\n' ';')
+[ "$sums" = "$(for rank in 0 1 2 3; do printf 'rank %d of 4: 6 10 14 18;' $rank; done)" ] || fail "the program of README.md says: $sums"
+
 for program in gyre-run gyre-info gyre-train gyre-perf; do
     [ "$("$tree/bin/$program" --version | grep -cF "$version")" -ge 1 ] || fail "the installed $program does not say version $version"
+    [ -s "$tree/share/man/man1/$program.1" ] || fail "the manual page of $program was not installed"
 done
-echo "installed, moved, and used by pkg-config and find_package: gyre $version"
+echo "installed, moved, and used by pkg-config, find_package and the program of README.md: gyre $version"
