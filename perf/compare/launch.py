@@ -28,36 +28,47 @@ def environment(library, variant, transport, ranks, store):
     return values
 
 
-def start(words, values, **more):
-    return subprocess.Popen(words, env=values, start_new_session=True, stdin=subprocess.DEVNULL, text=True, **more)
-
-
-def end_group(process):
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
+def start(words, values, group=0, **more):
+    """In a process group of the launch, to be ended together, but in no session of its own: where the kernel groups tasks by session
+    (sched_autogroup), ranks of different sessions cannot yield to one another."""
+    return subprocess.Popen(words, env=values, process_group=group, stdin=subprocess.DEVNULL, text=True, **more)
 
 
 def start_all(words, values, program, ranks, errors):
     """Rank 0 (or the launcher) first; its standard output is the one that is read."""
     if words:
         return [start(words, values, stdout=subprocess.PIPE, stderr=errors)]
-    return [start(program, {**values, "RANK": str(rank)}, stderr=errors,
-                  stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL) for rank in range(ranks)]
+    processes = [start(program, {**values, "RANK": "0"}, stderr=errors, stdout=subprocess.PIPE)]
+    for rank in range(1, ranks):
+        processes.append(start(program, {**values, "RANK": str(rank)}, processes[0].pid, stderr=errors, stdout=subprocess.DEVNULL))
+    return processes
+
+
+def end_all(processes):
+    """Nothing where all have ended. A launcher is asked first, since its ranks need not be in its process group."""
+    for signal_number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 60)):
+        alive = [process for process in processes if process.returncode is None]
+        if alive:
+            try:
+                os.killpg(processes[0].pid, signal_number)
+            except ProcessLookupError:
+                pass
+        try:
+            for process in reversed(alive):
+                process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def finish(processes, patience):
-    """Standard output of the first; one process that fails ends all."""
+    """Standard output of the first. A rank that fails ends the launch; so does the end of patience."""
     try:
         output, _ = processes[0].communicate(timeout=patience)
         codes = [process.wait(timeout=10) for process in processes]
     except subprocess.TimeoutExpired as error:
         raise Failed(f"not finished within {error.timeout:.0f} s") from None
     finally:
-        for process in processes:
-            end_group(process)
+        end_all(processes)
     if NOT_OFFERED in codes:
         return None
     if any(codes):
