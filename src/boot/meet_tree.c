@@ -144,13 +144,17 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
 static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch, int rank, int fd)
 {
     size_t limit = 8 + GY_MEET_TEXT;
+    struct gy_error why = {.rank = -1, .quiet = true};
 
     if (branch == &tree->branches[GY_MEET_UP])
         limit = gy_max_size(limit, 4 + (size_t)tree->world->size * GY_MEMBER_WIRE);
     branch->rank = rank;
-    if (gy_stream_open(&branch->stream, tree->world->poller, fd, limit, on_message, on_closed, branch, tree->error) !=
-        GYRE_SUCCESS)
+    if (gy_stream_open(&branch->stream, tree->world->poller, fd, limit, on_message, on_closed, branch, &why) !=
+        GYRE_SUCCESS) {
+        gy_error_set(tree->error, why.status, tree->world->rank, "rank %d cannot keep its connection to rank %d: %s",
+                     tree->world->rank, rank, why.text);
         return;
+    }
     branch->stream.sent_count = &tree->world->counters.messages_sent;
     branch->stream.received_count = &tree->world->counters.messages_received;
 }
