@@ -4,8 +4,10 @@
 
 #define MOST 32768
 
+enum kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, BARRIER, KINDS };
+
 struct call {
-    enum { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, BARRIER, KINDS } kind;
+    enum kind kind;
     uint64_t elements, root;
 };
 
@@ -22,7 +24,7 @@ static struct call draw_call(uint64_t seed, uint64_t number)
     if (seed == 0)
         return (struct call){ALL_REDUCE, 1 + number % 7, 0};
     uint64_t stream = seed * 1000003 + number;
-    struct call call = {.kind = (int)fault_draw(&stream, KINDS)};
+    struct call call = {.kind = (enum kind)fault_draw(&stream, KINDS)};
     uint64_t least = UINT64_C(1) << fault_draw(&stream, 15);
     call.elements = least + fault_draw(&stream, least);
     call.root = fault_draw(&stream, 1u << 20);
