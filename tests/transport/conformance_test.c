@@ -1,8 +1,8 @@
 /* One suite for every transport: conformance_test self|shm|tcp|tcp6 [processes].
  *
- * Two ranks (one for self) send each other frames whose payloads are functions of (sender, number) and whose headers
- * carry the payload's hash; the sink of ranks.c checks order, size and hash of each. The bodies below add what each
- * situation is about. */
+ * Two, three and five ranks (one for self), every pair of them at once, send each other frames whose payloads are
+ * functions of (sender, receiver, number) and whose headers carry the payload's hash; the sink of ranks.c checks link,
+ * order, size and hash of each. The bodies below add what each situation is about. */
 #include "ranks.h"
 
 #include <string.h>
@@ -20,33 +20,58 @@ static void pause_ms(int milliseconds)
     nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000L}, NULL);
 }
 
-/* Sends `count` frames of size(i) bytes with at most POOL under way, until all left and as many arrived. */
+/* What a rank sends to one other. */
+struct stream {
+    struct gy_frame_out frame[POOL];
+    unsigned char *payloads;
+    uint64_t end; /* frames posted and arrived when the exchange is over */
+};
+
+/* Posts what there is room for; true while anything is to be posted, under way or awaited. */
+static bool feed(struct rank *rank, struct rank_pair *pair, struct stream *stream, uint64_t pool,
+                 uint32_t (*size)(uint64_t), uint32_t most)
+{
+    while (pair->posted < stream->end && !stream->frame[pair->posted % pool].queued) {
+        size_t slot = pair->posted % pool;
+        struct gy_frame_out *frame = &stream->frame[slot];
+        rank_frame(rank, pair->peer, frame, pair->posted + 1, stream->payloads + slot * (most + 1), size(pair->posted));
+        pair->posted++;
+        rank->ops->post(pair->link, frame);
+        CHECK(frame->queued != frame->done, "a posted frame is queued or done");
+    }
+    /* The peer may be done, and gone, when all has arrived. */
+    CHECK(!pair->broken || pair->arrived == stream->end, "the link to rank %d broke", pair->peer);
+    if (pair->broken)
+        return false;
+    bool open = pair->posted < stream->end || pair->arrived < stream->end;
+    for (int i = 0; i < POOL; i++)
+        open = open || stream->frame[i].queued;
+    return open;
+}
+
+/* With every rank whose link is whole: sends `count` frames of size(i) bytes, with at most POOL (8 of a megabyte, where
+ * there are many ranks) under way, until all left and as many arrived. */
 static void exchange(struct rank *rank, uint64_t count, uint32_t (*size)(uint64_t), uint32_t most, bool sleep)
 {
-    static _Thread_local struct gy_frame_out frames[POOL];
-    unsigned char *payloads = malloc((size_t)POOL * (most + 1));
-    CHECK(payloads, "no memory");
-    memset(frames, 0, sizeof(frames));
-    uint64_t end = rank->posted + count, open = 1;
-    while (open || rank->arrived < end) {
-        while (rank->posted < end && !frames[rank->posted % POOL].queued) {
-            size_t slot = rank->posted % POOL;
-            rank_frame(rank, &frames[slot], rank->posted + 1, payloads + slot * (most + 1), size(rank->posted));
-            rank->posted++;
-            rank->ops->post(rank->link, &frames[slot]);
-            CHECK(frames[slot].queued != frames[slot].done, "a posted frame is queued or done");
-        }
-        open = end - rank->posted;
-        for (int i = 0; i < POOL; i++)
-            open += frames[i].queued;
-        /* The peer may be done, and gone, when all has arrived. */
-        CHECK(!rank->broken || rank->arrived == end, "the link broke");
-        if (rank->broken)
-            break;
-        if (open || rank->arrived < end)
+    static _Thread_local struct stream streams[RANKS_MOST];
+    uint64_t pool = rank->size > 2 && most > 65536 ? 8 : POOL;
+    bool open = true;
+    memset(streams, 0, sizeof(streams));
+    for (int i = 0; i < rank->pairs; i++) {
+        streams[i].end = rank->pair[i].broken ? rank->pair[i].arrived : rank->pair[i].posted + count;
+        streams[i].payloads = malloc((size_t)pool * (most + 1));
+        CHECK(streams[i].payloads, "no memory");
+    }
+    while (open) {
+        open = false;
+        for (int i = 0; i < rank->pairs; i++)
+            if (!rank->pair[i].broken)
+                open = feed(rank, &rank->pair[i], &streams[i], pool, size, most) || open;
+        if (open)
             rank_turn(rank, sleep);
     }
-    free(payloads);
+    for (int i = 0; i < rank->pairs; i++)
+        free(streams[i].payloads);
 }
 
 static uint32_t size_small(uint64_t i)
@@ -77,7 +102,7 @@ static void body_sizes(struct rank *rank)
 static void body_order(struct rank *rank)
 {
     rank_link(rank);
-    exchange(rank, 10000, size_small, 500, false);
+    exchange(rank, (uint64_t)(10000 / rank->pairs), size_small, 500, false);
 }
 
 static void body_queued(struct rank *rank)
@@ -90,7 +115,7 @@ static void body_queued(struct rank *rank)
 static void body_sleep(struct rank *rank)
 {
     rank_link(rank);
-    exchange(rank, 1500, size_mixed, 300000, true);
+    exchange(rank, (uint64_t)(1500 / rank->pairs), size_mixed, 300000, true);
 }
 
 static void body_slow(struct rank *rank)
@@ -116,48 +141,53 @@ static void body_early_high(struct rank *rank)
     exchange(rank, 100, size_small, 500, true);
 }
 
-/* A rank that sleeps is woken by a frame within milliseconds. */
+/* Ranks that sleep are woken by a frame each within milliseconds. */
 static void body_wake(struct rank *rank)
 {
-    struct gy_frame_out frame;
+    struct gy_frame_out frames[RANKS_MOST];
     rank_link(rank);
     exchange(rank, 1, size_small, 500, false); /* connected now */
-    for (uint64_t i = 2; i < 22; i++) {
-        if (rank->rank == 1) {
+    for (uint64_t number = 2; number < 22; number++) {
+        if (rank->rank == 1)
             pause_ms(5);
-            rank_frame(rank, &frame, i, NULL, 0);
-            rank->ops->post(rank->link, &frame);
-            while (!frame.done)
-                rank_turn(rank, false);
-        } else {
-            while (rank->arrived < i)
-                rank_turn(rank, true);
+        for (int i = 0; i < rank->pairs && rank->rank == 1; i++) {
+            rank_frame(rank, rank->pair[i].peer, &frames[i], number, NULL, 0);
+            rank->ops->post(rank->pair[i].link, &frames[i]);
         }
+        for (int i = 0; i < rank->pairs && rank->rank == 1; i++)
+            while (!frames[i].done)
+                rank_turn(rank, false);
+        while (rank->rank != 1 && rank_pair(rank, 1)->arrived < number)
+            rank_turn(rank, true);
         rank_barrier(rank);
     }
 }
 
-/* stop hands over what was posted; then the sender may go. */
+/* stop hands over what was posted to everyone; then the sender may go. */
 static void body_stop(struct rank *rank)
 {
-    static _Thread_local struct gy_frame_out frames[8];
-    static unsigned char payloads[8][60000];
+    enum { FRAMES = 8, BYTES = 60000 };
+    static _Thread_local struct gy_frame_out frames[RANKS_MOST][FRAMES];
+    static unsigned char payloads[RANKS_MOST][FRAMES][BYTES];
     rank_link(rank);
     if (rank->rank == 0) {
-        for (uint64_t i = 0; i < 8; i++) {
-            rank_frame(rank, &frames[i], i + 1, payloads[i], sizeof(payloads[i]));
-            rank->ops->post(rank->link, &frames[i]);
-        }
+        for (int i = 0; i < rank->pairs; i++)
+            for (int k = 0; k < FRAMES; k++) {
+                rank_frame(rank, rank->pair[i].peer, &frames[i][k], (uint64_t)k + 1, payloads[i][k], BYTES);
+                rank->ops->post(rank->pair[i].link, &frames[i][k]);
+            }
         int64_t deadline = gy_now() + 10 * GY_SECOND; /* the dialled side connects in its own time */
-        while (!frames[0].done && gy_now() < deadline)
-            rank_turn(rank, false);
+        for (int i = 0; i < rank->pairs; i++)
+            while (!frames[i][0].done && gy_now() < deadline)
+                rank_turn(rank, false);
         rank->ops->stop(rank->instance);
         rank->ops->close(rank->instance);
         rank->closed = true;
-        for (int i = 0; i < 8; i++)
-            CHECK(frames[i].done, "frame %d did not leave", i);
+        for (int i = 0; i < rank->pairs; i++)
+            for (int k = 0; k < FRAMES; k++)
+                CHECK(frames[i][k].done, "frame %d to rank %d did not leave", k, rank->pair[i].peer);
     } else {
-        while (rank->arrived < 8)
+        while (rank_pair(rank, 0)->arrived < FRAMES)
             rank_turn(rank, false);
     }
     rank_barrier(rank);
@@ -166,7 +196,7 @@ static void body_stop(struct rank *rank)
 /* After close nobody touches what was posted: the pages are gone. */
 static void body_close(struct rank *rank)
 {
-    static _Thread_local struct gy_frame_out frames[POOL];
+    static _Thread_local struct gy_frame_out frames[RANKS_MOST][POOL];
     size_t bytes = (size_t)POOL * GY_FRAME_MAX;
     rank_link(rank);
     exchange(rank, 1, size_small, 500, false);
@@ -174,42 +204,49 @@ static void body_close(struct rank *rank)
     if (rank->rank == 0) {
         unsigned char *payloads = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(payloads != MAP_FAILED, "no memory");
-        for (uint64_t i = 0; i < POOL; i++) {
-            frames[i] = (struct gy_frame_out){
-                .header = {.kind = GY_FRAME_DATA, .bytes = GY_FRAME_MAX, .sequence = 2 + i},
-                .payload = payloads + i * GY_FRAME_MAX};
-            rank->ops->post(rank->link, &frames[i]);
-        }
-        CHECK(frames[POOL - 1].queued, "64 MiB left without a reader");
+        for (int i = 0; i < rank->pairs; i++)
+            for (uint64_t k = 0; k < POOL; k++) {
+                frames[i][k] = (struct gy_frame_out){
+                    .header = {.kind = GY_FRAME_DATA, .bytes = GY_FRAME_MAX, .sequence = 2 + k},
+                    .payload = payloads + k * GY_FRAME_MAX};
+                rank->ops->post(rank->pair[i].link, &frames[i][k]);
+            }
+        for (int i = 0; i < rank->pairs; i++)
+            CHECK(frames[i][POOL - 1].queued, "64 MiB left without a reader");
         int64_t start = gy_now();
         rank->ops->close(rank->instance);
-        CHECK(gy_now() - start < 50 * GY_MILLISECOND, "close took its time");
+        CHECK(gy_now() - start < 190 * GY_MILLISECOND, "close took as long as stop may");
         rank->closed = true;
         munmap(payloads, bytes);
-        CHECK(!rank->ops->progress(rank->link), "a closed link moves");
+        for (int i = 0; i < rank->pairs; i++)
+            CHECK(!rank->ops->progress(rank->pair[i].link), "a closed link moves");
         gy_poller_poll(rank->poller, 10 * GY_MILLISECOND);
-        CHECK(!frames[POOL - 1].done, "a dropped frame counts as sent");
+        for (int i = 0; i < rank->pairs; i++)
+            CHECK(!frames[i][POOL - 1].done, "a dropped frame counts as sent");
     }
     rank_barrier(rank);
 }
 
-/* tcp: the peer closes. Told once, as PEER_UNREACHABLE, to a rank that sleeps. */
+/* tcp: the last rank closes. Told once, as PEER_UNREACHABLE, to every rank, which sleeps; the links of the others go on. */
 static void body_broken(struct rank *rank)
 {
+    int last = rank->size - 1;
     rank_link(rank);
     exchange(rank, 10, size_small, 500, false);
     rank_barrier(rank);
-    if (rank->rank == 1) {
+    if (rank->rank == last) {
         pause_ms(20);
         rank->ops->close(rank->instance);
         rank->closed = true;
     } else {
-        while (!rank->broken)
+        struct rank_pair *pair = rank_pair(rank, last);
+        while (!pair->broken)
             rank_turn(rank, true);
-        CHECK(rank->broken_status == GYRE_PEER_UNREACHABLE, "status %d", rank->broken_status);
+        CHECK(pair->broken_status == GYRE_PEER_UNREACHABLE, "status %d", pair->broken_status);
+        exchange(rank, 100, size_small, 500, true);
         for (int i = 0; i < 100; i++)
             rank_turn(rank, false);
-        CHECK(rank->broken == 1, "told %d times", (int)rank->broken);
+        CHECK(pair->broken == 1, "told %d times", (int)pair->broken);
     }
     rank_barrier(rank);
 }
@@ -232,52 +269,68 @@ static void body_forked(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* shm: the peer writes rubbish. */
+/* shm: the last rank writes rubbish to rank 0. Their link ends, and no other. */
 static void body_rubbish(struct rank *rank)
 {
     struct gy_error error = {0};
     void *ring = NULL;
+    int last = rank->size - 1;
     rank_link(rank);
     rank_barrier(rank);
-    if (rank->rank == 1) {
-        CHECK(gy_segment_ring(rank->segment, 1, 0, &ring, &error) == GYRE_SUCCESS, "%s", error.text);
+    if (rank->rank == last) {
+        CHECK(gy_segment_ring(rank->segment, last, 0, &ring, &error) == GYRE_SUCCESS, "%s", error.text);
         memset((char *)ring + 4096, 0x55, GY_FRAME_BYTES);
         atomic_store((_Atomic uint64_t *)ring, GY_FRAME_BYTES);
-    } else {
-        while (!rank->broken)
-            rank_turn(rank, false);
-        CHECK(rank->broken_status == GYRE_PROTOCOL && rank->broken == 1, "status %d", rank->broken_status);
+        rank_pair(rank, 0)->broken = 1; /* takes no part in the exchange */
     }
+    if (rank->rank == 0) {
+        struct rank_pair *pair = rank_pair(rank, last);
+        while (!pair->broken)
+            rank_turn(rank, false);
+        CHECK(pair->broken_status == GYRE_PROTOCOL && pair->broken == 1, "status %d", pair->broken_status);
+    }
+    exchange(rank, 100, size_mixed, 300000, true);
     rank_barrier(rank);
+}
+
+static void run_suite(const struct ranks_options *how)
+{
+    ranks_run(how, "sizes", body_sizes);
+    ranks_run(how, "order", body_order);
+    ranks_run(how, "queued", body_queued);
+    ranks_run(how, "sleep", body_sleep);
+    ranks_run(how, "close", body_close);
+    if (how->size == 1)
+        return;
+    ranks_run(how, "slow", body_slow);
+    ranks_run(how, "early", body_early);
+    ranks_run(how, "early high", body_early_high);
+    ranks_run(how, "wake", body_wake);
+    ranks_run(how, "stop", body_stop);
+    if (how->processes)
+        ranks_run(how, "forked", body_forked);
+    if (strcmp(how->transport, "tcp") == 0)
+        ranks_run(how, "broken", body_broken);
+    else
+        ranks_run(how, "rubbish", body_rubbish);
 }
 
 int main(int argc, char **argv)
 {
+    static const int sizes[] = {2, 3, 5};
     CHECK(argc >= 2, "usage: conformance_test self|shm|tcp|tcp6 [processes]");
-    struct ranks_options how = {.transport = argv[1], .size = 2, .processes = argc > 2};
-    bool tcp = strncmp(argv[1], "tcp", 3) == 0, self = strcmp(argv[1], "self") == 0;
-    if (tcp) {
+    struct ranks_options how = {.transport = argv[1], .size = 1, .processes = argc > 2};
+    if (strncmp(argv[1], "tcp", 3) == 0) {
         how.ipv6 = strcmp(argv[1], "tcp6") == 0;
         how.transport = "tcp";
     }
-    how.size = self ? 1 : 2;
-    ranks_run(&how, "sizes", body_sizes);
-    ranks_run(&how, "order", body_order);
-    ranks_run(&how, "queued", body_queued);
-    ranks_run(&how, "sleep", body_sleep);
-    ranks_run(&how, "close", body_close);
-    if (self)
+    if (strcmp(argv[1], "self") == 0) {
+        run_suite(&how);
         return 0;
-    ranks_run(&how, "slow", body_slow);
-    ranks_run(&how, "early", body_early);
-    ranks_run(&how, "early high", body_early_high);
-    ranks_run(&how, "wake", body_wake);
-    ranks_run(&how, "stop", body_stop);
-    if (how.processes)
-        ranks_run(&how, "forked", body_forked);
-    if (tcp)
-        ranks_run(&how, "broken", body_broken);
-    else
-        ranks_run(&how, "rubbish", body_rubbish);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        how.size = sizes[i];
+        run_suite(&how);
+    }
     return 0;
 }

@@ -26,25 +26,43 @@ static rank_func body;
 
 /* ---- the sink ---- */
 
+struct rank_pair *rank_pair(struct rank *rank, int peer)
+{
+    for (int i = 0; i < rank->pairs; i++)
+        if (rank->pair[i].peer == peer)
+            return &rank->pair[i];
+    CHECK(false, "rank %d has nothing to do with rank %d", rank->rank, peer);
+    return NULL;
+}
+
+/* Says who sent it to whom: a frame on the wrong link is noticed. */
+static uint16_t direction(int from, int to)
+{
+    return (uint16_t)(from * 256 + to);
+}
+
 static void *sink_place(void *user, int peer, const struct gy_frame *frame)
 {
     struct rank *rank = user;
-    CHECK(!rank->closed && peer == rank->peer && frame->bytes > 0, "place from rank %d", peer);
-    return rank->landing;
+    CHECK(!rank->closed && frame->bytes > 0, "place from rank %d", peer);
+    return rank_pair(rank, peer)->landing;
 }
 
 static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)
 {
     struct rank *rank = user;
-    CHECK(!rank->closed && peer == rank->peer, "arrived from rank %d", peer);
-    CHECK(frame->sequence == rank->arrived + 1, "frame %llu after %llu", (unsigned long long)frame->sequence,
-          (unsigned long long)rank->arrived);
+    struct rank_pair *pair = rank_pair(rank, peer);
+    CHECK(!rank->closed, "arrived from rank %d", peer);
+    CHECK(frame->lane == direction(peer, rank->rank), "rank %d got a frame of direction %x from rank %d", rank->rank,
+          frame->lane, peer);
+    CHECK(frame->sequence == pair->arrived + 1, "frame %llu after %llu", (unsigned long long)frame->sequence,
+          (unsigned long long)pair->arrived);
     CHECK((frame->bytes == 0) == (payload == NULL), "%u bytes at %p", frame->bytes, payload);
     uint64_t hash = frame->bytes ? XXH3_64bits(payload, frame->bytes) : 0;
     CHECK(hash == frame->value, "the %u bytes of frame %llu are damaged", frame->bytes,
           (unsigned long long)frame->sequence);
-    rank->arrived++;
-    rank->arrived_bytes += frame->bytes;
+    pair->arrived++;
+    pair->arrived_bytes += frame->bytes;
     if (rank->linger_ns)
         nanosleep(&(struct timespec){.tv_nsec = rank->linger_ns}, NULL);
     return GYRE_SUCCESS;
@@ -53,9 +71,10 @@ static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *fra
 static void sink_broken(void *user, int peer, const struct gy_error *error)
 {
     struct rank *rank = user;
-    CHECK(!rank->closed && peer == rank->peer && error->rank == peer && error->text[0], "broken by rank %d", peer);
-    rank->broken++;
-    rank->broken_status = error->status;
+    struct rank_pair *pair = rank_pair(rank, peer);
+    CHECK(!rank->closed && error->rank == peer && error->text[0], "broken by rank %d", peer);
+    pair->broken++;
+    pair->broken_status = error->status;
 }
 
 /* ---- one rank ---- */
@@ -63,7 +82,9 @@ static void sink_broken(void *user, int peer, const struct gy_error *error)
 void rank_link(struct rank *rank)
 {
     struct gy_error error = {0};
-    CHECK(rank->ops->link(rank->instance, rank->peer, &rank->link, &error) == GYRE_SUCCESS, "%s", error.text);
+    for (int i = 0; i < rank->pairs; i++)
+        CHECK(rank->ops->link(rank->instance, rank->pair[i].peer, &rank->pair[i].link, &error) == GYRE_SUCCESS, "%s",
+              error.text);
 }
 
 void rank_barrier(struct rank *rank)
@@ -73,16 +94,20 @@ void rank_barrier(struct rank *rank)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
-void rank_frame(struct rank *rank, struct gy_frame_out *frame, uint64_t sequence, unsigned char *payload,
+void rank_frame(struct rank *rank, int peer, struct gy_frame_out *frame, uint64_t sequence, unsigned char *payload,
                 uint32_t bytes)
 {
-    uint64_t state = sequence * UINT64_C(0x9E3779B97F4A7C15) + (uint64_t)rank->rank + 1;
+    uint64_t state = sequence * UINT64_C(0x9E3779B97F4A7C15) + direction(rank->rank, peer) + 1;
     for (uint32_t i = 0; i < bytes; i++) {
         state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
         payload[i] = (unsigned char)(state >> 56);
     }
     *frame = (struct gy_frame_out){
-        .header = {.kind = GY_FRAME_DATA, .epoch = 1, .bytes = bytes, .sequence = sequence},
+        .header = {.kind = GY_FRAME_DATA,
+                   .epoch = 1,
+                   .bytes = bytes,
+                   .sequence = sequence,
+                   .lane = direction(rank->rank, peer)},
         .payload = bytes ? payload : NULL,
     };
     frame->header.value = bytes ? XXH3_64bits(payload, bytes) : 0;
@@ -90,7 +115,11 @@ void rank_frame(struct rank *rank, struct gy_frame_out *frame, uint64_t sequence
 
 void rank_turn(struct rank *rank, bool sleep)
 {
-    if (rank->ops->progress(rank->link))
+    bool moved = false;
+    for (int i = 0; i < rank->pairs; i++)
+        if (rank->pair[i].link)
+            moved = rank->ops->progress(rank->pair[i].link) || moved;
+    if (moved)
         return;
     if (!sleep) {
         gy_poller_poll(rank->poller, 0);
@@ -100,11 +129,11 @@ void rank_turn(struct rank *rank, bool sleep)
     if (rank->segment)
         gy_segment_sleep(rank->segment);
     if (rank->ops->arm(rank->instance))
-        gy_poller_poll(rank->poller, 2 * GY_SECOND);
+        gy_poller_poll(rank->poller, 10 * GY_SECOND);
     rank->ops->disarm(rank->instance);
     if (rank->segment)
         gy_segment_awake(rank->segment);
-    CHECK(gy_now() - start < GY_SECOND, "rank %d of %s slept through its wake-up", rank->rank, rank->ops->name);
+    CHECK(gy_now() - start < 5 * GY_SECOND, "rank %d of %s slept through its wake-up", rank->rank, rank->ops->name);
 }
 
 static void rank_open(struct rank *rank)
@@ -127,10 +156,15 @@ static void rank_open(struct rank *rank)
             rank->ops = gy_transports[i];
     CHECK(rank->ops, "no transport %s", options->transport);
     CHECK(rank->ops->open(&env, &rank->instance, &error) == GYRE_SUCCESS, "%s", error.text);
-    rank->peer = rank->size == 1 ? rank->rank : 1 - rank->rank;
-    CHECK(rank->ops->reaches(rank->instance, rank->peer), "%s does not reach", rank->ops->name);
-    rank->landing = malloc(GY_FRAME_MAX);
-    CHECK(rank->landing, "no memory");
+    for (int peer = 0; peer < rank->size; peer++) {
+        if (peer == rank->rank && rank->size > 1)
+            continue;
+        struct rank_pair *pair = &rank->pair[rank->pairs++];
+        pair->peer = peer;
+        pair->landing = malloc(GY_FRAME_MAX);
+        CHECK(pair->landing, "no memory");
+        CHECK(rank->ops->reaches(rank->instance, peer), "%s does not reach", rank->ops->name);
+    }
 }
 
 static void rank_close(struct rank *rank)
@@ -143,7 +177,8 @@ static void rank_close(struct rank *rank)
     rank_barrier(rank); /* doors stay open until all are done */
     gy_world_free(rank->world);
     gy_poller_free(rank->poller);
-    free(rank->landing);
+    for (int i = 0; i < rank->pairs; i++)
+        free(rank->pair[i].landing);
 }
 
 static void *rank_main(void *index)
@@ -176,7 +211,7 @@ static void choose_address(bool ipv6)
 
 static void run_threads(void)
 {
-    pthread_t threads[8];
+    pthread_t threads[RANKS_MOST];
     for (int i = 0; i < options->size; i++)
         CHECK(pthread_create(&threads[i], NULL, rank_main, (void *)(intptr_t)i) == 0, "no thread");
     for (int i = 0; i < options->size; i++)
@@ -203,6 +238,7 @@ static void run_processes(void)
 void ranks_run(const struct ranks_options *how, const char *name, rank_func what)
 {
     int64_t start = gy_now();
+    CHECK(how->size <= RANKS_MOST, "%d ranks", how->size);
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED, "no memory");
     options = how;
@@ -214,7 +250,7 @@ void ranks_run(const struct ranks_options *how, const char *name, rank_func what
     else
         run_threads();
     munmap(shared, sizeof(*shared));
-    printf("%-4s %-10s %-9s %6lld ms\n", how->transport, name, how->processes ? "processes" : "threads",
+    printf("%-4s %-10s %d %-9s %6lld ms\n", how->transport, name, how->size, how->processes ? "processes" : "threads",
            (long long)((gy_now() - start) / GY_MILLISECOND));
     fflush(stdout);
 }

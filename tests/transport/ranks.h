@@ -21,20 +21,29 @@
         }                                                                            \
     } while (0)
 
+#define RANKS_MOST 8
+
+/* One direction there and one back, between this rank and another. */
+struct rank_pair {
+    int peer;
+    struct gy_link *link; /* once rank_link was called */
+    uint64_t posted;      /* frames of all exchanges so far */
+    /* what the sink saw */
+    unsigned char *landing;
+    uint64_t arrived, arrived_bytes, broken;
+    gyre_status broken_status;
+};
+
 struct rank {
-    int rank, size, peer; /* peer: the other rank, or oneself in a world of one */
+    int rank, size;
     const struct gy_transport_ops *ops;
     struct gy_config config;
     struct gy_poller *poller;
     struct gy_world *world;
     struct gy_segment *segment;
     void *instance;
-    struct gy_link *link; /* to peer, once rank_link was called */
-    uint64_t posted;      /* frames of all exchanges so far */
-    /* what the sink saw */
-    unsigned char *landing;
-    uint64_t arrived, arrived_bytes, broken;
-    gyre_status broken_status;
+    int pairs; /* with every other rank, or with oneself in a world of one */
+    struct rank_pair pair[RANKS_MOST];
     bool closed;       /* any sink call from now on is an error */
     int64_t linger_ns; /* time arrived() takes: a slow receiver */
 };
@@ -50,13 +59,15 @@ struct ranks_options {
 /* Runs `body` on every rank and returns when all are done. */
 void ranks_run(const struct ranks_options *options, const char *name, rank_func body);
 
+/* Links this rank with every other. */
 void rank_link(struct rank *rank);
+struct rank_pair *rank_pair(struct rank *rank, int peer);
 /* All ranks are here (without making progress). */
 void rank_barrier(struct rank *rank);
-/* A payload that depends on (sender, sequence), and the header with its hash in `value`. */
-void rank_frame(struct rank *rank, struct gy_frame_out *frame, uint64_t sequence, unsigned char *payload,
+/* A payload that depends on (sender, receiver, sequence), and the header with its hash in `value`. */
+void rank_frame(struct rank *rank, int peer, struct gy_frame_out *frame, uint64_t sequence, unsigned char *payload,
                 uint32_t bytes);
-/* Progress, or poll, or (sleep) arm and wait in the poller. A sleep of a second means a lost wake-up: an error. */
+/* Progress, or poll, or (sleep) arm and wait in the poller. A sleep of seconds means a lost wake-up: an error. */
 void rank_turn(struct rank *rank, bool sleep);
 
 #endif
