@@ -160,6 +160,14 @@ def report(results):
     return "\n".join(lines)
 
 
+COLOURS = {"gyre": "#c00000", "gyre+mem": "#ff8080", "openmpi": "#1f5fbf", "mpich": "#2f9f4f", "gloo": "#8040a0",
+           "limit_private": "#505050", "limit_shared": "#a0a0a0"}
+
+
+def line_text(block, using, style, label):
+    return f'{block} using {using} with {style} linecolor "{COLOURS.get(label, "#000000")}" title "{label}" noenhanced'
+
+
 def plot(case, labels, folder):
     """One picture: time and busbw against size, a line per library, quartiles over launches as bars."""
     name = "-".join(str(part) for part in case)
@@ -174,8 +182,8 @@ def plot(case, labels, folder):
         script.append("END")
     title = f"{case[0]}, {case[1]} ranks, {case[2]}"
     blocks = [(label, "$" + label.replace("+", "_")) for label in labels]
-    times = ", ".join(f'{block} using 1:2:3:4 with yerrorlines title "{label}" noenhanced' for label, block in blocks)
-    bandwidths = ", ".join(f'{block} using 1:5 with linespoints title "{label}" noenhanced' for label, block in blocks)
+    times = ", ".join(line_text(block, "1:2:3:4", "yerrorlines", label) for label, block in blocks)
+    bandwidths = ", ".join(line_text(block, "1:5", "linespoints", label) for label, block in blocks)
     script += [f'set title "{title}" noenhanced; set ylabel "µs"; set logscale y; plot {times}',
                f'set title "{title}" noenhanced; set ylabel "busbw, GB/s"; unset logscale y; set yrange [0:*]; plot {bandwidths}']
     subprocess.run(["gnuplot"], input="\n".join(script) + "\n", text=True, check=True, timeout=60)
