@@ -2,12 +2,19 @@
 #include "api/check.h"
 #include "core/clock.h"
 
+/* No request ends with it: the mark of one that its owner has collected. Whoever kept a second copy of the handle finds
+ * it until the memory serves another request. */
+#define COLLECTED GYRE_INVALID_ARGUMENT
+
 static gyre_status take(gyre_request **request)
 {
     gyre_request *r = *request;
+    bool kept = r->comm; /* on the free list; else it is freed */
     gyre_status status = r->status;
     *request = NULL;
     gy_request_recycle(r);
+    if (kept)
+        r->status = COLLECTED;
     return status;
 }
 
@@ -30,6 +37,8 @@ gyre_status gyre_test(gyre_request **request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
+    if ((*request)->complete && (*request)->status == COLLECTED)
+        return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     if (!comm) /* it ended with its communicator */
         return take(request);
@@ -47,6 +56,8 @@ gyre_status gyre_wait(gyre_request **request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
+    if ((*request)->complete && (*request)->status == COLLECTED)
+        return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     if (!comm)
         return take(request);
