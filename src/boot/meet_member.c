@@ -282,10 +282,13 @@ static void join_parent(struct member *member)
         return;
     }
     if (!reached) {
-        gy_error_set(member->error, GYRE_PEER_UNREACHABLE, member->parent,
-                     "rank %d cannot reach rank %d at its door %s: %s", world->rank, member->parent,
-                     gy_place_format(&place, member->why, sizeof(member->why)),
-                     member->refusal != GY_REFUSAL_NONE ? gy_refusal_text(member->refusal) : strerror(member->errnum));
+        gy_error_set(
+            member->error, GYRE_PEER_UNREACHABLE, member->parent,
+            "rank %d cannot reach rank %d at its door %s: %s; if that is the wrong network, set GYRE_INTERFACE on "
+            "rank %d's host",
+            world->rank, member->parent, gy_place_format(&place, member->why, sizeof(member->why)),
+            member->refusal != GY_REFUSAL_NONE ? gy_refusal_text(member->refusal) : strerror(member->errnum),
+            member->parent);
         return;
     }
     gy_meet_tree_join(&member->tree, member->parent, member->greeting.fd);

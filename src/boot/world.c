@@ -110,6 +110,12 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
     }
     outward = named && gy_address_is_loopback(address);
     status = gy_address_own(outward ? NULL : address, world->config->interface, own_p, error);
+    if (status == GYRE_SUCCESS && outward) {
+        char own[GY_ADDRESS_TEXT];
+
+        gy_log(GY_LOG_INFO, "%s is %s to this host; others are told %s (GYRE_INTERFACE decides otherwise)",
+               identity->address.host, text, gy_address_format(own_p, own));
+    }
     if (status == GYRE_SUCCESS && named && world->rank == 0) {
         if (!gy_address_is_local(address))
             gy_log(GY_LOG_WARN, "%s is %s, which is no address of this host; rank 0 listens on every interface",

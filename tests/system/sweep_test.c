@@ -3,7 +3,7 @@
  * list of counts, with exact data and every bit of the result compared.
  *
  * Arguments: "windows" or "links": whether the transport in GYRE_TRANSPORT can do the direct algorithms, which then
- * must have been used. */
+ * must have been used. A second one, "common": three types only, where not types but networks are tried. */
 #include "collective.h"
 #include "support/rank.h"
 
@@ -16,6 +16,7 @@ static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
 
 static unsigned char *memory[2];
 static uint64_t iteration;
+static bool common_only;
 
 static void set_count(struct gy_case *it, size_t count)
 {
@@ -54,6 +55,8 @@ static void sweep_types(struct gy_case *it, size_t count)
 {
     for (int d = 0; gyre_dtype_name((gyre_dtype)d); d++) {
         bool is_integer = d <= GYRE_UINT64, common = d == GYRE_FLOAT32 || d == GYRE_FLOAT64 || d == GYRE_INT32;
+        if (common_only && !common)
+            continue;
         for (int o = 0; gyre_op_name((gyre_op)o); o++) {
             bool bitwise = o == GYRE_BIT_AND || o == GYRE_BIT_OR || o == GYRE_BIT_XOR;
             if (o == GYRE_AVERAGE || o == GYRE_PREMUL_SUM || (bitwise && !is_integer))
@@ -114,6 +117,7 @@ static void prove_check(void)
 int main(int argc, char **argv)
 {
     bool windows = argc > 1 && strcmp(argv[1], "windows") == 0;
+    common_only = argc > 2 && strcmp(argv[2], "common") == 0;
     alarm(240);
     for (int i = 0; i < 2; i++) {
         memory[i] = malloc(COUNT_MOST * sizeof(double) * 16 + 1);
