@@ -36,13 +36,11 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     overlay->verdict.rank = -1;
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
     overlay->left = gy_alloc_zero((size_t)world->size, 1);
-    overlay->neighbours = gy_alloc_zero(GY_NEIGHBOURS_MOST, sizeof(*overlay->neighbours));
-    if (!overlay->left || !overlay->neighbours) {
+    if (!overlay->left || !gy_neighbours_list(overlay)) {
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay of %d ranks", world->size);
         goto free_overlay;
     }
     gy_world_on_starved(world, on_starved, overlay);
-    gy_neighbours_list(overlay);
     status = gy_neighbours_connect(overlay, error);
     if (status != GYRE_SUCCESS)
         goto free_overlay;
@@ -121,7 +119,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
     if (!overlay)
         return;
     gy_world_on_starved(overlay->world, NULL, NULL);
-    if (overlay->left && overlay->neighbours) {
+    if (overlay->left) {
         gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the goodbye */
         gy_flood_goodbye(overlay, overlay->world->rank, NULL);
         gy_neighbours_flush(overlay);
@@ -129,7 +127,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
     }
     gy_world_cancel_dials(overlay->world, overlay);
     overlay->world->overlay = NULL;
-    gy_free(overlay->neighbours);
+    gy_neighbours_free(overlay);
     gy_free(overlay->left);
     gy_free(overlay);
 }
@@ -140,7 +138,7 @@ void gy_overlay_abandon(struct gy_overlay *overlay)
         return;
     gy_neighbours_abandon(overlay);
     overlay->world->overlay = NULL;
-    gy_free(overlay->neighbours);
+    gy_neighbours_free(overlay);
     gy_free(overlay->left);
     gy_free(overlay);
 }

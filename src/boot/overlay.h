@@ -26,6 +26,9 @@ void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word);
  * poller do the reading), checks the shared word, and returns the verdict: GYRE_SUCCESS or the status of the first
  * failure with `error` filled. */
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
+/* For who has waited for `rank` for a while. Once ranks have left in order, those who would notice its death and pass it
+ * on may be gone: then a connection of our own to it is begun. Costs nothing while nobody has left. */
+void gy_overlay_acquaint(struct gy_overlay *overlay, int rank);
 /* false: a suspicion is about to be judged, so that who sleeps should check again after a millisecond. */
 bool gy_overlay_calm(const struct gy_overlay *overlay);
 /* Floods our own verdict (a death seen on a data link, a mismatch, a stall, an abort). `text` travels, at most 512

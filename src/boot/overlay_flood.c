@@ -49,8 +49,8 @@ void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, 
     gy_flood_publish(overlay, status, rank);
     bytes = encode_verdict(overlay, body);
     for (int i = 0; i < overlay->count; i++) {
-        if (&overlay->neighbours[i] != from)
-            gy_stream_send(&overlay->neighbours[i].stream, GY_OVERLAY_VERDICT, body, bytes);
+        if (overlay->neighbours[i] != from)
+            gy_stream_send(&overlay->neighbours[i]->stream, GY_OVERLAY_VERDICT, body, bytes);
     }
 }
 
@@ -83,9 +83,10 @@ void gy_flood_goodbye(struct gy_overlay *overlay, int rank, const struct gy_neig
     if (overlay->left[rank])
         return;
     overlay->left[rank] = 1;
+    overlay->thinned |= rank != overlay->world->rank;
     for (int i = 0; i < overlay->count; i++) {
-        if (&overlay->neighbours[i] != from)
-            send_goodbye(&overlay->neighbours[i], rank);
+        if (overlay->neighbours[i] != from)
+            send_goodbye(overlay->neighbours[i], rank);
     }
 }
 

@@ -1,6 +1,6 @@
 /* Shared by the parts of the overlay only: overlay.c (the face towards the layers above), overlay_flood.c (verdicts and
- * goodbyes), overlay_neighbour.c (the connections, and what is seen through them). One thread at a time, except for the
- * fields that say so. */
+ * goodbyes), overlay_connect.c (how connections come about), overlay_neighbour.c (what is seen through them). One thread
+ * at a time, except for the fields that say so. */
 #ifndef GY_BOOT_OVERLAY_PRIVATE_H
 #define GY_BOOT_OVERLAY_PRIVATE_H
 
@@ -9,7 +9,6 @@
 
 #define GY_OVERLAY_TEXT 512
 #define GY_OVERLAY_BODY (8 + GY_OVERLAY_TEXT)
-#define GY_NEIGHBOURS_MOST 64
 
 enum gy_overlay_kind { GY_OVERLAY_IDENTITY = 1, GY_OVERLAY_VERDICT, GY_OVERLAY_GOODBYE };
 enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY };
@@ -17,7 +16,8 @@ enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY 
 struct gy_neighbour {
     struct gy_overlay *overlay;
     int rank;
-    bool dials; /* we dial it */
+    bool dials;        /* we dial it */
+    bool acquaintance; /* of ours: no neighbour by its number, see overlay_connect.c */
     bool connected, ended;
     struct gy_stream stream;
     struct gy_watch pidfd; /* fd −1: none */
@@ -27,10 +27,11 @@ struct gy_neighbour {
 
 struct gy_overlay {
     struct gy_world *world;
-    struct gy_neighbour *neighbours;
-    int count;
+    struct gy_neighbour **neighbours;
+    int count, room;
     uint64_t namespace_id; /* of our pids */
     uint8_t *left;         /* [size] who said goodbye */
+    bool thinned;          /* somebody else did */
     _Atomic uint64_t *word;
     int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
     int suspects;
@@ -59,15 +60,26 @@ void gy_flood_look_at_word(struct gy_overlay *overlay);
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
 
 /* overlay_neighbour.c */
-/* Fills `neighbours`: rank ± 2^k. */
-void gy_neighbours_list(struct gy_overlay *overlay);
-/* Returns when all are connected, or with the verdict once everybody who can be has been told. */
-gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error);
+struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials);
+/* NULL: no memory. */
+struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials);
+/* Takes over `fd`. */
+void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd);
+/* It is gone, unless it said goodbye; `errnum` as in gy_flood_death. */
+void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
+void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
 void gy_neighbours_judge(struct gy_overlay *overlay);
 /* Sends what is queued, for a short time, and reads what is there. */
 void gy_neighbours_flush(struct gy_overlay *overlay);
 void gy_neighbours_close(struct gy_overlay *overlay);
+void gy_neighbours_free(struct gy_overlay *overlay);
 /* In a forked child, where the poller is the parent's. */
 void gy_neighbours_abandon(struct gy_overlay *overlay);
+
+/* overlay_connect.c */
+/* Fills `neighbours`: rank ± 2^k. false: no memory. */
+bool gy_neighbours_list(struct gy_overlay *overlay);
+/* Returns when all are connected, or with the verdict once everybody who can be has been told. */
+gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error);
 
 #endif

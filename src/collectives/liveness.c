@@ -15,6 +15,7 @@
 
 #define GY_AWAY (100 * GY_MILLISECOND) /* two naps: longer between two turns means that this rank was elsewhere */
 #define GY_TELL_EVERY (60 * GY_SECOND)
+#define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
 
@@ -183,6 +184,8 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
     if (r->comm->window_reserved && !gy_window_verify(r->comm, r->shape.sequence, rank))
         return false;
     int64_t waited = now - r->idle_since;
+    if (waited > GY_ACQUAINT_AFTER)
+        gy_overlay_acquaint(ctx->overlay, peer);
     if (waited < ping_interval(ctx))
         return true;
     if (ask)

@@ -1,0 +1,204 @@
+/* How the connections of the overlay come about.
+ *
+ *   we dial it:      dial ──greeted──► connected         refused: its process has ended
+ *   it dials us:     awaited ──greeted──► connected      awaited for long: every 250 ms a bare connection to its door,
+ *                                                        only to see it refused
+ *   acquaintance:    a rank that we wait for and that is no neighbour, once ranks have left: dialled
+ *
+ * Who dials: of two neighbours the one from which the other is the shorter way up the ring; at equal distance the lower
+ * rank.
+ *
+ * Invariant. A rank that learns a verdict while it still connects stays until each of its neighbours has connected and
+ * been told, or is known to be gone (2 s at most): it must not look dead to one that dials it a little later. */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "boot/overlay_private.h"
+#include "boot/socket.h"
+#include "core/clock.h"
+
+#define ABSENCE_GRACE (40 * GY_MILLISECOND) /* how long its goodbye, or its reason, may trail a closed door */
+#define PROBE_EVERY (GY_SECOND / 4)
+#define TELLING_GRACE (2 * GY_SECOND)
+
+static void on_dialled(void *user, int rank, int fd)
+{
+    struct gy_neighbour *neighbour = gy_neighbour_find(user, rank, true);
+
+    if (fd >= 0) {
+        gy_neighbour_connected(neighbour, fd);
+    } else if (neighbour->acquaintance) { /* died, or left, or gave up: the latter two it has told its neighbours */
+        neighbour->suspect_since = gy_now() + ABSENCE_GRACE;
+        neighbour->overlay->suspects++;
+    } else {
+        gy_neighbour_end(neighbour, ECONNREFUSED); /* its door was open at the meeting */
+    }
+}
+
+/* From the door: a neighbour that dials us, or somebody whose acquaintance we are. */
+static void on_accepted(void *user, int rank, int fd)
+{
+    struct gy_overlay *overlay = user;
+    struct gy_neighbour *neighbour = gy_neighbour_find(overlay, rank, false);
+    struct gy_error error = {.rank = -1};
+
+    if (!neighbour)
+        neighbour = gy_neighbour_add(overlay, rank, false);
+    if (neighbour) {
+        gy_neighbour_connected(neighbour, fd);
+        return;
+    }
+    close(fd);
+    gy_error_set(&error, GYRE_NO_MEMORY, overlay->world->rank, "rank %d has no memory for a connection of rank %d",
+                 overlay->world->rank, rank);
+    gy_overlay_give_up(overlay, &error);
+}
+
+void gy_overlay_acquaint(struct gy_overlay *overlay, int rank)
+{
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+    struct gy_neighbour *neighbour;
+
+    if (!overlay->thinned || overlay->left[rank] || overlay->verdict.status != GYRE_SUCCESS ||
+        rank == overlay->world->rank || gy_neighbour_find(overlay, rank, true) ||
+        gy_neighbour_find(overlay, rank, false))
+        return;
+    neighbour = gy_neighbour_add(overlay, rank, true);
+    if (!neighbour)
+        return; /* again at the next turn */
+    neighbour->acquaintance = true;
+    if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
+        neighbour->ended = true; /* the other clocks remain */
+}
+
+static void on_probe(void *owner, uint32_t events)
+{
+    struct gy_neighbour *neighbour = owner;
+    int errnum = gy_socket_check(neighbour->probe.fd);
+
+    (void)events;
+    gy_neighbour_unwatch(neighbour, &neighbour->probe);
+    if (errnum)
+        gy_neighbour_end(neighbour, errnum);
+}
+
+/* Its dial does not come: is its door still there? What we learn here nobody else may tell us: in a world of two there
+ * is nobody else. */
+static void probe(struct gy_neighbour *neighbour)
+{
+    struct gy_world *world = neighbour->overlay->world;
+    struct gy_place place = {.address = world->members[neighbour->rank].address};
+    int fd;
+
+    if (neighbour->probe.fd >= 0)
+        return;
+    fd = gy_socket_connect(&place);
+    if (fd < 0)
+        return; /* for want of a descriptor, say: the deadline of the meeting remains */
+    gy_socket_tune(fd, world->config->peer_timeout_ns);
+    neighbour->probe = (struct gy_watch){.fd = fd, .events = EPOLLOUT, .callback = on_probe, .owner = neighbour};
+    if (gy_poller_add(world->poller, &neighbour->probe, NULL) != GYRE_SUCCESS) {
+        close(fd);
+        neighbour->probe.fd = -1;
+    }
+}
+
+/* How many of them are neither connected nor gone; *absent_p is the first. */
+static int count_absent(struct gy_overlay *overlay, struct gy_neighbour **absent_p)
+{
+    int count = 0;
+
+    for (int i = overlay->count - 1; i >= 0; i--) {
+        struct gy_neighbour *neighbour = overlay->neighbours[i];
+
+        if (neighbour->connected || neighbour->ended)
+            continue;
+        *absent_p = neighbour;
+        count++;
+    }
+    return count;
+}
+
+static void dial_all(struct gy_overlay *overlay)
+{
+    struct gy_world *world = overlay->world;
+    struct gy_error error = {.rank = -1};
+
+    gy_world_on_overlay(world, on_accepted, overlay);
+    for (int i = 0; i < overlay->count && error.status == GYRE_SUCCESS; i++) {
+        if (overlay->neighbours[i]->dials)
+            gy_world_dial_overlay(world, overlay->neighbours[i]->rank, on_dialled, overlay, &error);
+    }
+    if (error.status != GYRE_SUCCESS)
+        gy_overlay_give_up(overlay, &error);
+}
+
+static void probe_absent(struct gy_overlay *overlay)
+{
+    for (int i = 0; i < overlay->count; i++) {
+        struct gy_neighbour *neighbour = overlay->neighbours[i];
+
+        if (!neighbour->dials && !neighbour->connected && !neighbour->ended)
+            probe(neighbour);
+    }
+}
+
+gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error)
+{
+    struct gy_world *world = overlay->world;
+    int64_t now = gy_now(), deadline = now + world->config->meet_timeout_ns, next_probe = now + PROBE_EVERY;
+    struct gy_neighbour *absent;
+    bool telling = false;
+
+    dial_all(overlay);
+    while (count_absent(overlay, &absent) > 0) {
+        now = gy_now();
+        if (gy_overlay_check(overlay, error) != GYRE_SUCCESS && !telling) {
+            telling = true;
+            deadline = now + TELLING_GRACE;
+            next_probe = now - 1; /* of those who have not come, who is gone? */
+        }
+        if (now > deadline && telling)
+            break;
+        if (now > deadline)
+            gy_error_set(error, GYRE_MEETING_FAILED, absent->rank,
+                         "rank %d was at the meeting but did not connect to rank %d afterwards", absent->rank,
+                         world->rank);
+        if (now > deadline) {
+            gy_flood_verdict(overlay, error->status, error->rank, error->text, NULL);
+            break;
+        }
+        if (now > next_probe) {
+            probe_absent(overlay);
+            next_probe = now + PROBE_EVERY;
+        }
+        gy_poller_poll(world->poller, overlay->suspects ? GY_MILLISECOND : GY_SECOND / 10);
+    }
+    return gy_overlay_check(overlay, error);
+}
+
+static bool shorter_way_up(int from, int to, int size)
+{
+    int up = (to - from + size) % size, down = size - up;
+
+    return up < down || (up == down && from < to);
+}
+
+static bool list(struct gy_overlay *overlay, int rank)
+{
+    const struct gy_world *world = overlay->world;
+    bool dials = shorter_way_up(world->rank, rank, world->size);
+
+    return gy_neighbour_find(overlay, rank, dials) || gy_neighbour_add(overlay, rank, dials);
+}
+
+bool gy_neighbours_list(struct gy_overlay *overlay)
+{
+    int rank = overlay->world->rank, size = overlay->world->size;
+    bool listed = true;
+
+    for (int step = 1; step < size && listed; step *= 2)
+        listed = list(overlay, (rank + step) % size) && list(overlay, (rank - step + size) % size);
+    return listed;
+}
