@@ -8,6 +8,7 @@
  *
  * The barrier at the end keeps the first messages from arriving where the communicator does not exist yet, and window
  * slots from being used before their last owners have cleaned them. No connection is opened. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,10 @@ gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32
     if (colour >= 0)
         status = make(parent, tickets, colour, id, &made);
     if (status != GYRE_SUCCESS) { /* the others wait in the barrier below, for a rank that will not come */
-        gy_overlay_report(ctx->overlay, status, ctx->world->rank, parent->error.text);
+        char text[800];
+        snprintf(text, sizeof(text), "rank %d cannot make the communicator: %.700s", ctx->world->rank,
+                 parent->error.text);
+        gy_overlay_report(ctx->overlay, status, ctx->world->rank, text);
         goto free_tickets;
     }
     status = barrier(parent);
