@@ -263,12 +263,12 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
 
 /* attach is collective: attaches a communicator to a model and its optimiser: rank 0's parameters and optimiser state
  * go to all. From then on, per step: begin; backward with gyre_nn_sync_passed; finish, which waits for each bucket just
- * before its slice is updated. Gradients are sums over samples; finish divides by the global number of samples, so that
- * unequal shards weigh right. bucket_bytes: size of a bucket, 0 for a single one. Where gyre gives memory that the
- * ranks of a host share, the gradients move there until detach. Several ranks on this host divide its cores among their
- * BLAS threads. `comm` stays the caller's, and is left alone by others from begin to finish. clip_norm: the largest
- * norm of the mean gradient; 0: no clipping. With comm NULL or of one rank nothing is communicated, and all works the
- * same. */
+ * before its slice is updated. Gradients are sums over samples; finish divides by the global number of samples (of
+ * output rows, where a sample has several), so that unequal shards weigh right. bucket_bytes: size of a bucket, 0 for a
+ * single one. Where gyre gives memory that the ranks of a host share, the gradients move there until detach. Several
+ * ranks on this host divide its cores among their BLAS threads. `comm` stays the caller's, and is left alone by others
+ * from begin to finish. clip_norm: the largest norm of the mean gradient; 0: no clipping. With comm NULL or of one rank
+ * nothing is communicated, and all works the same. */
 typedef struct gyre_nn_sync gyre_nn_sync;
 typedef struct gyre_nn_trace gyre_nn_trace;
 GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,

@@ -217,9 +217,9 @@ static int sample(struct job *job)
     size_t count = job->arguments.sample;
     if (count == 0 || job->rank != 0)
         return 0;
-    if (model_write_text(job->model, job->data, count, job->arguments.train.seed) == GYRE_SUCCESS)
-        return 0;
-    return complain(job, gyre_nn_last_error());
+    gyre_status status = model_write_text(job->model, job->data, count, job->arguments.train.seed);
+    const char *text = gyre_nn_last_error();
+    return status == GYRE_SUCCESS ? 0 : complain(job, *text ? text : gyre_status_text(status));
 }
 
 int main(int argc, char **argv)
