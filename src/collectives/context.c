@@ -73,6 +73,17 @@ static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
     return status;
 }
 
+static void free_kept(struct gy_context *ctx)
+{
+    for (int power = 0; power < GY_BUFFER_POWERS; power++) {
+        while (ctx->kept[power]) {
+            void *memory = ctx->kept[power];
+            memcpy(&ctx->kept[power], memory, sizeof(void *));
+            gy_free(memory);
+        }
+    }
+}
+
 static void free_parts(struct gy_context *ctx)
 {
     gy_driver_free(ctx);
@@ -100,8 +111,7 @@ static void free_parts(struct gy_context *ctx)
         gy_free(ctx->idle);
         ctx->idle = next;
     }
-    for (int i = 0; i < GY_BUFFERS_KEPT; i++)
-        gy_free(ctx->buffers[i].memory);
+    free_kept(ctx);
     gy_free(ctx->linked);
     gy_free(ctx->peers);
     gy_free(ctx);
@@ -231,40 +241,24 @@ void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel)
 /* Sizes are rounded up to powers of two, so that a thousand counts use a handful of buffers. */
 void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p)
 {
-    size_t rounded = 4096;
-    while (rounded < bytes) {
-        if (rounded > SIZE_MAX / 2)
-            return NULL;
-        rounded *= 2;
-    }
-    for (int i = 0; i < GY_BUFFERS_KEPT; i++)
-        if (ctx->buffers[i].memory && ctx->buffers[i].bytes == rounded) {
-            void *memory = ctx->buffers[i].memory;
-            ctx->buffers[i].memory = NULL;
-            *bytes_p = rounded;
-            return memory;
-        }
-    void *memory = gy_alloc_aligned(64, rounded);
+    int power = 12;
+    while (power < GY_BUFFER_POWERS && (size_t)1 << power < bytes)
+        power++;
+    if (power == GY_BUFFER_POWERS)
+        return NULL;
+    void *memory = ctx->kept[power];
     if (memory)
-        *bytes_p = rounded;
+        memcpy(&ctx->kept[power], memory, sizeof(void *));
+    else
+        memory = gy_alloc_aligned(64, (size_t)1 << power);
+    if (memory)
+        *bytes_p = (size_t)1 << power;
     return memory;
 }
 
 void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes)
 {
-    int smallest = 0;
-    for (int i = 0; i < GY_BUFFERS_KEPT; i++) {
-        if (!ctx->buffers[i].memory) {
-            ctx->buffers[i] = (struct gy_buffer){memory, bytes};
-            return;
-        }
-        if (ctx->buffers[i].bytes < ctx->buffers[smallest].bytes)
-            smallest = i;
-    }
-    if (ctx->buffers[smallest].bytes < bytes) {
-        gy_free(ctx->buffers[smallest].memory);
-        ctx->buffers[smallest] = (struct gy_buffer){memory, bytes};
-    } else {
-        gy_free(memory);
-    }
+    int power = __builtin_ctzll(bytes);
+    memcpy(memory, &ctx->kept[power], sizeof(void *));
+    ctx->kept[power] = memory;
 }

@@ -13,7 +13,7 @@
 #include "transport/transport.h"
 
 #define GY_TRANSPORTS_MOST 8
-#define GY_BUFFERS_KEPT 16
+#define GY_BUFFER_POWERS 63
 
 /* What this rank knows of another one. */
 struct gy_peer {
@@ -27,12 +27,6 @@ struct gy_peer {
     int64_t heard;       /* when it last showed a sign of life inside gyre */
     uint64_t heartbeat;  /* last value seen in shared memory */
     struct gy_error why; /* why the link broke */
-};
-
-/* Scratch memory kept for the next request, so that a repeated shape allocates nothing. */
-struct gy_buffer {
-    void *memory;
-    size_t bytes;
 };
 
 struct gy_channel;
@@ -58,8 +52,8 @@ struct gy_context {
     struct gy_window_slots slots;
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
-    struct gyre_request *idle; /* free list */
-    struct gy_buffer buffers[GY_BUFFERS_KEPT];
+    struct gyre_request *idle;    /* free list */
+    void *kept[GY_BUFFER_POWERS]; /* scratch memory of 2^k bytes, free; each begins with the address of the next */
     uint32_t next_comm;
     uint64_t generation;     /* of the process that made it: see fork.c */
     int64_t turned;          /* time of the last slow turn */
@@ -79,7 +73,8 @@ void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *fram
 /* The world is broken (ctx->error says why): closes the transports, ends every request. Idempotent. */
 void gy_context_fail(struct gy_context *ctx);
 
-/* Power-of-two sized memory from the cache; NULL when out of memory. */
+/* Power-of-two sized memory; NULL when out of memory. What was in use at once is kept for the next time, so that a
+ * repeated pattern allocates nothing, however many requests are in flight. */
 void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p);
 void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
 

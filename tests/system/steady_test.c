@@ -66,8 +66,10 @@ int posix_memalign(void **memory_p, size_t alignment, size_t bytes)
 static volatile size_t allocations;
 #endif
 
-static gyre_comm *comm;
-static float input[70000], output[70000];
+#define FLIGHT 40
+
+static gyre_comm *comm, *twin;
+static float input[70000], output[70000], many[FLIGHT][8000];
 
 static void call_all(void)
 {
@@ -83,15 +85,33 @@ static void call_all(void)
     OK(comm, gyre_wait_all(requests, 2));
 }
 
+/* Many in flight, all at the same time on one of the ranks: the other starts its own when it has passed the barrier. */
+static void call_many(int round)
+{
+    gyre_request *requests[FLIGHT];
+    if (round % 2 == gyre_comm_rank(comm))
+        OK(twin, gyre_barrier(twin));
+    for (int i = 0; i < FLIGHT; i++)
+        OK(comm, gyre_all_reduce_start(comm, many[i], many[i], 8000, GYRE_FLOAT32, GYRE_SUM, &requests[i]));
+    if (round % 2 != gyre_comm_rank(comm))
+        OK(twin, gyre_barrier(twin));
+    OK(comm, gyre_wait_all(requests, FLIGHT));
+}
+
 static void test_allocations(void)
 {
-    for (int i = 0; i < 3; i++)
+    OK(comm, gyre_comm_duplicate(comm, &twin));
+    for (int i = 0; i < 4; i++) {
         call_all();
+        call_many(i);
+    }
     OK(comm, gyre_barrier(comm));
     size_t before = allocations;
     CHECK(before > 0); /* libgyre's allocations do come by here */
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 50; i++) {
         call_all();
+        call_many(i);
+    }
     if (allocations != before)
         rank_fail("50 rounds of known shapes made %zu allocations", allocations - before);
 }
@@ -179,6 +199,7 @@ int main(int argc, char **argv)
     if (calls)
         _exit(0); /* the goodbye needs system calls, which are forbidden now */
     OK(comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(twin));
     OK(NULL, gyre_comm_destroy(comm));
     _exit(0);
 }
