@@ -114,7 +114,9 @@ static bool end_call(struct run *run, int rank)
     const struct gy_plan *plan = plan_of(run, rank);
     int event = gy_order_event(&run->order, chain_of(run, rank, -1), run->rank[rank].call), iterations = 0;
     for (int i = 0; i < plan->lanes; i++) {
-        gy_order_after(&run->order, event, run->order.last[chain_of(run, rank, i)]);
+        int last = run->order.last[chain_of(run, rank, i)];
+        if (last >= 0) /* tiny vectors use one lane only */
+            gy_order_after(&run->order, event, last);
         if (plan->lane[i].window_lane >= 0 && state->lane[i].done.count > iterations)
             iterations = state->lane[i].done.count;
     }
