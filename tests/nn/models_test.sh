@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every model that gyre-train makes: it learns, several ranks train what one rank trains (dropout included, in fp64 within
-# rounding), and wrong combinations are refused.
+# Every model that gyre-train makes: it learns, several ranks train what one rank trains (dropout included, in fp64
+# within rounding), and wrong combinations are refused. A progress thread changes no bit.
 # Usage: models_test.sh GYRE-RUN GYRE-TRAIN
 set -u
 run=$1 train=$2 failures=0
@@ -52,6 +52,12 @@ refused()
     grep -q "$pattern" "$work/err" || fail "$*: $(cat "$work/err")"
 }
 
+# The summary's hash of the parameters after 4 ranks trained.
+hash_of()
+{
+    timeout 60 "$run" -n 4 "$train" --quiet --epochs 2 --bucket 4k "$@" 2>"$work/err" | sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p'
+}
+
 # A text without surprises once its period is known.
 for ((i = 0; i < 120; i++)); do
     printf 'the quick brown fox jumps over the lazy dog. '
@@ -67,6 +73,12 @@ learns accuracy '> 0.8' "${transformer[@]}" --blocks 1 --epochs 10
 agrees 3 --model autoencoder --hidden 20,5 --epochs 2 --batch 61 --bucket 1k
 agrees 3 "${lstm[@]}" --hidden 12,10 --dropout 0.2 --epochs 2 --accumulate 2 --bucket 1k
 agrees 4 "${transformer[@]}" --dropout 0.1 --epochs 2 --bucket 2k --clip 1
+
+alone=$(hash_of) threaded=$(hash_of --progress-thread)
+if [ -z "$alone" ] || [ "$alone" != "$threaded" ]; then
+    fail "a progress thread changes the bits: '$alone' and '$threaded' $(cat "$work/err")"
+fi
+[ -s "$work/err" ] && fail "--progress-thread: $(cat "$work/err")"
 
 "$train" --quiet "${lstm[@]}" --epochs 1 --sample 50 >"$work/out" 2>&1 || fail "sample: $(cat "$work/out")"
 [ "$(tail -n +2 "$work/out" | wc -c)" = 51 ] || fail "not 50 bytes and a line's end: $(cat "$work/out")"
