@@ -51,12 +51,15 @@ def gather(rows):
 
 
 def compare(ours, theirs, of="launches"):
-    """How many times as fast as `theirs` we are: the ratio of medians, and the quartiles of the ratios launch by launch."""
+    """How many times as fast as `theirs` we are: the ratio of medians, and the quartiles of the ratios launch by launch,
+    widened to it where launches were so few or so unlike that they leave it out."""
     medians = [quantile(list(figure[of].values()), 0.5) for figure in (ours, theirs)]
     pairs = [theirs[of][launch] / value for launch, value in ours[of].items() if launch in theirs[of]]
+    ratio = medians[1] / medians[0]
     if not pairs:
-        return {"median": medians[1] / medians[0], "low": 0.0, "high": float("inf")}
-    return {**spread(pairs), "median": medians[1] / medians[0]}
+        return {"median": ratio, "low": 0.0, "high": float("inf")}
+    found = spread(pairs)
+    return {"median": ratio, "low": min(found["low"], ratio), "high": max(found["high"], ratio)}
 
 
 def ratios(cases, peers):

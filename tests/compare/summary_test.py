@@ -62,6 +62,12 @@ class Summary(unittest.TestCase):
         self.assertEqual([found["openmpi"][part] for part in ("median", "low", "high")], [2, 1.5, 2])
         self.assertEqual(found["limit_private"]["median"], 0.5)
 
+    def test_a_ratio_lies_within_its_spread(self):
+        cases = summary.gather(rows("gyre", [1, 10, 100]) + rows("openmpi", [100, 10, 1]))
+        ours, theirs = cases[CASE]["gyre"][4], cases[CASE]["openmpi"][4]
+        ratio = summary.compare({**ours, "launches": {0: 4, 1: 1, 2: 1}}, {**theirs, "launches": {0: 8, 1: 2, 3: 50}})
+        self.assertEqual((ratio["median"], ratio["low"], ratio["high"]), (8, 2, 8))
+
     def test_own_memory_is_a_line_of_its_own(self):
         cases = summary.gather(rows("gyre", [2]) + rows("gyre", [1], memory="own") + rows("openmpi", [4]) + rows("limit_shared", [1]))
         self.assertEqual(sorted(cases[CASE]), ["gyre", "gyre+mem", "limit_shared", "openmpi"])
