@@ -47,14 +47,17 @@ struct gy_world {
     struct gy_door *door;       /* the listener; see door.h */
     struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
     struct gy_dial *dials;      /* under way */
+    bool complete;              /* every rank below us in the meeting's tree has the table: it may be over for some */
+    struct gy_error doom;       /* what ended such a meeting here, or success; the overlay tells the others */
     struct gy_boot_counters {
         uint64_t messages_sent, messages_received, sockets_opened;
         uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */
     } counters;
 };
 
-/* Meets. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left. config and poller stay
- * the caller's and outlive the world. */
+/* Meets. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left; one that comes when
+ * others may have been let go already is `doom`, with which gy_overlay_create fails. config and poller stay the caller's
+ * and outlive the world. */
 gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_error *error);
 void gy_world_free(struct gy_world *world);    /* closes the door */
