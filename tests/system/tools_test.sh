@@ -140,6 +140,11 @@ done
 expect 0 '^$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -c 0 --mem gyre --transport tcp --algorithm ring --json -
 grep -q '"algorithm":"ring","transport":"tcp"' "$work/out" || fail "gyre-perf: forced algorithm and transport"
 expect 0 '^$' "$run" -n 3 "$perf" all_reduce -b 1k -e 1k -n 2
+expect 0 '^$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -d float8_e4m3 -o product
+grep -q 'float8_e4m3 product' "$work/out" || fail "gyre-perf does not show type and operation"
+expect 1 'exit status 1$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -d float32 -o bit_and
+grep -q 'bit_and is for integers, not for float32' "$work/err" || fail "gyre-perf does not say why: $(cat "$work/err")"
+expect 2 'exit status 2$' "$perf" all_reduce --ranks 17 -b 1k -e 1k -n 2 -d float8_e5m2
 expect 2 'rank [01] .* exit status 2$' "$run" -n 2 "$perf" broadcast -r 2 -b 8 -e 8
 expect 1 'rank 0 .* exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 8 --json /no/such/folder/rows
 # The formulas of nccl-tests: busbw is algbw times 2(n-1)/n, (n-1)/n or 1, and algbw is bytes over time.
