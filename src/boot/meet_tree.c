@@ -10,7 +10,8 @@
  *   both  FAILED: the first sentence, passed on to all but the one it came from
  *
  * Invariant: a branch that ends before GO is a death, and is told to the others before anything is closed. So nobody
- * waits for a rank that is gone, and the ranks come out together: all with the table, or all with the same sentence. */
+ * waits for a rank that is gone, and the ranks come out together: all with the table, or all with the same sentence. A
+ * failure between our DONE and our GO may find others gone already: world.c then lets the overlay tell them. */
 #include "boot/meet_tree.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static void check_done(struct gy_meet_tree *tree)
 {
     if (!tree->has_table || tree->all_done || tree->done < tree->expected)
         return;
-    tree->all_done = true;
+    tree->all_done = tree->world->complete = true;
     gy_stream_send(&tree->branches[GY_MEET_UP].stream, GY_MEET_DONE, NULL, 0);
 }
 
@@ -235,12 +236,22 @@ static bool flushed(const struct gy_meet_tree *tree)
     return true;
 }
 
+/* After a failure: children that are on their way have to be told here, or they take us for dead. */
+static bool awaits_children(const struct gy_meet_tree *tree)
+{
+    for (int k = 0; failed(tree) && k < tree->expected; k++) {
+        if (tree->branches[k].rank < 0)
+            return true;
+    }
+    return false;
+}
+
 void gy_meet_tree_end(struct gy_meet_tree *tree)
 {
     int64_t deadline = gy_now() + FLUSH_GRACE;
 
     gy_meet_tree_tell(tree);
-    while (!flushed(tree) && gy_now() < deadline)
+    while ((!flushed(tree) || awaits_children(tree)) && gy_now() < deadline)
         gy_poller_poll(tree->world->poller, GY_MILLISECOND);
     if (tree->world->door) {
         gy_door_on(tree->world->door, GY_PURPOSE_MEET, NULL, NULL);

@@ -33,7 +33,9 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     if (!overlay)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay");
     overlay->world = world;
-    overlay->verdict.rank = -1;
+    overlay->verdict = world->doom;
+    if (overlay->verdict.rank < 0 || overlay->verdict.rank >= world->size)
+        overlay->verdict.rank = world->doom.status == GYRE_SUCCESS ? -1 : world->rank;
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
     overlay->left = gy_alloc_zero((size_t)world->size, 1);
     if (!overlay->left || !gy_neighbours_list(overlay)) {

@@ -362,6 +362,12 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
     }
     know_myself(world);
     status = meet(world, &identity, error);
+    if (status != GYRE_SUCCESS && world->complete) {
+        /* The others may have been let go. Were our door to close now, we would look dead to them. */
+        world->doom = *error;
+        gy_error_clear(error);
+        status = GYRE_SUCCESS;
+    }
     if (status == GYRE_SUCCESS)
         status = find_hosts(world, error);
     if (status != GYRE_SUCCESS)
