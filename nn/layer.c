@@ -25,6 +25,9 @@ void gyre_nn_layer_free(gyre_nn_layer *top)
     }
 }
 
+/* A chain that failed is NULL, and gyre_nn_new has to know why. */
+static _Thread_local bool starved;
+
 static gyre_nn_layer *refuse(gyre_nn_layer *chain)
 {
     gyre_nn_layer_free(chain);
@@ -36,6 +39,7 @@ static gyre_nn_layer *push(gyre_nn_layer *below, gyre_nn_layer layer)
     gyre_nn_layer *top = malloc(sizeof(*top));
     if (!top) {
         gy_nn_fail(GYRE_NO_MEMORY, "no memory for a layer");
+        starved = true;
         return refuse(below);
     }
     *top = layer;
@@ -67,6 +71,7 @@ static gyre_nn_layer *stack(gyre_nn_layer *below, const struct gy_nn_module_ops 
 
 gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features)
 {
+    starved = false;
     if (!allowed("steps", steps, LARGEST_TIME) || !allowed("outputs", features, LARGEST_LAYER))
         return NULL;
     return push(NULL, (gyre_nn_layer){.in = {steps, features}});
@@ -200,8 +205,10 @@ gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyr
 {
     gyre_status status = GYRE_INVALID_ARGUMENT;
     gyre_nn_model *model = NULL;
+    bool memory = starved;
+    starved = false;
     if (!top) /* the sentence is there since the call that failed */
-        return status;
+        return memory ? GYRE_NO_MEMORY : status;
     if (!top->cost || !gy_nn_backend_cpu(dtype))
         gy_nn_fail(status, top->cost ? "a model is of float32 or float64" : "the top of a model is a cost");
     else

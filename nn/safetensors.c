@@ -137,8 +137,12 @@ gyre_status gy_st_decode(const void *bytes, size_t size, const char *name, struc
                           "%s is no safetensors file, or cut short: a header of %llu bytes in %zu", name,
                           (unsigned long long)length, size);
     const char *text = (const char *)bytes + sizeof(length);
-    json_error_t error;
-    file.header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+    errno = 0;
+    file.header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
+    if (!file.header) /* jansson calls a failed allocation bad syntax; what is damaged is so twice */
+        file.header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, NULL);
+    if (!file.header && errno == ENOMEM)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the header of %s", name);
     if (!json_is_object(file.header)) {
         gy_st_free(&file);
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: its header is no JSON object", name);
@@ -171,6 +175,7 @@ const char *gy_st_metadata(const struct gy_st_file *file, const char *key)
     return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
 }
 
+/* NULL without memory. */
 static json_t *describe(const struct gy_st_tensor *tensor, size_t first)
 {
     json_t *shape = json_array();
@@ -179,7 +184,10 @@ static json_t *describe(const struct gy_st_tensor *tensor, size_t first)
         if (types[i].dtype == tensor->dtype)
             type = types[i].name;
     for (int i = 0; i < tensor->rank; i++)
-        json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
+        if (json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]))) {
+            json_decref(shape);
+            return NULL;
+        }
     size_t last = first + tensor->count * size_of(tensor->dtype);
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)first,
                      (json_int_t)last);
@@ -195,19 +203,18 @@ static char *encode_header(const struct gy_st_tensor *tensors, size_t ntensors, 
         ok = ok && json_object_set_new(header, tensors[i].name, describe(&tensors[i], offset)) == 0;
         offset += tensors[i].count * size_of(tensors[i].dtype);
     }
-    char *text = ok ? json_dumps(header, JSON_COMPACT) : NULL;
-    json_decref(header);
-    if (!text)
-        return NULL;
-    size_t length = strlen(text), padded = (length + 7) / 8 * 8;
-    char *grown = realloc(text, padded + 1);
-    if (!grown) {
+    /* Twice: without memory jansson may leave out a part of the text and call it a success. */
+    size_t length = ok ? json_dumpb(header, NULL, 0, JSON_COMPACT) : 0, padded = (length + 7) / 8 * 8;
+    char *text = length > 0 ? malloc(padded + 1) : NULL;
+    if (text && json_dumpb(header, text, length, JSON_COMPACT) != length) {
         free(text);
-        return NULL;
+        text = NULL;
     }
-    memset(grown + length, ' ', padded - length);
+    json_decref(header);
+    if (text)
+        memset(text + length, ' ', padded - length);
     *length_p = padded;
-    return grown;
+    return text;
 }
 
 static bool write_all(int fd, const void *bytes, size_t size)

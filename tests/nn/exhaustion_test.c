@@ -1,0 +1,177 @@
+/* Every allocation of libgyre-nn, one by one, and of the JSON library on its behalf, fails once: opening data, building
+ * a model, training with checkpoints, resuming. The call that it hits says GYRE_NO_MEMORY and gives a sentence, or does
+ * without; nothing is left that is half done; and the same call again, with memory, ends with the bits of a run that
+ * lacked nothing.
+ *
+ * The linker's --wrap leads nn's own calls of the malloc family here; those of other libraries do not come by. */
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+
+#include <gyre/nn.h>
+
+#include "../support/rank.h"
+
+#define MOST 5000
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+char *__real_strdup(const char *text);
+int __real_posix_memalign(void **memory_p, size_t align, size_t bytes);
+void *__real_aligned_alloc(size_t align, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+char *__wrap_strdup(const char *text);
+int __wrap_posix_memalign(void **memory_p, size_t align, size_t bytes);
+void *__wrap_aligned_alloc(size_t align, size_t bytes);
+extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+static long allocations, fail_at;
+static long step;
+
+static bool fails(void)
+{
+    if (++allocations != fail_at)
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return fails() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return fails() ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return fails() ? NULL : __real_realloc(memory, bytes);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails() ? NULL : __real_strdup(text);
+}
+
+int __wrap_posix_memalign(void **memory_p, size_t align, size_t bytes)
+{
+    return fails() ? ENOMEM : __real_posix_memalign(memory_p, align, bytes);
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t bytes)
+{
+    return fails() ? NULL : __real_aligned_alloc(align, bytes);
+}
+
+static char folder[] = "/tmp/gyre-nn-exhaustion-XXXXXX", file[64];
+static gyre_comm *comm;
+static unsigned failures;
+
+/* Nothing but the checkpoint, whole if it is there. */
+static void check_folder(void)
+{
+    DIR *entries = opendir(folder);
+    CHECK(entries != NULL);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "checkpoint") != 0)
+            rank_fail("step %ld: %s is left", step, entry->d_name);
+    closedir(entries);
+}
+
+/* After a call: true when it has to be repeated, with memory. */
+static bool failed(gyre_status status, const char *what)
+{
+    check_folder();
+    if (status == GYRE_SUCCESS)
+        return false;
+    if (status != GYRE_NO_MEMORY || !*gyre_nn_last_error())
+        rank_fail("step %ld: %s gave %s: '%s'", step, what, gyre_status_name(status), gyre_nn_last_error());
+    if (allocations < fail_at)
+        rank_fail("step %ld: %s failed, and nothing had: %s", step, what, gyre_nn_last_error());
+    failures++;
+    return true;
+}
+
+static gyre_nn_dataset *open_data(void)
+{
+    gyre_nn_dataset *data = NULL;
+    while (failed(gyre_nn_dataset_open("digits", &data), "dataset_open"))
+        CHECK(data == NULL);
+    return data;
+}
+
+static gyre_nn_model *build(void)
+{
+    gyre_nn_model *model = NULL;
+    size_t hidden = 12;
+    while (failed(gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, GYRE_FLOAT32, 7, &model), "mlp"))
+        CHECK(model == NULL);
+    return model;
+}
+
+/* Trains from the start, or from the checkpoint, to `stop` steps; a failed try leaves a model that moved, so each begins
+ * with a new one. */
+static uint64_t train(const gyre_nn_dataset *data, bool resume, uint64_t stop)
+{
+    struct gyre_nn_train_options options = gyre_nn_train_defaults();
+    struct gyre_nn_train_result result = {0};
+    gyre_nn_model *model = build();
+    options.batch = 200;
+    options.epochs = 1;
+    options.checkpoint = file;
+    options.checkpoint_every = 100; /* at the end: each is flushed to the disk, which takes its time */
+    options.stop_after = stop;
+    options.resume = resume ? file : NULL;
+    while (failed(gyre_nn_train(model, data, comm, &options, &result), "train")) {
+        gyre_nn_free(model);
+        model = build();
+    }
+    CHECK(result.steps == stop && result.params_xxh3 == gyre_nn_params_hash(model));
+    gyre_nn_free(model);
+    return result.params_xxh3;
+}
+
+static uint64_t run(void)
+{
+    gyre_nn_dataset *data = open_data();
+    train(data, false, 3);
+    uint64_t hash = train(data, true, 6);
+    gyre_nn_dataset_free(data);
+    return hash;
+}
+
+int main(void)
+{
+    const gyre_config alone = {.size = sizeof alone, .world_size = 1};
+    alarm(110);
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(file, sizeof file, "%s/checkpoint", folder);
+    json_set_alloc_funcs(__wrap_malloc, free);
+    OK(NULL, gyre_comm_create(&alone, &comm));
+    uint64_t wanted = run();
+    long total = allocations;
+    for (step = 1; step < MOST; step++) {
+        unlink(file);
+        allocations = 0;
+        fail_at = step;
+        uint64_t hash = run();
+        if (hash != wanted)
+            rank_fail("step %ld: the run ended with other parameters", step);
+        if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
+            rank_fail("step %ld: memory is left", step);
+        if (allocations < fail_at)
+            break;
+    }
+    unlink(file);
+    CHECK(rmdir(folder) == 0 && step > 30 && step < MOST);
+    OK(NULL, gyre_comm_destroy(comm));
+    printf("%ld allocations (%ld in a whole run), %u failures were reported\n", step - 1, total, failures);
+    return failures > 20 ? 0 : 1;
+}
