@@ -1,9 +1,9 @@
 /* The meeting: from an address and a rank to a table of all members.
  *
- *   every rank --- HELLO (rank, size, job, version, its own addresses) --> rank 0's address    short-lived socket
- *   rank 0     --- refuses duplicates, other sizes, jobs, versions; names who is missing at the deadline
- *   rank 0     --- each rank learns its parent in a binomial tree; the member table travels down it: log2 N sockets
- *              each
+ *   every rank --- HELLO (rank, size, job, version, settings, own address) --> rank 0's address    short-lived socket
+ *   rank 0     --- refuses duplicates, other sizes, jobs, versions, settings; names who is missing at the deadline
+ *   rank 0     --- gives each rank a seat in a binomial tree; failures and the member table travel over it: at most
+ *                  log2 N + 1 sockets each
  *
  * All sockets carry the authenticated handshake of handshake.h. After the meeting no rank is special. */
 #ifndef GY_BOOT_WORLD_H
