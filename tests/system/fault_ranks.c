@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "fault_calls.h"
-#include "fault_times.h"
+#include "fault_noise.h"
 #include "fault_traces.h"
 #include "support/rank.h"
 
@@ -94,6 +94,7 @@ void fault_ranks_start(const struct fault_round *round)
     memset(reports, 0, FAULT_RANKS_MOST * sizeof *reports);
     memset(gone, 0, sizeof gone);
     fflush(NULL);
+    fault_noise_begin();
     for (int i = 0; i < current.ranks; i++) {
         pids[i] = fork();
         CHECK(pids[i] >= 0);
@@ -125,17 +126,15 @@ void fault_ranks_wait_calls(uint64_t calls)
     }
 }
 
-int64_t fault_ranks_wait_reports(double seconds)
+void fault_ranks_wait_reports(double seconds)
 {
-    int64_t limit = rank_now_ns() + (int64_t)(seconds * 1e9), noise = 0;
+    int64_t limit = rank_now_ns() + (int64_t)(seconds * 1e9);
     for (int i = 0; i < current.ranks; i++) {
         while (i != current.victim && !is_done(i)) {
-            int64_t late = fault_oversleep();
-            noise = late > noise ? late : noise;
+            usleep(500);
             REQUIRE(rank_now_ns() < limit, "rank %d hangs: no report after %.0f s", i, seconds);
         }
     }
-    return noise;
 }
 
 int64_t fault_ranks_hit(int signal_number)
@@ -147,6 +146,7 @@ int64_t fault_ranks_hit(int signal_number)
 
 static void kill_all(void)
 {
+    fault_noise_end();
     for (int i = 0; i < current.ranks; i++)
         kill(-pids[i], SIGKILL);
     while (wait(NULL) > 0) /* adopted grandchildren too */
@@ -193,6 +193,7 @@ void fault_ranks_end(void)
             usleep(200);
         }
     }
+    fault_noise_end();
     while (wait(NULL) > 0)
         ;
     CHECK(errno == ECHILD);

@@ -34,9 +34,8 @@ void fault_ranks_start(const struct fault_round *round);
 const struct fault_report *fault_ranks_report(int rank);
 /* Returns when every rank has finished `calls` calls. */
 void fault_ranks_wait_calls(uint64_t calls);
-/* Returns when every rank but the victim has reported, or fails: after `seconds` a rank hangs. Gives the worst
- * oversleep meanwhile: see fault_times.c. */
-int64_t fault_ranks_wait_reports(double seconds);
+/* Returns when every rank but the victim has reported, or fails: after `seconds` a rank hangs. */
+void fault_ranks_wait_reports(double seconds);
 /* Sends the victim a signal; the time just before that. */
 int64_t fault_ranks_hit(int signal_number);
 /* Every rank but the victim ends by itself, in order, within 5 s; then nothing is left. */

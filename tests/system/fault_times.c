@@ -1,9 +1,9 @@
 /* The rule of the deadline. A survivor has to be told within 100 ms. From the kill to its return three processes get
  * their turn one after the other: the victim, to end; a neighbour, to see it and pass it on; the survivor. On a machine
- * that is busy with something else each of them waits for a core, and that is not gyre's time. So while the launcher
- * waits for the reports it sleeps a millisecond at a time, and the worst that it came late is the noise of this round:
- * a detection of more than 100 ms + 3 × noise fails. Noise is measured without gyre, so a detection that is broken gets
- * no time from it, and how many needed some is printed. */
+ * that is busy with something else each of them waits for a core, and that is not gyre's time. So a control process on
+ * each core sleeps a millisecond at a time, and the worst that one of them came late between the kill and the last
+ * report is the noise of this round: a detection of more than 100 ms + 3 × noise fails. Noise is measured without gyre, so
+ * a detection that is broken gets no time from it, and how many needed some is printed. */
 #include "fault_times.h"
 
 #include <stdio.h>
@@ -14,13 +14,6 @@
 static int64_t *times;
 static size_t count, room, over;
 static int64_t worst_noise;
-
-int64_t fault_oversleep(void)
-{
-    int64_t before = rank_now_ns();
-    usleep(1000);
-    return rank_now_ns() - before - 1000000;
-}
 
 bool fault_times_count(int64_t took_ns, int64_t noise_ns)
 {

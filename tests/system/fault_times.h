@@ -7,9 +7,6 @@
 
 #define FAULT_DEADLINE_NS INT64_C(100000000)
 
-/* Sleeps a millisecond; returns by how much that was too long, in nanoseconds. */
-int64_t fault_oversleep(void);
-
 /* Counts one detection. false: it took more than a survivor may take while sleepers came `noise_ns` late. */
 bool fault_times_count(int64_t took_ns, int64_t noise_ns);
 /* How many were counted. */

@@ -1,6 +1,6 @@
 # Faults. fault_test launches its ranks itself; what each scenario does stands at its head. All but the last two measure time, or must not
 # take a busy machine for a missing rank: they run alone.
-add_executable(fault_test fault_test.c fault_calls.c fault_ranks.c fault_times.c fault_traces.c)
+add_executable(fault_test fault_test.c fault_calls.c fault_noise.c fault_ranks.c fault_times.c fault_traces.c)
 target_include_directories(fault_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(fault_test PRIVATE gyre_compile gyre)
 
