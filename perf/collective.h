@@ -1,4 +1,4 @@
-/* The five collectives as gyre-perf sees them: sizes as nccl-tests counts them, buffers, one call, the check of its
+/* The collectives as gyre-perf sees them: sizes as nccl-tests counts them, buffers, one call, the check of its
  * result. */
 #ifndef GYRE_PERF_COLLECTIVE_H
 #define GYRE_PERF_COLLECTIVE_H
@@ -15,6 +15,10 @@ enum gy_kind {
     GY_KIND_ALL_GATHER,
     GY_KIND_BROADCAST,
     GY_KIND_BARRIER,
+    GY_KIND_REDUCE,
+    GY_KIND_GATHER,
+    GY_KIND_SCATTER,
+    GY_KIND_ALL_TO_ALL,
     GY_KINDS
 };
 
@@ -34,6 +38,8 @@ struct gy_case {
 const char *gy_kind_name(enum gy_kind kind);
 bool gy_kind_find(const char *name, enum gy_kind *kind_p);
 bool gy_kind_reduces(enum gy_kind kind);
+/* Is count that of one rank's block, and the size column that of all? */
+bool gy_kind_is_blocked(enum gy_kind kind);
 /* Bandwidth on the wire per rank over algbw: 2(n−1)/n, (n−1)/n, 1; 0 for a barrier. */
 double gy_kind_bus_factor(enum gy_kind kind, int size);
 /* Sets count and bytes for a wish of `bytes`, rounded down to what the ranks can share, at least one element each. */
@@ -41,6 +47,9 @@ void gy_case_size(struct gy_case *it, size_t bytes);
 
 void gy_case_fill(const struct gy_case *it, uint64_t iteration);
 gyre_status gy_case_call(const struct gy_case *it);
+/* The same call as a request, or as a persistent one. */
+gyre_status gy_case_start(const struct gy_case *it, gyre_request **request_p);
+gyre_status gy_case_init(const struct gy_case *it, gyre_request **request_p);
 size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration);
 
 #endif

@@ -212,41 +212,186 @@ GYRE_API int gyre_comm_size(const gyre_comm *comm);
 /* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. */
 GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
 
-/* Collectives. Buffers belong to the caller; counts are in elements. In place: input == output for all_reduce and
- * broadcast; for all_gather input == output + rank*count elements; for reduce_scatter output == input + rank*count.
- * Any other overlap is an error. Alignment of the element type is not required. A count of 0 is legal.
+/* Collectives. Buffers belong to the caller; counts are in elements. Alignment of the element type is not required. A
+ * count of 0 is legal. Every rank of the communicator calls with the same count, dtype, op and root.
  *
  *   all_reduce      input[count]        -> output[count] on every rank
+ *   reduce          input[count]        -> output[count] on root (ignored elsewhere)
  *   reduce_scatter  input[size*count]   -> output[count]: block `rank` of the reduction
- *   all_gather      input[count]        -> output[size*count]: blocks in rank order
  *   broadcast       input[count] on root (ignored elsewhere) -> output[count] on every rank
- *   barrier         returns when every rank has called it */
+ *   all_gather      input[count]        -> output[size*count]: blocks in rank order
+ *   gather          input[count]        -> output[size*count] on root (ignored elsewhere): blocks in rank order
+ *   scatter         input[size*count] on root (ignored elsewhere) -> output[count]: block `rank`
+ *   all_to_all      input[size*count]: block r for rank r -> output[size*count]: block r from rank r
+ *   barrier         returns when every rank has called it
+ *
+ * In place: input == output for all_reduce, reduce, broadcast and all_to_all; for all_gather and gather input == output +
+ * rank*count elements; for reduce_scatter and scatter output == input + rank*count. Any other overlap is an error.
+ *
+ * The v-forms have a count for every rank, in `counts[size]`, which is the same list on every rank (of the root too); the
+ * blocks lie one after the other, or, where there are displacements and they are not NULL, block r begins
+ * `displacements[r]` elements after the beginning of the buffer. Blocks must not overlap. all_to_allv has two lists of its
+ * own on each rank, and compares them pair by pair: what one rank sends is what the other expects, or GYRE_MISMATCH. The
+ * lists are copied. In place means the same, with displacements for rank*count; all_to_allv in place needs equal lists.
+ *
+ *   all_gatherv      input[counts[rank]]  -> output: block r of counts[r] elements at displacements[r]
+ *   gatherv          likewise, on root
+ *   scatterv         input on root: block r at displacements[r] -> output[counts[rank]]
+ *   reduce_scatterv  input[sum of counts] -> output[counts[rank]]
+ *   all_to_allv      input: block r for rank r -> output: block r from rank r
+ *
+ * Every call comes in three forms: blocking; `_start`, which never blocks and gives a request (the buffers belong to gyre
+ * until it completes); `_init`, which gives a persistent request: set up once, begun by gyre_start as often as wanted,
+ * with the same buffers and counts, allocating nothing. Starting order counts, like that of calls. */
 GYRE_API gyre_status gyre_all_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                      gyre_op op);
+GYRE_API gyre_status gyre_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                 gyre_op op, int root);
 GYRE_API gyre_status gyre_reduce_scatter(gyre_comm *comm, const void *input, void *output, size_t count,
                                          gyre_dtype dtype, gyre_op op);
-GYRE_API gyre_status gyre_all_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
 GYRE_API gyre_status gyre_broadcast(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                     int root);
+GYRE_API gyre_status gyre_all_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
+GYRE_API gyre_status gyre_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                 int root);
+GYRE_API gyre_status gyre_scatter(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                  int root);
+GYRE_API gyre_status gyre_all_to_all(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
 GYRE_API gyre_status gyre_barrier(gyre_comm *comm);
+GYRE_API gyre_status gyre_all_gatherv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                      const size_t *displacements, gyre_dtype dtype);
+GYRE_API gyre_status gyre_gatherv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                  const size_t *displacements, gyre_dtype dtype, int root);
+GYRE_API gyre_status gyre_scatterv(gyre_comm *comm, const void *input, const size_t *counts,
+                                   const size_t *displacements, void *output, gyre_dtype dtype, int root);
+GYRE_API gyre_status gyre_reduce_scatterv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                          gyre_dtype dtype, gyre_op op);
+GYRE_API gyre_status gyre_all_to_allv(gyre_comm *comm, const void *input, const size_t *input_counts,
+                                      const size_t *input_displacements, void *output, const size_t *output_counts,
+                                      const size_t *output_displacements, gyre_dtype dtype);
 
-/* The same as requests. Never block; the buffers belong to gyre until the request completes. */
+/* As requests. Never block; the buffers belong to gyre until the request completes. */
 GYRE_API gyre_status gyre_all_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count,
                                            gyre_dtype dtype, gyre_op op, gyre_request **request_p);
+GYRE_API gyre_status gyre_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                       gyre_op op, int root, gyre_request **request_p);
 GYRE_API gyre_status gyre_reduce_scatter_start(gyre_comm *comm, const void *input, void *output, size_t count,
                                                gyre_dtype dtype, gyre_op op, gyre_request **request_p);
-GYRE_API gyre_status gyre_all_gather_start(gyre_comm *comm, const void *input, void *output, size_t count,
-                                           gyre_dtype dtype, gyre_request **request_p);
 GYRE_API gyre_status gyre_broadcast_start(gyre_comm *comm, const void *input, void *output, size_t count,
                                           gyre_dtype dtype, int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_gather_start(gyre_comm *comm, const void *input, void *output, size_t count,
+                                           gyre_dtype dtype, gyre_request **request_p);
+GYRE_API gyre_status gyre_gather_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                       int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_scatter_start(gyre_comm *comm, const void *input, void *output, size_t count,
+                                        gyre_dtype dtype, int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_to_all_start(gyre_comm *comm, const void *input, void *output, size_t count,
+                                           gyre_dtype dtype, gyre_request **request_p);
 GYRE_API gyre_status gyre_barrier_start(gyre_comm *comm, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_gatherv_start(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                            const size_t *displacements, gyre_dtype dtype, gyre_request **request_p);
+GYRE_API gyre_status gyre_gatherv_start(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                        const size_t *displacements, gyre_dtype dtype, int root,
+                                        gyre_request **request_p);
+GYRE_API gyre_status gyre_scatterv_start(gyre_comm *comm, const void *input, const size_t *counts,
+                                         const size_t *displacements, void *output, gyre_dtype dtype, int root,
+                                         gyre_request **request_p);
+GYRE_API gyre_status gyre_reduce_scatterv_start(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                                gyre_dtype dtype, gyre_op op, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_to_allv_start(gyre_comm *comm, const void *input, const size_t *input_counts,
+                                            const size_t *input_displacements, void *output,
+                                            const size_t *output_counts, const size_t *output_displacements,
+                                            gyre_dtype dtype, gyre_request **request_p);
+
+/* As persistent requests: see gyre_start. */
+GYRE_API gyre_status gyre_all_reduce_init(gyre_comm *comm, const void *input, void *output, size_t count,
+                                          gyre_dtype dtype, gyre_op op, gyre_request **request_p);
+GYRE_API gyre_status gyre_reduce_init(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                      gyre_op op, int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_reduce_scatter_init(gyre_comm *comm, const void *input, void *output, size_t count,
+                                              gyre_dtype dtype, gyre_op op, gyre_request **request_p);
+GYRE_API gyre_status gyre_broadcast_init(gyre_comm *comm, const void *input, void *output, size_t count,
+                                         gyre_dtype dtype, int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_gather_init(gyre_comm *comm, const void *input, void *output, size_t count,
+                                          gyre_dtype dtype, gyre_request **request_p);
+GYRE_API gyre_status gyre_gather_init(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                      int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_scatter_init(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                       int root, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_to_all_init(gyre_comm *comm, const void *input, void *output, size_t count,
+                                          gyre_dtype dtype, gyre_request **request_p);
+GYRE_API gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_gatherv_init(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                           const size_t *displacements, gyre_dtype dtype, gyre_request **request_p);
+GYRE_API gyre_status gyre_gatherv_init(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                       const size_t *displacements, gyre_dtype dtype, int root,
+                                       gyre_request **request_p);
+GYRE_API gyre_status gyre_scatterv_init(gyre_comm *comm, const void *input, const size_t *counts,
+                                        const size_t *displacements, void *output, gyre_dtype dtype, int root,
+                                        gyre_request **request_p);
+GYRE_API gyre_status gyre_reduce_scatterv_init(gyre_comm *comm, const void *input, void *output, const size_t *counts,
+                                               gyre_dtype dtype, gyre_op op, gyre_request **request_p);
+GYRE_API gyre_status gyre_all_to_allv_init(gyre_comm *comm, const void *input, const size_t *input_counts,
+                                           const size_t *input_displacements, void *output, const size_t *output_counts,
+                                           const size_t *output_displacements, gyre_dtype dtype,
+                                           gyre_request **request_p);
+
+/* Point to point. A message goes from one rank to another, or to itself; messages between the same two ranks arrive in the
+ * order in which they were sent, and the k-th receive takes the k-th message. Both sides give the same count and dtype, or
+ * GYRE_MISMATCH. A blocking send may wait for its receive. sendrecv does both at once, with the same or different ranks. */
+GYRE_API gyre_status gyre_send(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer);
+GYRE_API gyre_status gyre_recv(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer);
+
+/* As requests. Never block; the buffers belong to gyre until the request completes. */
+GYRE_API gyre_status gyre_send_start(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer,
+                                     gyre_request **request_p);
+GYRE_API gyre_status gyre_recv_start(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer,
+                                     gyre_request **request_p);
+
+/* As persistent requests: see gyre_start. */
+GYRE_API gyre_status gyre_send_init(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer,
+                                    gyre_request **request_p);
+GYRE_API gyre_status gyre_recv_init(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer,
+                                    gyre_request **request_p);
+GYRE_API gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,
+                                   size_t output_count, int from, gyre_dtype dtype);
+
+/* A group: between the two calls, blocking calls of this thread on any communicator are started and not waited for;
+ * gyre_group_end waits for all of them and returns the first failure. Sends and receives inside a group match in any
+ * order, and one thread may drive several ranks of one world. Groups may be nested: the outermost one waits. A group's
+ * buffers belong to gyre until its end. gyre_group_end without a beginning is GYRE_INVALID_ARGUMENT. */
+GYRE_API gyre_status gyre_group_begin(void);
+GYRE_API gyre_status gyre_group_end(void);
 
 /* test: GYRE_IN_PROGRESS, or the request's status; wait: blocks until complete. A request that completed (in success or
- * failure) is freed and *request becomes NULL; NULL requests complete at once with success. wait_all waits for all and
- * returns the first failure. Every one of them advances all requests of the world. */
+ * failure) is freed and *request becomes NULL; a persistent one stays, and can be started again. NULL and persistent
+ * requests that are not under way complete at once with success. wait_all waits for all and returns the first failure.
+ * wait_any waits for one that is under way, and gives its index and its status; *index_p is −1 when there is none.
+ * wait_some waits for at least one, and gives the indices of all that have completed, in `indices[count]`, and their
+ * number; it returns the first failure among them. Every one of these advances all requests of the worlds concerned. */
 GYRE_API gyre_status gyre_test(gyre_request **request);
 GYRE_API gyre_status gyre_wait(gyre_request **request);
 GYRE_API gyre_status gyre_wait_all(gyre_request **requests, size_t count);
+GYRE_API gyre_status gyre_wait_any(gyre_request **requests, size_t count, ptrdiff_t *index_p);
+GYRE_API gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indices, size_t *completed_p);
+
+/* Starts a persistent request; never blocks. One that is under way, or is not persistent, is GYRE_INVALID_ARGUMENT. */
+GYRE_API gyre_status gyre_start(gyre_request *request);
+/* Frees a persistent request that is not under way, and makes *request NULL; NULL is allowed. */
+GYRE_API gyre_status gyre_request_free(gyre_request **request);
+
+/* Operations of one's own. Collective only in this: every rank makes the same operations in the same order, as their
+ * numbers are compared between ranks. They live as long as the world, at most 128 of them; from any of its communicators.
+ *
+ * A user-defined operation: result[i] = left[i] op right[i] for `count` elements; `result` may be the same memory as
+ * `left` or `right`. It is called inside gyre's calls, in whichever thread drives; it must not call gyre, and is to be
+ * associative up to rounding. Not commutative: operands are combined in rank order, always. */
+typedef void (*gyre_reduce_func)(void *user, const void *left, const void *right, void *result, size_t count,
+                                 gyre_dtype dtype);
+GYRE_API gyre_status gyre_op_create(gyre_comm *comm, gyre_reduce_func func, void *user, int commutative, gyre_op *op_p);
+/* A pre-multiplied sum: this rank's contributions are multiplied by *scalar, one element of type `dtype`, which is copied;
+ * other ranks may have other scalars. To be used with that type only. */
+GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scalar, gyre_dtype dtype, gyre_op *op_p);
 
 /* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of
  * computation. */
@@ -259,7 +404,8 @@ GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 
 /* The algorithm that would be chosen ("ring", "direct_two_shot", ...) for this call on this communicator; static.
- * collective: "all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier". NULL if the name is unknown. */
+ * collective: "all_reduce", "reduce", "reduce_scatter", "broadcast", "all_gather", "gather", "scatter", "all_to_all",
+ * "barrier". NULL if the name is unknown. */
 GYRE_API const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, size_t count, gyre_dtype dtype);
 
 /* Information for tools. `print` is called once per line of text (no newline). */

@@ -51,45 +51,150 @@ gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call,
     return status;
 }
 
-static size_t input_elements(const struct gyre_comm *comm, const struct gy_call *call)
+/* The view of the whole vector that one side of a call has: block b at places[b], or one after the other. */
+struct view {
+    const size_t *counts, *places; /* counts NULL: `each` for every rank */
+    size_t each;
+};
+
+static struct view view_of(const struct gy_call *call, bool input)
 {
-    if (call->collective == GY_BROADCAST && comm->rank != call->root)
-        return 0;
-    return call->collective == GY_REDUCE_SCATTER ? call->count * (size_t)comm->size : call->count;
+    if (!call->varying)
+        return (struct view){.each = call->count};
+    return input ? (struct view){call->in_counts, call->in_places, 0}
+                 : (struct view){call->out_counts, call->out_places, 0};
 }
 
-static size_t output_elements(const struct gyre_comm *comm, const struct gy_call *call)
+static size_t block_elements(const struct view *view, int b)
 {
-    return call->collective == GY_ALL_GATHER ? call->count * (size_t)comm->size : call->count;
+    return view->counts ? view->counts[b] : view->each;
 }
 
-/* Where input lies when a call is in place, as an offset from the output. */
-static const unsigned char *in_place(const struct gyre_comm *comm, const struct gy_call *call, size_t element)
+static size_t block_place(const struct view *view, int b)
 {
-    const unsigned char *output = call->output;
-    size_t block = (size_t)comm->rank * call->count * element;
-    if (call->collective == GY_ALL_GATHER)
-        return output + block;
-    return call->collective == GY_REDUCE_SCATTER ? output - block : output;
+    if (view->places)
+        return view->places[b];
+    size_t place = view->counts ? 0 : view->each * (size_t)b;
+    for (int i = 0; view->counts && i < b; i++)
+        place += view->counts[i];
+    return place;
+}
+
+/* Elements from the beginning of the buffer to the end of its last block; SIZE_MAX: more than there can be. */
+static size_t whole_elements(const struct view *view, int size)
+{
+    size_t end = 0, sum = 0;
+    if (!view->counts)
+        return view->each * (size_t)size;
+    for (int b = 0; b < size; b++) {
+        size_t place = view->places ? view->places[b] : sum, here;
+        if (__builtin_add_overflow(place, view->counts[b], &here) || here > SIZE_MAX >> 1)
+            return SIZE_MAX;
+        sum = here;
+        end = gy_max_size(end, here);
+    }
+    return end;
+}
+
+enum part { NOTHING, BLOCK, WHOLE, VECTOR };
+
+/* What each rank reads and writes: its own block, all of them, or a vector of `count`. */
+static const struct {
+    enum part in, out;
+    bool in_root, out_root; /* on the root only */
+} parts[GY_COLLECTIVES] = {
+    [GY_ALL_REDUCE] = {VECTOR, VECTOR, false, false},    [GY_REDUCE_SCATTER] = {WHOLE, BLOCK, false, false},
+    [GY_ALL_GATHER] = {BLOCK, WHOLE, false, false},      [GY_BROADCAST] = {VECTOR, VECTOR, true, false},
+    [GY_BARRIER] = {NOTHING, NOTHING, false, false},     [GY_REDUCE_TO] = {VECTOR, VECTOR, false, true},
+    [GY_GATHER_TO] = {BLOCK, WHOLE, false, true},        [GY_SCATTER_FROM] = {WHOLE, BLOCK, true, false},
+    [GY_ALL_TO_ALL] = {WHOLE, WHOLE, false, false},      [GY_SEND_TO] = {VECTOR, NOTHING, false, false},
+    [GY_RECEIVE_FROM] = {NOTHING, VECTOR, false, false},
+};
+
+static size_t elements_of(const struct gyre_comm *comm, const struct gy_call *call, enum part part, bool input)
+{
+    struct view view = view_of(call, input);
+    switch (part) {
+    case NOTHING: return 0;
+    case VECTOR: return call->count;
+    case BLOCK: return block_elements(&view, comm->rank);
+    default: return whole_elements(&view, comm->size);
+    }
+}
+
+static bool overlaps(const struct gyre_comm *comm, const struct gy_call *call, size_t in, size_t out)
+{
+    size_t element = gyre_dtype_size(call->dtype);
+    enum part from = parts[call->collective].in, to = parts[call->collective].out;
+    uintptr_t input = (uintptr_t)call->input, output = (uintptr_t)call->output;
+    struct view in_view = view_of(call, true), out_view = view_of(call, false);
+    if (from == BLOCK && to == WHOLE && input == output + block_place(&out_view, comm->rank) * element)
+        return false;
+    if (from == WHOLE && to == BLOCK && output == input + block_place(&in_view, comm->rank) * element)
+        return false;
+    if (from == to && input == output)
+        return false;
+    return input < output + out * element && output < input + in * element;
+}
+
+/* In place, what a rank sends to another is where it expects what comes from it. */
+static bool lists_differ(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    struct view in = view_of(call, true), out = view_of(call, false);
+    if (call->collective != GY_ALL_TO_ALL || !call->varying || call->input != call->output)
+        return false;
+    for (int b = 0; b < comm->size; b++)
+        if (block_elements(&in, b) != block_elements(&out, b) || block_place(&in, b) != block_place(&out, b))
+            return true;
+    return false;
 }
 
 static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *call)
 {
     size_t element = gyre_dtype_size(call->dtype);
-    if (call->count > UINT32_MAX && call->count > (SIZE_MAX >> 1) / element / (size_t)comm->size)
+    const char *name = gy_collective_name(call->collective);
+    bool root = comm->rank == call->root;
+    if (call->varying && (!call->in_counts || !call->out_counts))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%sv: a list of counts is NULL", name);
+    size_t in = root || !parts[call->collective].in_root ? elements_of(comm, call, parts[call->collective].in, true)
+                                                         : 0;
+    size_t out = root || !parts[call->collective].out_root ? elements_of(comm, call, parts[call->collective].out, false)
+                                                           : 0;
+    size_t most = (SIZE_MAX >> 1) / element;
+    if (in > most || out > most || (call->count > UINT32_MAX && call->count > most / (size_t)comm->size))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
-                             "count %zu of %zu-byte elements on %d ranks is more than memory can hold", call->count,
-                             element, comm->size);
-    size_t in = input_elements(comm, call) * element, out = output_elements(comm, call) * element;
-    const unsigned char *input = call->input, *output = call->output;
-    if ((in > 0 && !input) || (out > 0 && !output))
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: %s is NULL", gy_collective_name(call->collective),
-                             in > 0 && !input ? "input" : "output");
-    if (in == 0 || out == 0 || input == in_place(comm, call, element))
+                             "count %zu of %zu-byte elements on %d ranks is more than memory can hold",
+                             gy_max_size(call->count, gy_max_size(in, out)), element, comm->size);
+    if ((in > 0 && !call->input) || (out > 0 && !call->output))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: %s is NULL", name,
+                             in > 0 && !call->input ? "input" : "output");
+    if (in == 0 || out == 0)
         return GYRE_SUCCESS;
-    if ((uintptr_t)input < (uintptr_t)output + out && (uintptr_t)output < (uintptr_t)input + in)
+    if (overlaps(comm, call, in, out))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: input and output overlap, and not as in place means it",
-                             gy_collective_name(call->collective));
+                             name);
+    if (lists_differ(comm, call))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                             "%sv in place: the counts and displacements of input and output differ", name);
+    return GYRE_SUCCESS;
+}
+
+static gyre_status check_operation(struct gyre_comm *comm, const struct gy_call *call)
+{
+    const struct gy_op_made *made = gy_operations_find(&comm->ctx->operations, call->op);
+    if (made && !made->func && made->dtype != call->dtype)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "the pre-multiplied sum was made for %s, not for %s",
+                             gyre_dtype_name(made->dtype), gyre_dtype_name(call->dtype));
+    if (made)
+        return GYRE_SUCCESS;
+    if (!gy_op_known((int)call->op))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an operation", (int)call->op);
+    if (!gy_op_valid((int)call->op, call->dtype))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s is for integers, not for %s", gyre_op_name(call->op),
+                             gyre_dtype_name(call->dtype));
+    if (call->op == GYRE_PREMUL_SUM)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                             "a pre-multiplied sum needs its scalar: make it with gyre_op_create_premul_sum");
     return GYRE_SUCCESS;
 }
 
@@ -97,17 +202,11 @@ gyre_status gy_check_call(struct gyre_comm *comm, const struct gy_call *call)
 {
     if (!gy_dtype_valid((int)call->dtype))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an element type", (int)call->dtype);
-    if (!gy_op_known((int)call->op))
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an operation", (int)call->op);
-    if (!gy_op_valid((int)call->op, call->dtype))
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s is for integers, not for %s", gyre_op_name(call->op),
-                             gyre_dtype_name(call->dtype));
-    if (call->op == GYRE_AVERAGE || call->op == GYRE_PREMUL_SUM)
-        return gy_check_fail(comm, GYRE_UNSUPPORTED,
-                             "%s is not in this version: use sum, and scale before or after the call",
-                             gyre_op_name(call->op));
+    gyre_status status = check_operation(comm, call);
+    if (status != GYRE_SUCCESS)
+        return status;
     if (call->root < 0 || call->root >= comm->size)
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "root %d is not a rank: there are %d", call->root,
-                             comm->size);
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s %d is not a rank: there are %d",
+                             gy_is_point_to_point(call->collective) ? "peer" : "root", call->root, comm->size);
     return check_buffers(comm, call);
 }

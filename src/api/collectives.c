@@ -1,4 +1,6 @@
-/* The collective calls: argument checks, then one call down. */
+/* The collective and point-to-point calls. Each is one row: its parameters, and the call that they make; the three forms,
+ * blocking, `_start` and `_init`, follow from it. */
+#include "api/call_group.h"
 #include "api/check.h"
 
 static gyre_status check(gyre_comm *comm, const struct gy_call *call)
@@ -7,22 +9,28 @@ static gyre_status check(gyre_comm *comm, const struct gy_call *call)
     return status == GYRE_SUCCESS ? gy_check_call(comm, call) : gy_check_refused(comm, call, status);
 }
 
-static gyre_status start(gyre_comm *comm, const struct gy_call *call, gyre_request **request_p)
+typedef gyre_status (*make_func)(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+
+static gyre_status make(gyre_comm *comm, const struct gy_call *call, make_func how, gyre_request **request_p)
 {
     if (!comm || !request_p)
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);
     if (status == GYRE_SUCCESS)
-        status = gy_request_start(comm, call, request_p);
+        status = how(comm, call, request_p);
     gy_driver_leave(comm->ctx);
     return status;
 }
 
-static gyre_status blocking(gyre_comm *comm, const struct gy_call *call)
+static gyre_status run(gyre_comm *comm, const struct gy_call *call)
 {
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
+    if (gy_call_group_open()) {
+        gyre_request *request = NULL;
+        return gy_call_group_add(make(comm, call, gy_request_start, &request), request);
+    }
     gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);
     if (status == GYRE_SUCCESS)
@@ -31,74 +39,108 @@ static gyre_status blocking(gyre_comm *comm, const struct gy_call *call)
     return status;
 }
 
-static struct gy_call call_of(enum gy_collective collective, const void *input, void *output, size_t count,
-                              gyre_dtype dtype, gyre_op op, int root)
-{
-    return (struct gy_call){collective, input, output, count, dtype, op, root};
-}
+#define PARAMETERS(...) __VA_ARGS__
+#define CALL(...) ((struct gy_call){__VA_ARGS__})
+#define FORMS(name, parameters, call)                                                      \
+    gyre_status gyre_##name(gyre_comm *comm, parameters)                                   \
+    {                                                                                      \
+        struct gy_call it = call;                                                          \
+        return run(comm, &it);                                                             \
+    }                                                                                      \
+    gyre_status gyre_##name##_start(gyre_comm *comm, parameters, gyre_request **request_p) \
+    {                                                                                      \
+        struct gy_call it = call;                                                          \
+        return make(comm, &it, gy_request_start, request_p);                               \
+    }                                                                                      \
+    gyre_status gyre_##name##_init(gyre_comm *comm, parameters, gyre_request **request_p)  \
+    {                                                                                      \
+        struct gy_call it = call;                                                          \
+        return make(comm, &it, gy_request_keep, request_p);                                \
+    }
 
-gyre_status gyre_all_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
-                            gyre_op op)
-{
-    struct gy_call call = call_of(GY_ALL_REDUCE, input, output, count, dtype, op, 0);
-    return blocking(comm, &call);
-}
+FORMS(all_reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
+      CALL(.collective = GY_ALL_REDUCE, .input = input, .output = output, .count = count, .dtype = dtype, .op = op))
 
-gyre_status gyre_all_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
-                                  gyre_op op, gyre_request **request_p)
-{
-    struct gy_call call = call_of(GY_ALL_REDUCE, input, output, count, dtype, op, 0);
-    return start(comm, &call, request_p);
-}
+FORMS(reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op, int root),
+      CALL(.collective = GY_REDUCE_TO, .input = input, .output = output, .count = count, .dtype = dtype, .op = op,
+           .root = root))
 
-gyre_status gyre_reduce_scatter(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
-                                gyre_op op)
-{
-    struct gy_call call = call_of(GY_REDUCE_SCATTER, input, output, count, dtype, op, 0);
-    return blocking(comm, &call);
-}
+FORMS(reduce_scatter, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
+      CALL(.collective = GY_REDUCE_SCATTER, .input = input, .output = output, .count = count, .dtype = dtype, .op = op))
 
-gyre_status gyre_reduce_scatter_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
-                                      gyre_op op, gyre_request **request_p)
-{
-    struct gy_call call = call_of(GY_REDUCE_SCATTER, input, output, count, dtype, op, 0);
-    return start(comm, &call, request_p);
-}
+FORMS(broadcast, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
+      CALL(.collective = GY_BROADCAST, .input = input, .output = output, .count = count, .dtype = dtype, .root = root))
 
-gyre_status gyre_all_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype)
-{
-    struct gy_call call = call_of(GY_ALL_GATHER, input, output, count, dtype, GYRE_SUM, 0);
-    return blocking(comm, &call);
-}
+FORMS(all_gather, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype),
+      CALL(.collective = GY_ALL_GATHER, .input = input, .output = output, .count = count, .dtype = dtype))
 
-gyre_status gyre_all_gather_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
-                                  gyre_request **request_p)
-{
-    struct gy_call call = call_of(GY_ALL_GATHER, input, output, count, dtype, GYRE_SUM, 0);
-    return start(comm, &call, request_p);
-}
+FORMS(gather, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
+      CALL(.collective = GY_GATHER_TO, .input = input, .output = output, .count = count, .dtype = dtype, .root = root))
 
-gyre_status gyre_broadcast(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype, int root)
-{
-    struct gy_call call = call_of(GY_BROADCAST, input, output, count, dtype, GYRE_SUM, root);
-    return blocking(comm, &call);
-}
+FORMS(scatter, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, int root),
+      CALL(.collective = GY_SCATTER_FROM, .input = input, .output = output, .count = count, .dtype = dtype,
+           .root = root))
 
-gyre_status gyre_broadcast_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
-                                 int root, gyre_request **request_p)
-{
-    struct gy_call call = call_of(GY_BROADCAST, input, output, count, dtype, GYRE_SUM, root);
-    return start(comm, &call, request_p);
-}
+FORMS(all_to_all, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype),
+      CALL(.collective = GY_ALL_TO_ALL, .input = input, .output = output, .count = count, .dtype = dtype))
+
+FORMS(all_gatherv,
+      PARAMETERS(const void *input, void *output, const size_t *counts, const size_t *displacements, gyre_dtype dtype),
+      CALL(.collective = GY_ALL_GATHER, .input = input, .output = output, .dtype = dtype, .varying = true,
+           .in_counts = counts, .out_counts = counts, .out_places = displacements))
+
+FORMS(gatherv,
+      PARAMETERS(const void *input, void *output, const size_t *counts, const size_t *displacements, gyre_dtype dtype,
+                 int root),
+      CALL(.collective = GY_GATHER_TO, .input = input, .output = output, .dtype = dtype, .varying = true,
+           .in_counts = counts, .out_counts = counts, .out_places = displacements, .root = root))
+
+FORMS(scatterv,
+      PARAMETERS(const void *input, const size_t *counts, const size_t *displacements, void *output, gyre_dtype dtype,
+                 int root),
+      CALL(.collective = GY_SCATTER_FROM, .input = input, .output = output, .dtype = dtype, .varying = true,
+           .in_counts = counts, .out_counts = counts, .in_places = displacements, .root = root))
+
+FORMS(reduce_scatterv, PARAMETERS(const void *input, void *output, const size_t *counts, gyre_dtype dtype, gyre_op op),
+      CALL(.collective = GY_REDUCE_SCATTER, .input = input, .output = output, .dtype = dtype, .varying = true,
+           .in_counts = counts, .out_counts = counts, .op = op))
+
+FORMS(all_to_allv,
+      PARAMETERS(const void *input, const size_t *input_counts, const size_t *input_displacements, void *output,
+                 const size_t *output_counts, const size_t *output_displacements, gyre_dtype dtype),
+      CALL(.collective = GY_ALL_TO_ALL, .input = input, .output = output, .dtype = dtype, .varying = true,
+           .in_counts = input_counts, .in_places = input_displacements, .out_counts = output_counts,
+           .out_places = output_displacements))
+
+FORMS(send, PARAMETERS(const void *input, size_t count, gyre_dtype dtype, int peer),
+      CALL(.collective = GY_SEND_TO, .input = input, .count = count, .dtype = dtype, .root = peer))
+
+FORMS(recv, PARAMETERS(void *output, size_t count, gyre_dtype dtype, int peer),
+      CALL(.collective = GY_RECEIVE_FROM, .output = output, .count = count, .dtype = dtype, .root = peer))
+
+static const struct gy_call barrier_call = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
 
 gyre_status gyre_barrier(gyre_comm *comm)
 {
-    struct gy_call call = call_of(GY_BARRIER, NULL, NULL, 0, GYRE_INT32, GYRE_SUM, 0);
-    return blocking(comm, &call);
+    return run(comm, &barrier_call);
 }
 
 gyre_status gyre_barrier_start(gyre_comm *comm, gyre_request **request_p)
 {
-    struct gy_call call = call_of(GY_BARRIER, NULL, NULL, 0, GYRE_INT32, GYRE_SUM, 0);
-    return start(comm, &call, request_p);
+    return make(comm, &barrier_call, gy_request_start, request_p);
+}
+
+gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
+{
+    return make(comm, &barrier_call, gy_request_keep, request_p);
+}
+
+gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,
+                          size_t output_count, int from, gyre_dtype dtype)
+{
+    gyre_group_begin();
+    gyre_status sent = gyre_send(comm, input, input_count, dtype, to);
+    gyre_status received = sent == GYRE_SUCCESS ? gyre_recv(comm, output, output_count, dtype, from) : sent;
+    gyre_status ended = gyre_group_end();
+    return received != GYRE_SUCCESS ? received : ended;
 }

@@ -167,7 +167,7 @@ const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, s
     struct gy_error error = {.quiet = true};
     if (!comm || !collective || !gy_collective_find(collective, &which))
         return NULL;
-    if (gy_select(comm, which, count * gyre_dtype_size(dtype), &algorithm, &error) != GYRE_SUCCESS)
+    if (gy_select(comm, which, false, count * gyre_dtype_size(dtype), &algorithm, &error) != GYRE_SUCCESS)
         return NULL;
     return gy_algorithm_name(algorithm);
 }

@@ -1,20 +1,25 @@
-/* test, wait, wait_all, progress. */
+/* Requests: test, the waits, persistent ones, progress. */
+#include <sched.h>
+#include <time.h>
+
 #include "api/check.h"
 #include "core/clock.h"
 
-/* No request ends with it: the mark of one that its owner has collected. Whoever kept a second copy of the handle finds
- * it until the memory serves another request. */
-#define COLLECTED GYRE_INVALID_ARGUMENT
+#define PATIENCE 200 /* fruitless rounds over several worlds before the caller sleeps between two */
+#define PAUSE_NS 50000
 
+/* The caller is inside, or the communicator is gone. */
 static gyre_status take(gyre_request **request)
 {
     gyre_request *r = *request;
-    bool kept = r->comm; /* on the free list; else it is freed */
     gyre_status status = r->status;
+    if (r->persistent && r->comm) {
+        r->status = GYRE_SUCCESS; /* told once */
+        r->launched = false;
+        return status;
+    }
     *request = NULL;
     gy_request_recycle(r);
-    if (kept)
-        r->status = COLLECTED;
     return status;
 }
 
@@ -37,8 +42,6 @@ gyre_status gyre_test(gyre_request **request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
-    if ((*request)->complete && (*request)->status == COLLECTED)
-        return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     if (!comm) /* it ended with its communicator */
         return take(request);
@@ -50,25 +53,104 @@ gyre_status gyre_test(gyre_request **request)
     return status;
 }
 
+static bool is_complete(const void *request)
+{
+    return ((const struct gyre_request *)request)->complete;
+}
+
 gyre_status gyre_wait(gyre_request **request)
 {
     if (!request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
-    if ((*request)->complete && (*request)->status == COLLECTED)
-        return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     if (!comm)
         return take(request);
     gy_driver_enter(comm->ctx);
     gyre_status status = (*request)->complete ? GYRE_SUCCESS : gy_check_comm(comm);
     if (status != GYRE_FORKED) {
-        gy_wait(*request);
+        gy_wait_until(comm->ctx, is_complete, *request);
         status = take(request);
     }
     gy_driver_leave(comm->ctx);
     return status;
+}
+
+/* ---- several at once ---- */
+
+struct set {
+    gyre_request **requests;
+    size_t count;
+};
+
+static bool is_idle(const gyre_request *r)
+{
+    return !r || (r->persistent && !r->launched);
+}
+
+/* The world of all that are under way; NULL: none is, or they belong to several (*several_p). */
+static struct gy_context *world_of(const struct set *set, bool *several_p)
+{
+    struct gy_context *ctx = NULL;
+    *several_p = false;
+    for (size_t i = 0; i < set->count; i++) {
+        const gyre_request *r = set->requests[i];
+        if (is_idle(r) || !r->comm || r->complete)
+            continue;
+        *several_p = *several_p || (ctx && ctx != r->comm->ctx);
+        ctx = r->comm->ctx;
+    }
+    return ctx;
+}
+
+/* Of those that are under way, has any completed? */
+static bool any_complete(const void *what)
+{
+    const struct set *set = what;
+    for (size_t i = 0; i < set->count; i++)
+        if (!is_idle(set->requests[i]) && set->requests[i]->complete)
+            return true;
+    return false;
+}
+
+/* One thread drives several worlds: a round over them, and a pause when rounds are fruitless. */
+static void turn_all(const struct set *set, unsigned *rounds)
+{
+    struct gy_context *last = NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        gyre_request *r = set->requests[i];
+        if (is_idle(r) || !r->comm || r->complete || r->comm->ctx == last)
+            continue;
+        last = r->comm->ctx;
+        gy_driver_enter(last);
+        (void)progress(r->comm);
+        gy_driver_leave(last);
+    }
+    if (++*rounds > PATIENCE)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    else
+        sched_yield();
+}
+
+/* Until one of the set has completed. False: none is under way. */
+static bool wait_for_one(const struct set *set)
+{
+    unsigned rounds = 0;
+    while (!any_complete(set)) {
+        bool several;
+        struct gy_context *ctx = world_of(set, &several);
+        if (!ctx)
+            return false;
+        if (several) {
+            turn_all(set, &rounds);
+            continue;
+        }
+        gy_driver_enter(ctx);
+        gy_wait_until(ctx, any_complete, set);
+        gy_driver_leave(ctx);
+    }
+    return true;
 }
 
 gyre_status gyre_wait_all(gyre_request **requests, size_t count)
@@ -76,12 +158,94 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
     if (count > 0 && !requests)
         return GYRE_INVALID_ARGUMENT;
     gyre_status first = GYRE_SUCCESS;
+    struct set set = {requests, count};
+    bool several;
+    unsigned rounds = 0;
+    while (world_of(&set, &several) && several)
+        turn_all(&set, &rounds);
     for (size_t i = 0; i < count; i++) {
         gyre_status status = gyre_wait(&requests[i]);
         if (first == GYRE_SUCCESS)
             first = status;
     }
     return first;
+}
+
+gyre_status gyre_wait_any(gyre_request **requests, size_t count, ptrdiff_t *index_p)
+{
+    if ((count > 0 && !requests) || !index_p)
+        return GYRE_INVALID_ARGUMENT;
+    struct set set = {requests, count};
+    *index_p = -1;
+    if (!wait_for_one(&set))
+        return GYRE_SUCCESS;
+    size_t i = 0;
+    while (is_idle(requests[i]) || !requests[i]->complete)
+        i++;
+    *index_p = (ptrdiff_t)i;
+    return gyre_wait(&requests[i]);
+}
+
+gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indices, size_t *completed_p)
+{
+    if ((count > 0 && (!requests || !indices)) || !completed_p)
+        return GYRE_INVALID_ARGUMENT;
+    struct set set = {requests, count};
+    gyre_status first = GYRE_SUCCESS;
+    *completed_p = 0;
+    if (!wait_for_one(&set))
+        return GYRE_SUCCESS;
+    for (size_t i = 0; i < count; i++) {
+        if (is_idle(requests[i]) || !requests[i]->complete)
+            continue;
+        indices[(*completed_p)++] = i;
+        gyre_status status = gyre_wait(&requests[i]);
+        if (first == GYRE_SUCCESS)
+            first = status;
+    }
+    return first;
+}
+
+/* ---- persistent ones ---- */
+
+gyre_status gyre_start(gyre_request *request)
+{
+    if (!request || !request->persistent || !request->comm)
+        return GYRE_INVALID_ARGUMENT;
+    struct gyre_comm *comm = request->comm;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = gy_check_comm(comm);
+    if (status == GYRE_SUCCESS && request->launched)
+        status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                               "the request is under way: wait for it before it is started again");
+    else if (status == GYRE_SUCCESS)
+        gy_request_restart(request);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_request_free(gyre_request **request)
+{
+    if (!request)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_request *r = *request;
+    if (!r)
+        return GYRE_SUCCESS;
+    if (!r->persistent)
+        return GYRE_INVALID_ARGUMENT;
+    struct gyre_comm *comm = r->comm;
+    gyre_status status = GYRE_SUCCESS;
+    if (comm)
+        gy_driver_enter(comm->ctx);
+    if (!r->launched || r->complete) {
+        *request = NULL;
+        gy_request_recycle(r);
+    } else {
+        status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "the request is under way: wait for it before it is freed");
+    }
+    if (comm)
+        gy_driver_leave(comm->ctx);
+    return status;
 }
 
 gyre_status gyre_progress(gyre_comm *comm)

@@ -1,9 +1,9 @@
 /* Binary trees, pipelined by tile: position v has the children 2v + 1 and 2v + 2; position 0 is the root.
  *
- *            0            up:   tile t of own op left op right goes to the parent        (all_reduce, barrier)
+ *            0            up:   tile t of own op left op right goes to the parent        (all_reduce, reduce, barrier)
  *          /   \          down: tile t of the result comes from the parent, goes to the children
  *         1     2
- *        / \   / \        all_reduce and barrier: v = rank; broadcast: v = rank − root
+ *        / \   / \        all_reduce and barrier: v = rank; broadcast, reduce: v = rank − root
  *       3   4 5   6
  *
  * Channels: up from a left child 0, from a right child 1; down to a left child 2, to a right child 3. Every direction
@@ -17,6 +17,7 @@ struct tree {
     int parent, left, right; /* ranks, −1: none */
     int side;                /* 0: I am a left child, 1: a right child */
     int width;               /* 0 in a barrier */
+    enum gy_space sum;       /* where the reduction of the subtree grows */
 };
 
 static int rank_at(const struct gy_plan_shape *shape, int root, int position)
@@ -26,7 +27,8 @@ static int rank_at(const struct gy_plan_shape *shape, int root, int position)
 
 static struct tree make_tree(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
-    int root = shape->collective == GY_BROADCAST ? shape->root : 0;
+    bool rooted = shape->collective == GY_BROADCAST || shape->collective == GY_REDUCE_TO;
+    int root = rooted ? shape->root : 0;
     int v = (shape->rank + shape->size - root) % shape->size;
     return (struct tree){
         .builder = builder,
@@ -35,6 +37,7 @@ static struct tree make_tree(struct gy_builder *builder, const struct gy_plan_sh
         .right = rank_at(shape, root, 2 * v + 2),
         .side = v == 0 ? 0 : (v - 1) % 2,
         .width = shape->collective == GY_BARRIER ? 0 : 1,
+        .sum = shape->collective == GY_REDUCE_TO && v > 0 ? GY_SCRATCH : GY_OUTPUT,
     };
 }
 
@@ -60,11 +63,11 @@ static int go_up(struct tree *tree)
     enum gy_step_kind kind = tree->width == 0 ? GY_RECV : GY_RECV_REDUCE;
     int lane = -1;
     if (tree->left >= 0)
-        lane = add_lane(tree, 0, kind, tree->left, GY_INPUT, GY_OUTPUT, -1);
+        lane = add_lane(tree, 0, kind, tree->left, GY_INPUT, tree->sum, -1);
     if (tree->right >= 0)
-        lane = add_lane(tree, 1, kind, tree->right, GY_OUTPUT, GY_OUTPUT, lane);
+        lane = add_lane(tree, 1, kind, tree->right, tree->sum, tree->sum, lane);
     if (tree->parent >= 0)
-        add_lane(tree, tree->side, GY_SEND, tree->parent, lane < 0 ? GY_INPUT : GY_OUTPUT, GY_OUTPUT, lane);
+        add_lane(tree, tree->side, GY_SEND, tree->parent, lane < 0 ? GY_INPUT : tree->sum, tree->sum, lane);
     return lane;
 }
 
@@ -92,5 +95,11 @@ void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape
             add_lane(&tree, 0, GY_COPY, -1, GY_INPUT, GY_OUTPUT, -1);
         return;
     }
-    go_down(&tree, GY_OUTPUT, go_up(&tree));
+    int summed = go_up(&tree);
+    if (shape->collective != GY_REDUCE_TO) {
+        go_down(&tree, GY_OUTPUT, summed);
+    } else if (tree.sum == GY_SCRATCH && summed >= 0) {
+        gy_builder_plan(builder)->scratch_slots = 1;
+        gy_builder_plan(builder)->scratch_width = 1;
+    }
 }

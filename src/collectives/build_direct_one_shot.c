@@ -6,11 +6,13 @@
  *   broadcast    publish (0): the root's tile; the others only count
  *                collect (2): the others take it; the root only counts
  *                copy: the root's own output
+ *   reduce       the lanes of all_reduce, where only the root gathers
  *   barrier      the lanes of all_reduce with nothing in them
  *
  * Invariants: a slot is written again only when its readers of GY_WINDOW_SLOTS iterations ago have finished on every
- * other rank; in place, the gather overwrites my input tile only after I have published it. A broadcast's readers wait
- * for the root alone, and its root for readers four iterations back alone, so that a root may run ahead. */
+ * other rank, whoever is root now; in place, the gather overwrites my input tile only after I have published it. A
+ * broadcast's readers wait for the root alone, and its root for readers four iterations back alone, so that a root may
+ * run ahead; so may the others in a reduction to the root. */
 #include "collectives/builder.h"
 #include "transport/segment.h"
 
@@ -38,6 +40,19 @@ static void reduce_all(struct gy_builder *builder, int width)
         gy_step_need(gather, PUBLISH_LANE, 0, false, false);
 }
 
+static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shape *shape)
+{
+    if (shape->rank == shape->root) { /* nobody reads what it would publish */
+        add_lane(builder, 0, GY_PUBLISH, 0, GY_INPUT, GY_WINDOW);
+        struct gy_step *gather = add_lane(builder, 1, GY_GATHER, 1, GY_INPUT, GY_OUTPUT);
+        gy_step_need(gather, PUBLISH_LANE, 0, true, false);
+        return;
+    }
+    struct gy_step *publish = add_lane(builder, 0, GY_PUBLISH, 1, GY_INPUT, GY_WINDOW);
+    gy_step_need(publish, USE_LANE, GY_WINDOW_SLOTS, true, false);
+    add_lane(builder, 1, GY_GATHER, 0, GY_INPUT, GY_OUTPUT);
+}
+
 static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
     bool root = shape->rank == shape->root;
@@ -60,6 +75,8 @@ void gy_build_direct_one_shot(struct gy_builder *builder, const struct gy_plan_s
     plan->window = plan->one_shot = true;
     if (shape->collective == GY_BROADCAST)
         broadcast(builder, shape);
+    else if (shape->collective == GY_REDUCE_TO)
+        reduce_to_root(builder, shape);
     else
         reduce_all(builder, shape->collective == GY_BARRIER ? 0 : 1);
 }

@@ -1,5 +1,4 @@
-/* For builders only: grows a plan step by step. One file per algorithm: build_ring.c, build_halving_doubling.c,
- * build_binary_tree.c, build_direct.c; each exports one function of this type and is a row of the table in plan.c. */
+/* For builders only: grows a plan step by step. One file per algorithm: build_<algorithm>.c; each exports one function of this type and is a row of the table in plan.c. */
 #ifndef GY_COLLECTIVES_BUILDER_H
 #define GY_COLLECTIVES_BUILDER_H
 
@@ -21,6 +20,8 @@ void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool w
 void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_linear(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_pairwise(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_direct_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_direct_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
 

@@ -32,6 +32,7 @@ struct gy_channel {
     struct gy_channel *next; /* among the buried */
     bool destroyed;          /* the peer has destroyed the communicator */
     unsigned credit;         /* eager frames that I may send */
+    uint64_t sent, received; /* point-to-point messages that have been started */
     uint64_t entered;        /* the peer is known to have entered this operation */
     unsigned owed;           /* eager frames consumed and not given back yet */
     struct gy_frame_out credit_out;

@@ -71,8 +71,11 @@ void gy_comm_free(struct gyre_comm *comm)
             *c = comm->next;
             break;
         }
-    for (struct gyre_request *r = comm->ended; r; r = r->next)
+    for (struct gyre_request *r = comm->ended; r; r = r->next) {
+        if (r->persistent)
+            gy_prepare_undo(r);
         r->comm = NULL; /* freed when their owner collects them */
+    }
     for (int p = 0; p < comm->size; p++)
         gy_context_bury(comm->ctx, comm->channels[p]);
     for (int c = 0; c < GY_COLLECTIVES; c++)

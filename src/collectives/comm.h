@@ -5,6 +5,7 @@
 
 #include "collectives/channel.h"
 #include "collectives/context.h"
+#include "collectives/layout.h"
 #include "collectives/plan.h"
 #include "collectives/recorder.h"
 
@@ -76,7 +77,7 @@ static inline void gy_comm_post(struct gyre_comm *comm, int rank, struct gy_fram
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
 
 /* selector.c: a pure function of what all ranks share. */
-gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
                       enum gy_algorithm *algorithm_p, struct gy_error *error);
 
 #endif

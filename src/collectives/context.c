@@ -111,6 +111,7 @@ static void free_parts(struct gy_context *ctx)
         gy_free(ctx->idle);
         ctx->idle = next;
     }
+    gy_operations_free(&ctx->operations);
     free_kept(ctx);
     gy_free(ctx->linked);
     gy_free(ctx->peers);

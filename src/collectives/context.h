@@ -7,6 +7,7 @@
 
 #include "boot/overlay.h"
 #include "collectives/driver.h"
+#include "collectives/operation.h"
 #include "collectives/window_slots.h"
 #include "core/config.h"
 #include "transport/segment.h"
@@ -50,6 +51,7 @@ struct gy_context {
     bool closed;  /* transports are closed: after a failure */
     struct gyre_comm *comms;
     struct gy_window_slots slots;
+    struct gy_operations operations;
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
     struct gyre_request *idle;    /* free list */

@@ -9,9 +9,22 @@
 #include <string.h>
 
 #include "collectives/request.h"
-#include "core/dtype.h"
 
 #define GY_TILES_PER_TURN 4
+
+/* The vector that a step's ranges are blocks of. */
+static const struct gy_layout *layout_of(const struct gyre_request *r, const struct gy_step *step)
+{
+    return step->kind == GY_RECV || step->kind == GY_RECV_REDUCE || step->kind == GY_EXCHANGE ? &r->out : &r->in;
+}
+
+size_t gy_step_longest(const struct gyre_request *r, const struct gy_step *step)
+{
+    const struct gy_layout *layout = layout_of(r, step);
+    if (r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->window && step->range.width == 1)
+        return gy_layout_start(layout, step->range.lo + 1) - gy_layout_start(layout, step->range.lo);
+    return gy_layout_longest(layout, step->range.width);
+}
 
 /* The step and round under the cursor have changed: works out what follows from them. */
 void gy_lane_begin(struct gyre_request *r, int l)
@@ -20,18 +33,17 @@ void gy_lane_begin(struct gyre_request *r, int l)
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &plan->step[lane->step];
     bool shared = plan->lane[l].window_lane >= 0;
-    lane->tiles = gy_plan_tiles(r->total, plan->blocks, shared ? 1 : step->range.width, r->tile);
+    lane->tiles = gy_layout_tiles(shared ? gy_layout_longest(&r->in, 1) : gy_step_longest(r, step), r->tile);
     lane->everyone = 0;
     if (lane->round != 0 || step->kind > GY_RECV_REDUCE)
         return;
-    lane->eager = gy_plan_longest(r->total, plan->blocks, step->range.width) * r->element <= GY_EAGER_BYTES;
+    lane->eager = gy_step_longest(r, step) * r->element <= GY_EAGER_BYTES;
     lane->granted = 0;
     lane->pair_base = 0;
     for (int32_t s = plan->lane[l].first; s < lane->step; s++) {
         const struct gy_step *earlier = &plan->step[s];
         if (earlier->peer == step->peer)
-            lane->pair_base += (uint64_t)earlier->rounds *
-                               gy_plan_tiles(r->total, plan->blocks, earlier->range.width, r->tile);
+            lane->pair_base += (uint64_t)earlier->rounds * gy_layout_tiles(gy_step_longest(r, earlier), r->tile);
     }
     lane->want = step->kind == GY_SEND && !lane->eager;
 }
@@ -87,36 +99,43 @@ bool gy_needs_met(struct gyre_request *r, int l, const struct gy_step *step, int
     return true;
 }
 
+static int32_t block_of(const struct gyre_request *r, int l)
+{
+    const struct gy_lane_state *lane = &r->lane[l];
+    return gy_range_block(r->plan->step[lane->step].range, r->plan->blocks, lane->round);
+}
+
 struct gy_piece gy_lane_piece(const struct gyre_request *r, int l)
 {
     const struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
-    struct gy_piece piece;
-    int32_t lo = gy_range_block(step->range, r->plan->blocks, lane->round);
-    gy_plan_piece(r->total, r->plan->blocks, lo, step->range.width, r->tile, lane->tile, &piece.start, &piece.count);
-    return piece;
+    return gy_layout_piece(layout_of(r, step), block_of(r, l), step->range.width, r->tile, lane->tile);
 }
 
-unsigned char *gy_operand(const struct gyre_request *r, int l, enum gy_space space, size_t start)
+static unsigned char *scratch_operand(const struct gyre_request *r, int l, size_t start)
 {
     const struct gy_plan *plan = r->plan;
     const struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &plan->step[lane->step];
-    switch (space) {
-    case GY_INPUT: /* never written: the cast serves callers that share one type for both operands */
+    int64_t slot = ((int64_t)step->slot0 + (int64_t)step->slot_stride * lane->round) % plan->scratch_slots;
+    if (slot < 0)
+        slot += plan->scratch_slots;
+    int32_t origin = plan->scratch_lo >= 0 ? plan->scratch_lo : block_of(r, l);
+    return (unsigned char *)r->scratch.memory + (size_t)slot * r->slot_bytes +
+           (start - gy_layout_start(&r->in, origin)) * r->element;
+}
+
+unsigned char *gy_operand_at(const struct gyre_request *r, enum gy_space space, int32_t block, size_t start)
+{
+    if (space == GY_INPUT) /* never written: the cast serves callers that share one type for both operands */
         return (unsigned char *)(uintptr_t)r->input +
-               (start - gy_block_start(r->total, plan->blocks, plan->input_lo)) * r->element;
-    case GY_OUTPUT: return r->output + (start - gy_block_start(r->total, plan->blocks, plan->output_lo)) * r->element;
-    default: {
-        int64_t slot = ((int64_t)step->slot0 + (int64_t)step->slot_stride * lane->round) % plan->scratch_slots;
-        if (slot < 0)
-            slot += plan->scratch_slots;
-        int32_t origin = plan->scratch_lo >= 0 ? plan->scratch_lo
-                                               : gy_range_block(step->range, plan->blocks, lane->round);
-        return r->scratch + (size_t)slot * r->slot_bytes +
-               (start - gy_block_start(r->total, plan->blocks, origin)) * r->element;
-    }
-    }
+               gy_layout_place(&r->in, block, start, r->plan->input_lo) * r->element;
+    return r->output + gy_layout_place(&r->out, block, start, r->plan->output_lo) * r->element;
+}
+
+unsigned char *gy_operand(const struct gyre_request *r, int l, enum gy_space space, size_t start)
+{
+    return space == GY_SCRATCH ? scratch_operand(r, l, start) : gy_operand_at(r, space, block_of(r, l), start);
 }
 
 static void local_step(struct gyre_request *r, int l)
@@ -127,9 +146,7 @@ static void local_step(struct gyre_request *r, int l)
         return;
     unsigned char *src = gy_operand(r, l, step->src, piece.start), *dst = gy_operand(r, l, step->dst, piece.start);
     if (step->kind == GY_REDUCE) {
-        uint32_t saved = gy_fp_enter();
-        gy_reduce2(dst, src, gy_operand(r, l, step->src2, piece.start), piece.count, r->dtype, r->op);
-        gy_fp_leave(saved);
+        gy_combine(&r->operation, dst, src, gy_operand(r, l, step->src2, piece.start), piece.count);
     } else if (src != dst) {
         memcpy(dst, src, piece.count * r->element);
     }

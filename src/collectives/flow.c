@@ -10,16 +10,24 @@
 #include <string.h>
 
 #include "collectives/request.h"
-#include "core/dtype.h"
 
-void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy_frame_kind kind, int channel)
+/* Of a shape, what is between this rank and one peer: where counts differ from pair to pair, theirs. */
+static uint64_t count_with(const struct gyre_request *r, int peer, bool sends)
+{
+    if (r->shape.collective != (GY_ALL_TO_ALL | GY_VARYING))
+        return r->shape.count;
+    const struct gy_layout *layout = sends ? &r->in : &r->out;
+    return gy_layout_start(layout, peer + 1) - gy_layout_start(layout, peer);
+}
+
+void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy_frame_kind kind, int channel, int peer)
 {
     memset(frame, 0, sizeof(*frame));
     frame->kind = (uint8_t)kind;
     frame->epoch = r->comm->ctx->world->epoch;
     frame->comm = r->comm->id;
     frame->sequence = r->shape.sequence;
-    frame->count = r->shape.count;
+    frame->count = count_with(r, peer, kind != GY_FRAME_GRANT);
     frame->root = r->shape.root;
     frame->lane = (uint16_t)channel;
     frame->collective = r->shape.collective;
@@ -28,12 +36,13 @@ void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy
     frame->algorithm = r->shape.algorithm;
 }
 
+/* Point-to-point messages never count as the oldest: nothing says that their receiver comes before its next collective. */
 static bool is_oldest(const struct gyre_request *r)
 {
     for (const struct gyre_request *q = r->comm->ctx->active_first; q; q = q->next)
-        if (q->comm == r->comm && !q->plan->window)
+        if (q->comm == r->comm && !q->plan->window && !gy_is_point_to_point(q->plan->shape.collective))
             return q == r;
-    return true;
+    return false;
 }
 
 static bool control(struct gyre_request *r, int l, int peer, enum gy_frame_kind kind, uint64_t value)
@@ -41,7 +50,7 @@ static bool control(struct gyre_request *r, int l, int peer, enum gy_frame_kind 
     struct gy_lane_state *lane = &r->lane[l];
     if (lane->control.queued)
         return false;
-    gy_frame_fill(r, &lane->control.header, kind, r->plan->lane[l].channel);
+    gy_frame_fill(r, &lane->control.header, kind, r->plan->lane[l].channel, peer);
     lane->control.header.value = value;
     lane->control.payload = NULL;
     gy_comm_post(r->comm, peer, &lane->control);
@@ -87,7 +96,7 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->tile = lane->tile;
     flight->tiles = lane->tiles;
     flight->peer = step->peer;
-    gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->plan->lane[l].channel);
+    gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->plan->lane[l].channel, step->peer);
     flight->out.header.value = number;
     flight->out.header.bytes = (uint32_t)(piece.count * r->element);
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
@@ -124,9 +133,7 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
         unsigned char *dst = gy_operand(r, l, step->dst, piece.start);
         if (step->kind == GY_RECV_REDUCE) {
             const void *own = gy_operand(r, l, step->src, piece.start);
-            uint32_t saved = gy_fp_enter();
-            gy_reduce2(dst, step->flip ? payload : own, step->flip ? own : payload, piece.count, r->dtype, r->op);
-            gy_fp_leave(saved);
+            gy_combine(&r->operation, dst, step->flip ? payload : own, step->flip ? own : payload, piece.count);
         } else if (dst != payload) {
             memcpy(dst, payload, piece.count * r->element);
         }
@@ -221,23 +228,36 @@ static gyre_status comm_protocol(struct gyre_comm *comm, int peer, const char *w
     return protocol(comm->ctx, gy_group_world(&comm->group, peer), what);
 }
 
-static bool shape_of_frame(struct gyre_comm *comm, int peer, const struct gy_frame *frame, struct gyre_request *r)
+bool gy_flow_fits(struct gyre_request *r, int peer, const struct gy_frame *frame)
 {
     struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,
                                 frame->dtype,    frame->op,    frame->algorithm};
-    if (gy_shape_equal(&theirs, &r->shape))
+    struct gy_arrival mine = r->shape;
+    mine.count = count_with(r, peer, frame->kind == GY_FRAME_GRANT);
+    if (gy_shape_equal(&theirs, &mine))
         return true;
-    gy_mismatch(comm, peer, &theirs, &r->shape);
+    gy_mismatch(r->comm, peer, &theirs, &mine);
     return false;
 }
 
-/* The lane of `r` that has `channel` and sends (or receives); −1: none. */
-static int find_lane(const struct gyre_request *r, unsigned channel, bool sends)
+static bool deals_with(const struct gyre_request *r, int l, int peer)
+{
+    const struct gy_lane *lane = &r->plan->lane[l];
+    if (!r->lane[l].exhausted && r->plan->step[r->lane[l].step].peer == peer)
+        return true;
+    for (int32_t s = lane->first; s < lane->first + lane->count; s++)
+        if (r->plan->step[s].peer == peer)
+            return true;
+    return false;
+}
+
+/* The lane of `r` that sends to `peer` (or receives from it) on `channel`; −1: none. */
+static int find_lane(const struct gyre_request *r, unsigned channel, int peer, bool sends)
 {
     for (int l = 0; l < r->plan->lanes; l++) {
         enum gy_step_kind kind = r->plan->step[r->plan->lane[l].first].kind;
         bool matches = sends ? kind == GY_SEND : kind == GY_RECV || kind == GY_RECV_REDUCE;
-        if (matches && r->plan->lane[l].channel == channel)
+        if (matches && r->plan->lane[l].channel == channel && deals_with(r, l, peer))
             return l;
     }
     return -1;
@@ -261,7 +281,7 @@ static void *place_granted(struct gyre_request *r, int l, int peer, const struct
         return NULL;
     const struct gy_step *step = &r->plan->step[r->lane[l].step];
     if (step->kind == GY_RECV_REDUCE)
-        return r->lane[l].landing;
+        return r->landing[l].memory;
     return gy_operand(r, l, step->dst, gy_lane_piece(r, l).start);
 }
 
@@ -281,10 +301,10 @@ static void *sink_place(void *user, int world, const struct gy_frame *frame)
             protocol(ctx, world, "more early frames than it had credit for, or memory is out");
         return memory;
     }
-    struct gyre_request *r = gy_request_find(comm, frame->sequence);
-    if (r && !shape_of_frame(comm, peer, frame, r))
+    struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, false);
+    if (r && !gy_flow_fits(r, peer, frame))
         return NULL;
-    void *memory = r ? place_granted(r, find_lane(r, frame->lane, false), peer, frame) : NULL;
+    void *memory = r ? place_granted(r, find_lane(r, frame->lane, peer, false), peer, frame) : NULL;
     if (!memory)
         protocol(ctx, world, "data that it had no grant for");
     return memory;
@@ -306,10 +326,10 @@ static gyre_status unexpected(struct gyre_comm *comm, int peer, const struct gy_
 
 static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload)
 {
-    struct gyre_request *r = gy_request_find(comm, frame->sequence);
-    if (r && !shape_of_frame(comm, peer, frame, r))
+    struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, false);
+    if (r && !gy_flow_fits(r, peer, frame))
         return GYRE_MISMATCH;
-    int l = r ? find_lane(r, frame->lane, false) : -1;
+    int l = r ? find_lane(r, frame->lane, peer, false) : -1;
     if (!(frame->flags & GY_FRAME_EAGER)) {
         if (l < 0 || !is_next(r, l, peer, frame) || frame->value >= r->lane[l].granted)
             return comm_protocol(comm, peer, "data that it had no grant for");
@@ -343,14 +363,22 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
     return GYRE_SUCCESS;
 }
 
+/* Has this rank started, and so completed, what the peer allows it to send? */
+static bool is_over(struct gyre_comm *comm, int peer, uint64_t sequence)
+{
+    if (!(sequence & GY_POINT_TO_POINT))
+        return sequence <= comm->sequence;
+    return comm->channels[peer] && (sequence & ~GY_POINT_TO_POINT) <= comm->channels[peer]->sent;
+}
+
 static gyre_status grant_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
-    struct gyre_request *r = gy_request_find(comm, frame->sequence);
-    if (r && !shape_of_frame(comm, peer, frame, r))
+    struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, true);
+    if (r && !gy_flow_fits(r, peer, frame))
         return GYRE_MISMATCH;
-    if (!r && frame->sequence <= comm->sequence)
+    if (!r && is_over(comm, peer, frame->sequence))
         return GYRE_SUCCESS; /* a repeated grant for what is complete */
-    int l = r ? find_lane(r, frame->lane, true) : -1;
+    int l = r ? find_lane(r, frame->lane, peer, true) : -1;
     struct gy_lane_state *lane = l >= 0 ? &r->lane[l] : NULL;
     if (lane && !lane->exhausted && r->plan->step[lane->step].peer == peer) {
         if (frame->value > lane->granted)
@@ -365,12 +393,12 @@ static gyre_status grant_arrived(struct gyre_comm *comm, int peer, const struct 
 
 static gyre_status want_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
-    struct gyre_request *r = gy_request_find(comm, frame->sequence);
+    struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, false);
     if (!r)
         return GYRE_SUCCESS; /* the grant goes out when this rank enters */
-    if (!shape_of_frame(comm, peer, frame, r))
+    if (!gy_flow_fits(r, peer, frame))
         return GYRE_MISMATCH;
-    int l = find_lane(r, frame->lane, false);
+    int l = find_lane(r, frame->lane, peer, false);
     struct gy_lane_state *lane = l >= 0 ? &r->lane[l] : NULL;
     if (lane && !lane->exhausted && r->plan->step[lane->step].peer == peer && lane->granted > frame->value)
         control(r, l, peer, GY_FRAME_GRANT, lane->granted); /* one that is still queued will do as well */
@@ -403,7 +431,7 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     if (peer < 0)
         return protocol(ctx, world, "a frame on a communicator that it does not belong to");
     struct gy_channel *from = gy_comm_channel(comm, peer);
-    if (from && frame->sequence > from->entered)
+    if (from && !(frame->sequence & GY_POINT_TO_POINT) && frame->sequence > from->entered)
         from->entered = frame->sequence;
     switch (frame->kind) {
     case GY_FRAME_DATA: return data_arrived(comm, peer, frame, payload);

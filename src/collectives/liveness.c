@@ -45,7 +45,7 @@ static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int 
     struct gy_peer *p = &ctx->peers[peer];
     if (!p->link || p->ping.queued || p->broken)
         return;
-    gy_frame_fill(r, &p->ping.header, GY_FRAME_PING, 0);
+    gy_frame_fill(r, &p->ping.header, GY_FRAME_PING, 0, gy_group_rank(&r->comm->group, peer));
     p->ping.payload = NULL;
     gy_context_post(ctx, peer, &p->ping);
 }
@@ -80,6 +80,8 @@ void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *p
 static bool has_entered(struct gyre_request *r, int rank)
 {
     const struct gyre_comm *comm = r->comm;
+    if (gy_is_point_to_point(r->plan->shape.collective)) /* something of it has come, or been allowed to go */
+        return r->lane[0].iteration > 0 || (r->plan->shape.collective == GY_SEND_TO && r->lane[0].granted > 0);
     if (comm->window >= 0)
         return atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence;
     struct gy_channel *channel = comm->channels[rank];
@@ -181,7 +183,8 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
             verdict(ctx, GYRE_PEER_LEFT, peer, sentence);
         return false;
     }
-    if (r->comm->window_reserved && !gy_window_verify(r->comm, r->shape.sequence, rank))
+    if (r->comm->window_reserved && !(r->shape.sequence & GY_POINT_TO_POINT) &&
+        !gy_window_verify(r->comm, r->shape.sequence, rank))
         return false;
     int64_t waited = now - r->idle_since;
     if (waited > GY_ACQUAINT_AFTER)

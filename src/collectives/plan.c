@@ -21,22 +21,30 @@ static const struct {
     unsigned serves;
 } algorithms[GY_ALGORITHMS] = {
     [GY_DIRECT_ONE_SHOT] = {"direct_one_shot", gy_build_direct_one_shot,
-                            SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER)},
+                            SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER) | SERVES(GY_REDUCE_TO)},
     [GY_DIRECT_TWO_SHOT] = {"direct_two_shot", gy_build_direct_two_shot,
-                            SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER)},
+                            SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
+                                SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) |
+                                SERVES(GY_ALL_TO_ALL)},
     [GY_RING] = {"ring", gy_build_ring,
                  SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) | SERVES(GY_BROADCAST)},
     [GY_HALVING_DOUBLING] = {"halving_doubling", gy_build_halving_doubling,
                              SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
                                  SERVES(GY_BARRIER)},
     [GY_BINARY_TREE] = {"binary_tree", gy_build_binary_tree,
-                        SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER)},
+                        SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_BARRIER) | SERVES(GY_REDUCE_TO)},
+    [GY_LINEAR] = {"linear", gy_build_linear,
+                   SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) | SERVES(GY_SEND_TO) | SERVES(GY_RECEIVE_FROM)},
+    [GY_PAIRWISE] = {"pairwise", gy_build_pairwise, SERVES(GY_ALL_TO_ALL)},
 };
 
 static const char *const collectives[GY_COLLECTIVES] = {
     [GY_ALL_REDUCE] = "all_reduce", [GY_REDUCE_SCATTER] = "reduce_scatter",
     [GY_ALL_GATHER] = "all_gather", [GY_BROADCAST] = "broadcast",
-    [GY_BARRIER] = "barrier",
+    [GY_BARRIER] = "barrier",       [GY_REDUCE_TO] = "reduce",
+    [GY_GATHER_TO] = "gather",      [GY_SCATTER_FROM] = "scatter",
+    [GY_ALL_TO_ALL] = "all_to_all", [GY_SEND_TO] = "send",
+    [GY_RECEIVE_FROM] = "recv",
 };
 
 bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size)
@@ -45,26 +53,38 @@ bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, 
            (algorithms[algorithm].serves & SERVES(collective)) != 0;
 }
 
+/* Collectives whose input, or whose output, is one block per rank. */
+#define BY_RANK                                                                                           \
+    (SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) | \
+     SERVES(GY_ALL_TO_ALL))
+#define OWN_BLOCK_IN (SERVES(GY_ALL_GATHER) | SERVES(GY_GATHER_TO))
+#define OWN_BLOCK_OUT (SERVES(GY_REDUCE_SCATTER) | SERVES(GY_SCATTER_FROM))
+#define ROOT_IN (SERVES(GY_BROADCAST) | SERVES(GY_SCATTER_FROM))
+#define ROOT_OUT (SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO))
+#define NO_INPUT (SERVES(GY_BARRIER) | SERVES(GY_RECEIVE_FROM))
+#define NO_OUTPUT (SERVES(GY_BARRIER) | SERVES(GY_SEND_TO))
+
 /* Whole-vector views by default; builders that cut finer scale the numbers by their `blocks`. */
 static void set_views(struct gy_plan *plan)
 {
     const struct gy_plan_shape *shape = &plan->shape;
-    bool by_rank = shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER;
+    unsigned which = SERVES(shape->collective);
+    bool root = shape->rank == shape->root;
     if (plan->blocks == 0)
-        plan->blocks = by_rank ? shape->size : 1;
+        plan->blocks = which & BY_RANK ? shape->size : 1;
     plan->input_blocks = plan->output_blocks = plan->blocks;
-    if (shape->collective == GY_ALL_GATHER) {
+    if (which & OWN_BLOCK_IN) {
         plan->input_lo = shape->rank;
         plan->input_blocks = 1;
     }
-    if (shape->collective == GY_REDUCE_SCATTER) {
+    if (which & OWN_BLOCK_OUT) {
         plan->output_lo = shape->rank;
         plan->output_blocks = 1;
     }
-    if (shape->collective == GY_BROADCAST && shape->rank != shape->root)
+    if ((which & NO_INPUT) || ((which & ROOT_IN) && !root))
         plan->input_blocks = 0;
-    if (shape->collective == GY_BARRIER)
-        plan->input_blocks = plan->output_blocks = 0;
+    if ((which & NO_OUTPUT) || ((which & ROOT_OUT) && !root))
+        plan->output_blocks = 0;
 }
 
 static void build_alone(struct gy_builder *builder)
@@ -85,7 +105,7 @@ struct gy_plan *gy_plan_build(const struct gy_plan_shape *shape)
     struct gy_builder builder;
     if (gy_builder_open(&builder, shape) != GYRE_SUCCESS)
         return NULL;
-    if (shape->size == 1)
+    if (shape->size == 1 && shape->collective != GY_SEND_TO && shape->collective != GY_RECEIVE_FROM)
         build_alone(&builder);
     else
         algorithms[shape->algorithm].build(&builder, shape);
@@ -149,8 +169,8 @@ add(struct line *line, const char *format, ...)
 
 static void print_step(const struct gy_step *step, gyre_print_func print, void *user)
 {
-    static const char *const kinds[] = {"send",   "recv",    "recv_reduce", "copy",
-                                        "reduce", "publish", "gather",      "collect"};
+    static const char *const kinds[] = {"send",    "recv",   "recv_reduce", "copy",    "reduce",
+                                        "publish", "gather", "collect",     "exchange"};
     static const char *const spaces[] = {"input", "output", "scratch", "window", "result"};
     struct line line = {.length = 0};
     add(&line, "    %-11s", kinds[step->kind]);

@@ -8,6 +8,14 @@
  *   broadcast         all (root)       all blocks            total = count
  *   reduce_scatter    all blocks       blocks of this rank   total = count * size
  *   all_gather        blocks of rank   all blocks            total = count * size
+ *   reduce            all blocks       all blocks (root)     total = count
+ *   gather            blocks of rank   all blocks (root)     total = count * size
+ *   scatter           all blocks (root)  blocks of rank      total = count * size
+ *   all_to_all        all blocks       all blocks            total = count * size
+ *   send, receive     all / none       none / all            total = count
+ *
+ * all_to_all is the one whose input and output are different vectors: block b of the input goes to rank b, block b of the
+ * output comes from rank b. A send's range is blocks of the input, a receive's of the output.
  *
  * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round over
  * tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the lane:
@@ -43,7 +51,21 @@
 
 #include "core/base.h"
 
-enum gy_collective { GY_ALL_REDUCE, GY_REDUCE_SCATTER, GY_ALL_GATHER, GY_BROADCAST, GY_BARRIER, GY_COLLECTIVES };
+/* The numbers travel on the wire. */
+enum gy_collective {
+    GY_ALL_REDUCE,
+    GY_REDUCE_SCATTER,
+    GY_ALL_GATHER,
+    GY_BROADCAST,
+    GY_BARRIER,
+    GY_REDUCE_TO,
+    GY_GATHER_TO,
+    GY_SCATTER_FROM,
+    GY_ALL_TO_ALL,
+    GY_SEND_TO, /* point to point: `root` is the other rank */
+    GY_RECEIVE_FROM,
+    GY_COLLECTIVES
+};
 
 enum gy_algorithm {
     GY_DIRECT_ONE_SHOT, /* windows: everyone publishes all, everyone reduces all */
@@ -51,6 +73,8 @@ enum gy_algorithm {
     GY_RING,
     GY_HALVING_DOUBLING,
     GY_BINARY_TREE,
+    GY_LINEAR,   /* the root with everyone, four at a time; point to point */
+    GY_PAIRWISE, /* everyone with everyone, one partner after the other */
     GY_ALGORITHMS
 };
 
@@ -74,9 +98,11 @@ enum gy_step_kind {
                  * of every slice b but mine, side by
                  * side: at element (b < rank ? b : b − 1) * tile of the slot */
     GY_GATHER,  /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src);
-                 * also to the start of result[slot] when `keep` */
+                 * also to the start of result[slot] when `keep`, or only there when dst is GY_RESULT */
     GY_COLLECT, /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer
                  * −1: of every slice b but mine, from rank b; peer >= 0: of slice lo, from that rank */
+    GY_EXCHANGE, /* dst = tile t of my slice of what others published. peer −1: block b of dst from every rank b but me;
+                  * peer >= 0: block lo of dst from that rank */
 };
 
 #define GY_NEEDS 3
@@ -130,6 +156,7 @@ struct gy_plan {
     int32_t scratch_lo;    /* −1: a range lies at the start of its slot; else a slot is a view on blocks
                             * [scratch_lo, + scratch_width) */
     bool window;           /* uses windows: all ranks on one host */
+    int32_t side_by_side;  /* published slices in one slot, 0 or 1: one; the same on every rank */
     bool one_shot;         /* fits the tiny fast path: the vector must fit one window slot */
     int32_t lanes;
     struct gy_lane lane[GY_PLAN_LANES];
@@ -149,10 +176,19 @@ const char *gy_algorithm_name(enum gy_algorithm algorithm);
 bool gy_collective_find(const char *name, enum gy_collective *collective_p);
 bool gy_algorithm_find(const char *name, enum gy_algorithm *algorithm_p);
 
-/* First element of block b. 128-bit safe: total up to 2^63. */
-static inline size_t gy_block_start(size_t total, int32_t blocks, int32_t b)
+#define GY_VARYING 0x80u                      /* in a shape's collective: counts differ from rank to rank */
+#define GY_POINT_TO_POINT (UINT64_C(1) << 63) /* in a sequence number: of messages from one rank to another */
+
+static inline bool gy_is_point_to_point(unsigned collective)
 {
-    return (size_t)((unsigned __int128)total * (unsigned)b / (unsigned)blocks);
+    return collective == GY_SEND_TO || collective == GY_RECEIVE_FROM;
+}
+
+/* Does the collective have a root, so that not everyone waits for everyone? */
+static inline bool gy_has_root(unsigned collective)
+{
+    collective &= ~GY_VARYING;
+    return collective == GY_BROADCAST || (collective >= GY_REDUCE_TO && collective <= GY_SCATTER_FROM);
 }
 
 /* First block of a range in a round of its step. */
@@ -160,30 +196,6 @@ static inline int32_t gy_range_block(struct gy_range range, int32_t blocks, int3
 {
     int64_t lo = ((int64_t)range.lo + (int64_t)range.stride * round) % blocks;
     return (int32_t)(lo < 0 ? lo + blocks : lo);
-}
-
-/* Elements of the longest range of `width` blocks; a scratch slot has that many for scratch_width. */
-static inline size_t gy_plan_longest(size_t total, int32_t blocks, int32_t width)
-{
-    return (size_t)(((unsigned __int128)total * (unsigned)width + (unsigned)blocks - 1) / (unsigned)blocks);
-}
-
-/* Tiles of `tile` elements (> 0) in a round of `width` blocks; at least 1. */
-static inline size_t gy_plan_tiles(size_t total, int32_t blocks, int32_t width, size_t tile)
-{
-    size_t longest = gy_plan_longest(total, blocks, width);
-    return longest == 0 ? 1 : (longest - 1) / tile + 1;
-}
-
-/* Elements [*start_p, *start_p + *count_p) of the vector are tile t of blocks [lo, lo + width); empty tiles have count
- * 0. */
-static inline void gy_plan_piece(size_t total, int32_t blocks, int32_t lo, int32_t width, size_t tile, size_t t,
-                                 size_t *start_p, size_t *count_p)
-{
-    size_t begin = gy_block_start(total, blocks, lo), end = gy_block_start(total, blocks, lo + width);
-    size_t length = end - begin, skip = t * tile < length ? t * tile : length;
-    *start_p = begin + skip;
-    *count_p = length - skip < tile ? length - skip : tile;
 }
 
 #endif

@@ -126,15 +126,24 @@ static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin
         *patience = (struct patience){0};
 }
 
-void gy_wait(struct gyre_request *r)
+void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const void *what)
 {
-    struct gy_context *ctx = r->comm->ctx;
     struct patience patience = {0};
     int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->crowded ? 0 : GY_SPIN;
     ctx->driver.waits++;
-    while (!r->complete)
+    while (!done(what))
         turn(ctx, &patience, spin);
     ctx->driver.waits--;
+}
+
+static bool is_complete(const void *request)
+{
+    return ((const struct gyre_request *)request)->complete;
+}
+
+void gy_wait(struct gyre_request *r)
+{
+    gy_wait_until(r->comm->ctx, is_complete, r);
 }
 
 /* The progress thread shares its core with a program that computes: it neither spins nor yields for long. */

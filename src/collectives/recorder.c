@@ -9,8 +9,10 @@
 
 struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
 {
-    struct gy_record *record = &recorder->record[shape->sequence % GY_RECORDS];
-    *record = (struct gy_record){.sequence = shape->sequence,
+    uint64_t serial = ++recorder->started;
+    struct gy_record *record = &recorder->record[serial % GY_RECORDS];
+    *record = (struct gy_record){.serial = serial,
+                                 .sequence = shape->sequence,
                                  .count = shape->count,
                                  .root = (int32_t)shape->root,
                                  .waiting_for = -1,
@@ -19,7 +21,6 @@ struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct g
                                  .op = shape->op,
                                  .algorithm = shape->algorithm,
                                  .state = GY_RECORD_STARTED};
-    recorder->started++;
     return record;
 }
 
@@ -29,28 +30,56 @@ void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record)
     recorder->done++;
 }
 
+struct gy_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial)
+{
+    struct gy_record *record = &recorder->record[serial % GY_RECORDS];
+    return record->serial == serial ? record : NULL;
+}
+
 struct gy_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence)
 {
-    struct gy_record *record = &recorder->record[sequence % GY_RECORDS];
-    return record->sequence == sequence ? record : NULL;
+    for (uint64_t back = 0; back < GY_RECORDS && back < recorder->started; back++) {
+        struct gy_record *record = gy_recorder_at(recorder, recorder->started - back);
+        if (record && record->sequence == sequence)
+            return record;
+    }
+    return NULL;
+}
+
+/* What follows the name and the number: elements, root, operation, as far as the collective has them. */
+static int print_details(const struct gy_arrival *shape, char *text, size_t bytes)
+{
+    const char *dtype = gyre_dtype_name((gyre_dtype)shape->dtype), *op = gyre_op_name((gyre_op)shape->op);
+    unsigned collective = shape->collective & ~GY_VARYING;
+    char number[8] = "", count[40], root[24] = "", operation[24] = "";
+    if (collective == GY_BARRIER)
+        return snprintf(text, bytes, "%s", "");
+    if (shape->collective & GY_VARYING)
+        snprintf(count, sizeof(count), "counts of hash %08" PRIx32, (uint32_t)shape->count);
+    else
+        snprintf(count, sizeof(count), "%" PRIu64, shape->count);
+    if (gy_has_root(collective))
+        snprintf(root, sizeof(root), ", root %" PRIu32, shape->root);
+    if (!op)
+        snprintf(number, sizeof(number), "op %u", shape->op);
+    if (collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO)
+        snprintf(operation, sizeof(operation), ", %s", op ? op : number);
+    return snprintf(text, bytes, "%s x %s%s%s, ", dtype ? dtype : "?", count, root, operation);
 }
 
 void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
 {
-    const char *collective = shape->collective < GY_COLLECTIVES ? gy_collective_name(shape->collective) : "?";
+    unsigned collective = shape->collective & ~GY_VARYING;
     const char *algorithm = shape->algorithm < GY_ALGORITHMS ? gy_algorithm_name(shape->algorithm) : "not started";
-    const char *dtype = gyre_dtype_name((gyre_dtype)shape->dtype), *op = gyre_op_name((gyre_op)shape->op);
-    if (shape->collective == GY_BARRIER)
-        snprintf(text, bytes, "%s #%" PRIu64 " (%s)", collective, shape->sequence, algorithm);
-    else if (shape->collective == GY_BROADCAST)
-        snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", root %" PRIu32 ", %s)", collective, shape->sequence,
-                 dtype ? dtype : "?", shape->count, shape->root, algorithm);
-    else if (shape->collective == GY_ALL_GATHER)
-        snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", %s)", collective, shape->sequence,
-                 dtype ? dtype : "?", shape->count, algorithm);
+    char details[120];
+    print_details(shape, details, sizeof(details));
+    if (gy_is_point_to_point(collective))
+        snprintf(text, bytes, "message #%" PRIu64 " of rank %" PRIu32 " (%s%s)", shape->sequence & ~GY_POINT_TO_POINT,
+                 shape->root, details, algorithm);
     else
-        snprintf(text, bytes, "%s #%" PRIu64 " (%s x %" PRIu64 ", %s, %s)", collective, shape->sequence,
-                 dtype ? dtype : "?", shape->count, op ? op : "?", algorithm);
+        snprintf(text, bytes, "%s%s #%" PRIu64 " (%s%s)",
+                 collective < GY_COLLECTIVES ? gy_collective_name(collective) : "?",
+                 shape->collective & GY_VARYING ? "v" : "", shape->sequence, details, algorithm);
 }
 
 static void dump_record(const struct gy_record *record, int fd)
@@ -79,11 +108,8 @@ void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)
 {
     dprintf(fd, "rank %d: %" PRIu64 " operations started, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " bytes\n",
             rank, recorder->started, recorder->done, recorder->failed, recorder->bytes);
-    uint64_t newest = 0;
-    for (int i = 0; i < GY_RECORDS; i++)
-        if (recorder->record[i].sequence > newest)
-            newest = recorder->record[i].sequence;
+    uint64_t newest = recorder->started;
     for (uint64_t s = newest > GY_RECORDS ? newest - GY_RECORDS + 1 : 1; s <= newest; s++)
-        if (recorder->record[s % GY_RECORDS].sequence == s)
+        if (recorder->record[s % GY_RECORDS].serial == s)
             dump_record(&recorder->record[s % GY_RECORDS], fd);
 }

@@ -10,6 +10,8 @@
 enum gy_record_state { GY_RECORD_STARTED, GY_RECORD_DONE, GY_RECORD_FAILED };
 
 struct gy_record {
+    uint64_t
+        serial; /* of the recorder, from 1; 0: unused. Point-to-point operations have sequence numbers of their own */
     uint64_t sequence, count;
     int64_t began, ended; /* gy_now; ended 0: not yet */
     int32_t root, waiting_for;
@@ -26,7 +28,9 @@ struct gy_arrival;
 /* `began` is the caller's to set: the tiny path reads no clock. */
 struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape);
 void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record);
-/* The record of an operation, NULL when it has been overwritten. */
+/* The record that was begun as `serial`, NULL when it has been overwritten. */
+struct gy_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial);
+/* The newest record of a collective with this sequence number, NULL likewise. */
 struct gy_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence);
 void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd);
 

@@ -32,23 +32,44 @@ struct gy_lane_state {
     struct gy_frame_out control; /* GRANT or WANT */
     struct gy_in_flight flight[GY_SENDS_IN_FLIGHT];
     unsigned first_flight, flights;
-    void *landing; /* where granted operands arrive */
-    size_t landing_bytes;
     int everyone;    /* ranks below this one are known to satisfy the window need at hand */
     int waiting_for; /* as the request's, of this lane alone; valid where the request misses a rank */
 };
 
+/* One call, its arguments checked. The counts of the v-forms are per rank; where a form has one list, both name it. */
+struct gy_call {
+    enum gy_collective collective;
+    const void *input;
+    void *output;
+    size_t count;
+    gyre_dtype dtype;
+    gyre_op op;
+    int root; /* point to point: the other rank */
+    bool varying;
+    const size_t *in_counts, *in_places, *out_counts, *out_places; /* [size] elements; places NULL: packed */
+};
+
+/* Memory of the context's cache that a request holds. */
+struct gy_buffer {
+    void *memory;
+    size_t bytes;
+};
+
 struct gyre_request {
     struct gyre_comm *comm;
-    struct gyre_request *next, *previous; /* active list, or free list */
+    struct gyre_request *next, *previous; /* active list, or the communicator's ended ones, or free list */
     struct gyre_request *next_window;     /* queue of the communicator's window collectives */
     struct gy_plan *plan;
     struct gy_arrival shape;
-    const unsigned char *input;
+    const unsigned char *user_input; /* the call's */
+    const unsigned char *input;      /* what the plan reads: the call's, or its staged copy */
     unsigned char *output;
-    size_t total, element, tile; /* elements of the vector; bytes of one; elements per tile */
-    gyre_dtype dtype;
-    gyre_op op;
+    bool persistent;          /* keeps plan and buffers from one start to the next */
+    bool launched;            /* and has been started since its owner collected it last */
+    uint64_t record;          /* in the flight recorder */
+    struct gy_layout in, out; /* of the vector; all_to_all has two */
+    size_t element, tile;     /* bytes of an element; elements per tile */
+    struct gy_operation operation;
     bool complete;
     gyre_status status;
     bool verified; /* windows: every peer's arrival has been compared with ours */
@@ -57,29 +78,22 @@ struct gyre_request {
     uint64_t tiny_number;
     int tiny_next; /* peers below this one have published */
     uint64_t window_base;
-    unsigned char *scratch;
-    size_t scratch_bytes, slot_bytes;
+    size_t slot_bytes; /* of the plan's scratch */
+    struct gy_buffer scratch, staged, table;
+    struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
     int waiting_for;                 /* a rank that the last attempt missed, in the first lane that missed one; −1 */
     int64_t idle_since, asked, told; /* clocks: see liveness.c */
     struct gy_lane_state lane[GY_PLAN_LANES];
 };
 
-struct gy_call {
-    enum gy_collective collective;
-    const void *input;
-    void *output;
-    size_t count;
-    gyre_dtype dtype;
-    gyre_op op;
-    int root;
-};
-
 /* Starts a collective; the arguments have been checked. Never blocks. */
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+/* A request that is started, and completes, any number of times; allocates all that it will need. */
+gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+/* It is not under way. */
+void gy_request_restart(struct gyre_request *request);
 /* The whole of a blocking call, by the shortest way there is. */
 gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
-/* The shape of the operation that is to be started next. */
-struct gy_arrival gy_shape_of(const struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm algorithm);
 /* Makes a request of a window operation that has been started without one. There is an idle request and a plan. */
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
                                       const struct gy_arrival *shape);
@@ -87,7 +101,22 @@ struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_ca
 void gy_request_finish(struct gyre_request *request, gyre_status status);
 /* Back to the free list, after completion; also after the end of the communicator. */
 void gy_request_recycle(struct gyre_request *request);
-struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence);
+/* The request to which a frame belongs. Point-to-point sequence numbers count per peer and direction: `sends` says which
+ * end of the message is looked for. */
+struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, int peer, bool sends);
+
+/* prepare.c: all that a request needs before it can start. */
+/* Chooses, fills, allocates, opens links. On failure nothing is held. */
+gyre_status gy_prepare(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call);
+void gy_prepare_fill(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call,
+                     const struct gy_arrival *shape);
+/* At every start: the input aside, multiplied where the operation begins so. At the end: what the operation leaves. */
+void gy_prepare_stage(struct gyre_request *request);
+void gy_prepare_end(struct gyre_request *request);
+/* Gives back what gy_prepare took. */
+void gy_prepare_undo(struct gyre_request *request);
+/* The shape of a call, without its sequence number. */
+struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size);
 
 /* executor.c: moves the request's lanes; true if anything moved. */
 bool gy_request_advance(struct gyre_request *request);
@@ -96,19 +125,23 @@ void gy_lane_begin(struct gyre_request *request, int lane);
 bool gy_needs_met(struct gyre_request *request, int lane, const struct gy_step *step, int64_t lane_round, size_t tile);
 void gy_lane_next(struct gyre_request *request, int lane);
 void gy_lane_done(struct gy_lane_state *state, int64_t round, size_t tile, size_t tiles);
-/* Address and length of an operand's piece for the lane's current iteration. */
-struct gy_piece {
-    size_t start, count;
-};
+/* Elements of the longest range of a step; what decides between eager and granted, and the number of tiles. */
+size_t gy_step_longest(const struct gyre_request *request, const struct gy_step *step);
+/* The piece of the lane's current iteration, and where an operand of it lies. */
 struct gy_piece gy_lane_piece(const struct gyre_request *request, int lane);
 unsigned char *gy_operand(const struct gyre_request *request, int lane, enum gy_space space, size_t start);
+/* In the input or the output: element `start`, which lies in `block` or after it. */
+unsigned char *gy_operand_at(const struct gyre_request *request, enum gy_space space, int32_t block, size_t start);
 
 /* flow.c: the steps over links. */
 bool gy_flow_send(struct gyre_request *request, int lane);
 bool gy_flow_receive(struct gyre_request *request, int lane);
 bool gy_flow_reap(struct gyre_request *request, int lane);
 void gy_flow_consume(struct gyre_request *request, int lane, const void *payload);
-void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel);
+void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel,
+                   int peer);
+/* Did the peer call what this rank called? False: mismatch, and the world is told. */
+bool gy_flow_fits(struct gyre_request *request, int peer, const struct gy_frame *frame);
 extern const struct gy_sink gy_flow_sink; /* without `user` */
 
 /* windows.c: the steps over shared memory. */
@@ -139,6 +172,8 @@ bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
 /* progress.c */
 bool gy_progress(struct gy_context *ctx);
 void gy_wait(struct gyre_request *request);
+/* Drives until `done` says so; it is asked after every turn. When the world fails all its requests complete. */
+void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const void *what);
 /* The progress thread's part: until nothing is under way, or a caller waits and drives. */
 void gy_drive(struct gy_context *ctx);
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);

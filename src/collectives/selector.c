@@ -40,6 +40,10 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
 {
     if (collective == GY_BARRIER)
         return GY_DIRECT_ONE_SHOT;
+    if (gy_is_point_to_point(collective))
+        return GY_LINEAR;
+    if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || collective == GY_ALL_TO_ALL)
+        return GY_DIRECT_TWO_SHOT;
     /* One-shot reads everybody's whole vector; two-shot reads slices but synchronises twice. */
     size_t small = size <= 2 ? 4096 : size <= 4 ? 2048 : 1024;
     return bytes <= small ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
@@ -51,39 +55,57 @@ static enum gy_algorithm choose_links(enum gy_collective collective, size_t byte
         return bytes >= ((size_t)1 << 20) && size > 2 ? GY_RING : GY_BINARY_TREE;
     if (collective == GY_BARRIER)
         return GY_HALVING_DOUBLING;
+    if (collective == GY_REDUCE_TO)
+        return GY_BINARY_TREE;
+    if (collective == GY_ALL_TO_ALL)
+        return GY_PAIRWISE;
+    if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || gy_is_point_to_point(collective))
+        return GY_LINEAR;
     /* A ring sends 2(N−1) messages of bytes/N each, over neighbours only; halving-doubling 2·log2 N. */
     return bytes >= (size_t)size * 65536 ? GY_RING : GY_HALVING_DOUBLING;
 }
 
-static bool usable(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm)
+/* Counted blocks travel one by one; of all_to_all no rank knows the longest that there is, which windows ask for. */
+static bool takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
 {
+    if (collective == GY_ALL_TO_ALL)
+        return algorithm == GY_PAIRWISE;
+    return algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR;
+}
+
+static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
+                   enum gy_algorithm algorithm)
+{
+    if (varying && !takes_counts(collective, algorithm))
+        return false;
     bool windows = algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT;
     return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
 }
 
-gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
                       enum gy_algorithm *algorithm_p, struct gy_error *error)
 {
     static const enum gy_algorithm order[] = {GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
-                                              GY_BINARY_TREE};
+                                              GY_BINARY_TREE,     GY_LINEAR,          GY_PAIRWISE};
     enum gy_algorithm choice;
     if (comm->ctx->config.algorithm[0]) {
         gyre_status status = forced(comm->ctx->config.algorithm, collective, &choice, error);
         if (status != GYRE_SUCCESS)
             return status;
-        if (choice != GY_ALGORITHMS && usable(comm, collective, choice)) {
+        if (choice != GY_ALGORITHMS && usable(comm, collective, varying, choice)) {
             *algorithm_p = choice;
             return GYRE_SUCCESS;
         }
         if (choice != GY_ALGORITHMS)
             return gy_error_set(
-                error, GYRE_UNSUPPORTED, -1, "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s",
+                error, GYRE_UNSUPPORTED, -1, "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s%s",
                 gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
+                varying ? " with counts of their own" : "",
                 comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)" : "");
     }
     choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
                                : choose_links(collective, bytes, comm->size);
-    for (size_t i = 0; !usable(comm, collective, choice); i++) {
+    for (size_t i = 0; !usable(comm, collective, varying, choice); i++) {
         if (i == GY_ARRAY_LENGTH(order))
             return gy_error_set(error, GYRE_INTERNAL, -1, "no algorithm for %s on %d ranks",
                                 gy_collective_name(collective), comm->size);

@@ -13,7 +13,6 @@
 
 #include "collectives/request.h"
 #include "core/clock.h"
-#include "core/dtype.h"
 
 #define GY_TINY_SPINS 2000    /* loads of a peer's line before the call becomes a request; a few microseconds */
 #define GY_TINY_TURN_EVERY 64 /* calls between two looks at links and clocks, which nobody else gives a busy caller */
@@ -38,7 +37,7 @@ static void publish(const struct gyre_comm *comm, const struct gy_arrival *shape
     gy_window_wake(comm);
 }
 
-/* The peer has published: does it mean the same? A root of larger broadcasts just before may have waited for nobody. */
+/* The peer has published: does it mean the same? In an operation with a root just before, it may have waited for nobody. */
 static bool verify(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number, int peer)
 {
     const struct gy_window_control *mine = comm->control[comm->rank];
@@ -59,25 +58,28 @@ static const unsigned char *payload_of(const struct gyre_comm *comm, int rank, u
     return comm->control[rank]->line[number & 1].payload;
 }
 
+static void reduce_lines(const struct gyre_comm *comm, const struct gy_operation *operation, uint64_t number,
+                         size_t count, void *output)
+{
+    const void *lines[GY_WINDOW_RANKS];
+    for (int p = 0; p < comm->size; p++)
+        lines[p] = payload_of(comm, p, number);
+    gy_combine_many(operation, output, NULL, lines, comm->size, count);
+    gy_operation_end(operation, output, count, comm->size);
+}
+
 /* Everyone has published: out of the lines into the output. */
-static void take(const struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number, void *output,
-                 size_t bytes)
+static void take(const struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_operation *operation,
+                 uint64_t number, void *output, size_t bytes)
 {
     if (bytes == 0) /* the buffers may be NULL */
         return;
-    if (shape->collective == GY_ALL_GATHER) {
-        for (int p = 0; p < comm->size; p++)
-            memcpy((unsigned char *)output + (size_t)p * bytes, payload_of(comm, p, number), bytes);
-    } else if (shape->collective == GY_BROADCAST) {
+    if (shape->collective == GY_BROADCAST)
         memcpy(output, payload_of(comm, (int)shape->root, number), bytes);
-    } else if (shape->collective == GY_ALL_REDUCE) {
-        const void *payload[GY_WINDOW_RANKS]; /* reduced in one pass, as the plan does: narrow floats round once */
-        for (int p = 0; p < comm->size; p++)
-            payload[p] = payload_of(comm, p, number);
-        uint32_t saved = gy_fp_enter();
-        gy_reduce_many(output, NULL, payload, comm->size, shape->count, (gyre_dtype)shape->dtype, (gyre_op)shape->op);
-        gy_fp_leave(saved);
-    }
+    else if (shape->collective == GY_ALL_REDUCE)
+        reduce_lines(comm, operation, number, shape->count, output);
+    else if (shape->collective == GY_REDUCE_TO && (int)shape->root == comm->rank)
+        reduce_lines(comm, operation, number, shape->count, output);
 }
 
 bool gy_tiny_advance(struct gyre_request *r)
@@ -94,24 +96,25 @@ bool gy_tiny_advance(struct gyre_request *r)
         if (r->tiny_next != comm->rank && !verify(comm, &r->shape, r->tiny_number, r->tiny_next))
             return true;
     }
-    take(comm, &r->shape, r->tiny_number, r->output, bytes);
+    take(comm, &r->shape, &r->operation, r->tiny_number, r->output, bytes);
     gy_request_finish(r, GYRE_SUCCESS);
     return true;
 }
 
 /* Is the direct path open? Whatever is unusual takes the general one: other requests under way, a first call, which
- * makes plan, window and request, or a choice that is to be shown or is forced. */
+ * makes plan, window and request, an operation that needs more than kernels, or a choice that is to be shown. */
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gy_context *ctx = comm->ctx;
-    if (!comm->window_reserved || ctx->active_first || !ctx->idle || ctx->config.show_choice)
+    if (!comm->window_reserved || ctx->active_first || !ctx->idle || ctx->config.show_choice ||
+        call->op >= GYRE_PREMUL_SUM)
         return false;
     int8_t *tiny = &comm->tiny[call->collective];
     if (*tiny == 0) {
         enum gy_algorithm empty, full;
         struct gy_error error = {.quiet = true};
-        bool direct = gy_select(comm, call->collective, 0, &empty, &error) == GYRE_SUCCESS &&
-                      gy_select(comm, call->collective, GY_WINDOW_INLINE, &full, &error) == GYRE_SUCCESS &&
+        bool direct = gy_select(comm, call->collective, false, 0, &empty, &error) == GYRE_SUCCESS &&
+                      gy_select(comm, call->collective, false, GY_WINDOW_INLINE, &full, &error) == GYRE_SUCCESS &&
                       empty == GY_DIRECT_ONE_SHOT && full == GY_DIRECT_ONE_SHOT &&
                       gy_comm_plan(comm, call->collective, GY_DIRECT_ONE_SHOT, 0) != NULL;
         *tiny = direct ? 1 : -1;
@@ -145,11 +148,11 @@ static void look_around(struct gy_context *ctx)
 bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     size_t bytes = call->collective == GY_BARRIER ? 0 : call->count * gyre_dtype_size(call->dtype);
-    if (bytes > GY_WINDOW_INLINE || !is_open(comm, call))
+    if (bytes > GY_WINDOW_INLINE || call->varying || !is_open(comm, call))
         return false;
-    struct gy_arrival shape = gy_shape_of(comm, call, GY_DIRECT_ONE_SHOT);
+    struct gy_arrival shape = gy_shape_of(call, GY_DIRECT_ONE_SHOT, comm->size);
     uint64_t number = ++comm->inline_started;
-    comm->sequence++;
+    shape.sequence = ++comm->sequence;
     struct gy_record *record = gy_recorder_begin(&comm->recorder, &shape);
     comm->recorder.bytes += bytes;
     gy_window_arrive(comm, &shape);
@@ -167,7 +170,8 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
             return true;
         }
     }
-    take(comm, &shape, number, call->output, bytes);
+    const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
+    take(comm, &shape, &operation, number, call->output, bytes);
     gy_recorder_done(&comm->recorder, record);
     if ((number & (GY_TINY_TURN_EVERY - 1)) == 0)
         look_around(comm->ctx);

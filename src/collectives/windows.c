@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "collectives/request.h"
-#include "core/dtype.h"
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
@@ -27,11 +26,8 @@ void gy_window_wake(const struct gyre_comm *comm)
 
 size_t gy_window_tile(const struct gyre_request *r)
 {
-    size_t slot = gy_segment_window_bytes(r->comm->ctx->segment) / (2 * GY_WINDOW_SLOTS), sharers = 1;
-    for (int s = 0; s < r->plan->steps; s++)
-        if (r->plan->step[s].kind == GY_PUBLISH && r->plan->step[s].range.width > 1)
-            sharers = (size_t)r->plan->blocks - 1;
-    size_t bytes = slot / sharers;
+    size_t slot = gy_segment_window_bytes(r->comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
+    size_t bytes = r->plan->side_by_side > 1 ? slot / (size_t)r->plan->side_by_side : slot;
     bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
     return gy_max_size(1, bytes / r->element);
 }
@@ -69,7 +65,7 @@ static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence
     return false;
 }
 
-/* A rank that was root of a broadcast waited for nobody: the broadcasts just before this operation are compared with it. */
+/* In an operation with a root somebody waits for nobody: those just before this operation are compared with it. */
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
 {
     if (!verify_operation(comm, peer, sequence))
@@ -77,7 +73,7 @@ bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
     for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < sequence; back++) {
         uint64_t earlier = sequence - back;
         const struct gy_arrival *own = &comm->control[comm->rank]->arrival[earlier % GY_ARRIVALS];
-        if (own->sequence != earlier || own->collective != GY_BROADCAST)
+        if (own->sequence != earlier || !gy_has_root(own->collective))
             return true;
         if (!verify_operation(comm, peer, earlier))
             return false;
@@ -105,7 +101,7 @@ gyre_status gy_window_begin(struct gyre_request *r)
         return GYRE_SUCCESS;
     }
     r->window_base = comm->window_base;
-    comm->window_base += gy_plan_tiles(r->total, r->plan->blocks, 1, r->tile);
+    comm->window_base += gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
     return GYRE_SUCCESS;
 }
 
@@ -139,17 +135,15 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
 
 static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
-    const struct gy_plan *plan = r->plan;
     unsigned char *slot = slot_of(r, r->comm->rank, GY_WINDOW, iteration);
     for (int32_t i = 0; i < step->range.width; i++) {
         int32_t b = step->range.lo + i;
-        struct gy_piece piece;
         if (step->range.width > 1 && b == r->comm->rank)
             continue;
-        gy_plan_piece(r->total, plan->blocks, b, 1, r->tile, r->lane[l].tile, &piece.start, &piece.count);
+        struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
         if (piece.count > 0)
-            memcpy(slot + place, gy_operand(r, l, step->src, piece.start), piece.count * r->element);
+            memcpy(slot + place, gy_operand_at(r, step->src, b, piece.start), piece.count * r->element);
     }
 }
 
@@ -162,19 +156,17 @@ static const unsigned char *published(const struct gyre_request *r, int p, int32
 
 static void gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
-    struct gy_piece piece;
-    gy_plan_piece(r->total, r->plan->blocks, step->range.lo, 1, r->tile, r->lane[l].tile, &piece.start, &piece.count);
+    struct gy_piece piece = gy_layout_piece(&r->in, step->range.lo, 1, r->tile, r->lane[l].tile);
     if (step->range.width == 0 || piece.count == 0)
         return;
     const void *sources[GY_WINDOW_RANKS];
     for (int p = 0; p < r->comm->size; p++)
-        sources[p] = p == r->comm->rank ? gy_operand(r, l, step->src, piece.start)
+        sources[p] = p == r->comm->rank ? gy_operand_at(r, step->src, step->range.lo, piece.start)
                                         : published(r, p, step->range.lo, iteration);
     void *kept = step->keep ? slot_of(r, r->comm->rank, GY_RESULT, iteration) : NULL;
-    uint32_t saved = gy_fp_enter();
-    gy_reduce_many(gy_operand(r, l, step->dst, piece.start), kept, sources, r->comm->size, piece.count, r->dtype,
-                   r->op);
-    gy_fp_leave(saved);
+    void *dst = step->dst == GY_RESULT ? slot_of(r, r->comm->rank, GY_RESULT, iteration)
+                                       : gy_operand_at(r, step->dst, step->range.lo, piece.start);
+    gy_combine_many(&r->operation, dst, kept, sources, r->comm->size, piece.count);
 }
 
 static void collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
@@ -182,13 +174,25 @@ static void collect(struct gyre_request *r, const struct gy_step *step, int l, u
     int32_t first = step->peer >= 0 ? step->range.lo : 0;
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
     for (int32_t b = first; b < end && step->range.width > 0; b++) {
-        struct gy_piece piece;
         int from = step->peer >= 0 ? step->peer : b;
         if (from == r->comm->rank)
             continue;
-        gy_plan_piece(r->total, r->plan->blocks, b, 1, r->tile, r->lane[l].tile, &piece.start, &piece.count);
+        struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         if (piece.count > 0)
-            memcpy(gy_operand(r, l, step->dst, piece.start), slot_of(r, from, step->src, iteration),
+            memcpy(gy_operand_at(r, step->dst, b, piece.start), slot_of(r, from, step->src, iteration),
+                   piece.count * r->element);
+    }
+}
+
+static void exchange(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+{
+    for (int p = 0; p < r->comm->size && step->range.width > 0; p++) {
+        int32_t b = step->peer >= 0 ? step->range.lo : p;
+        if (p == r->comm->rank || (step->peer >= 0 && p != step->peer))
+            continue;
+        struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
+        if (piece.count > 0)
+            memcpy(gy_operand_at(r, step->dst, b, piece.start), published(r, p, r->comm->rank, iteration),
                    piece.count * r->element);
     }
 }
@@ -202,8 +206,10 @@ void gy_window_step(struct gyre_request *r, int l)
         publish(r, step, l, iteration);
     else if (step->kind == GY_GATHER)
         gather(r, step, l, iteration);
-    else
+    else if (step->kind == GY_COLLECT)
         collect(r, step, l, iteration);
+    else
+        exchange(r, step, l, iteration);
     int shared = r->plan->lane[l].window_lane;
     if (shared < 0)
         return;
@@ -215,7 +221,7 @@ void gy_window_step(struct gyre_request *r, int l)
 void gy_window_end(struct gyre_request *r)
 {
     struct gy_window_control *mine = r->comm->control[r->comm->rank];
-    uint64_t after = r->window_base + gy_plan_tiles(r->total, r->plan->blocks, 1, r->tile);
+    uint64_t after = r->window_base + gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
     bool changed = false;
     for (int w = 0; w < GY_WINDOW_LANES; w++) {
         if (atomic_load_explicit(&mine->lane[w].progress, memory_order_relaxed) == after)

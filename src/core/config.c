@@ -111,7 +111,8 @@ static size_t name_item(const char *at)
 
 static bool is_collective(const char *name, size_t length)
 {
-    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"};
+    static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
+                                        "reduce",     "gather",         "scatter",    "all_to_all"};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(names); i++) {
         if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)

@@ -17,6 +17,9 @@
 #define GY_TESTS_COLLECTIVES_CHECKER_H
 
 #include "collectives/plan.h"
+
+/* The collectives whose meaning the checker knows: the numbers below this one. */
+enum { GY_CHECKED_COLLECTIVES = GY_BARRIER + 1 };
 #include "expression.h"
 #include "order.h"
 

@@ -27,7 +27,7 @@ static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t
     struct gy_plan_shape shape = {.size = mixture->size};
     bool fits;
     do {
-        shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
+        shape.collective = (enum gy_collective)(next_random(state) % GY_CHECKED_COLLECTIVES);
         shape.algorithm = (enum gy_algorithm)(next_random(state) % GY_ALGORITHMS);
         bool window = shape.algorithm == GY_DIRECT_ONE_SHOT || shape.algorithm == GY_DIRECT_TWO_SHOT;
         fits = gy_plan_exists(shape.collective, shape.algorithm, shape.size) &&

@@ -19,21 +19,6 @@ static void *allocate(size_t bytes)
     return memory;
 }
 
-static gyre_status start(const struct gy_case *it, gyre_request **request_p)
-{
-    switch (it->kind) {
-    case GY_KIND_ALL_REDUCE:
-        return gyre_all_reduce_start(it->comm, it->input, it->output, it->count, it->dtype, it->op, request_p);
-    case GY_KIND_REDUCE_SCATTER:
-        return gyre_reduce_scatter_start(it->comm, it->input, it->output, it->count, it->dtype, it->op, request_p);
-    case GY_KIND_ALL_GATHER:
-        return gyre_all_gather_start(it->comm, it->input, it->output, it->count, it->dtype, request_p);
-    case GY_KIND_BROADCAST:
-        return gyre_broadcast_start(it->comm, it->input, it->output, it->count, it->dtype, it->root, request_p);
-    default: return gyre_barrier_start(it->comm, request_p);
-    }
-}
-
 static struct gy_case make_case(enum gy_kind kind, size_t bytes)
 {
     struct gy_case it = {.kind = kind,
@@ -66,7 +51,7 @@ static void run_requests(int way)
         gy_case_fill(&cases[i], (uint64_t)(100 * way + i));
     }
     for (int i = 0; i < FLIGHT; i++)
-        OK(comm, start(&cases[i], &requests[i]));
+        OK(comm, gy_case_start(&cases[i], &requests[i]));
     for (int i = FLIGHT - 1; way == 0 && i >= 0; i--) {
         gyre_status status;
         while ((status = gyre_test(&requests[i])) == GYRE_IN_PROGRESS)
@@ -108,13 +93,13 @@ static void test_crossed(void)
     gy_case_fill(&b, 2);
     gyre_request *first, *second;
     if (rank % 2 == 0) {
-        OK(comm, start(&a, &first));
-        OK(other, start(&b, &second));
+        OK(comm, gy_case_start(&a, &first));
+        OK(other, gy_case_start(&b, &second));
         OK(other, gyre_wait(&second));
         OK(comm, gyre_wait(&first));
     } else {
-        OK(other, start(&b, &second));
-        OK(comm, start(&a, &first));
+        OK(other, gy_case_start(&b, &second));
+        OK(comm, gy_case_start(&a, &first));
         OK(comm, gyre_wait(&first));
         OK(other, gyre_wait(&second));
     }

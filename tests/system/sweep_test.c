@@ -9,8 +9,8 @@
 
 #define COUNT_MOST 65537
 
-static const char *const algorithms[] = {
-    "", "ring", "halving_doubling", "binary_tree", "direct_one_shot", "direct_two_shot"};
+static const char *const algorithms[] = {"",       "ring",     "halving_doubling", "binary_tree",
+                                         "linear", "pairwise", "direct_one_shot",  "direct_two_shot"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
 
@@ -20,13 +20,34 @@ static bool common_only;
 
 static void set_count(struct gy_case *it, size_t count)
 {
-    size_t share = gyre_dtype_size(it->dtype) *
-                   (it->kind == GY_KIND_REDUCE_SCATTER || it->kind == GY_KIND_ALL_GATHER ? (size_t)it->size : 1);
+    size_t share = gyre_dtype_size(it->dtype) * (gy_kind_is_blocked(it->kind) ? (size_t)it->size : 1);
     it->count = count;
     it->bytes = count * share;
 }
 
-/* Every placement and alignment, or one of them in turn. */
+/* As a blocking call, a request, or two starts of a persistent request. */
+static void call(const struct gy_case *it, int form)
+{
+    gyre_request *request;
+    if (form == 0) {
+        OK(it->comm, gy_case_call(it));
+    } else if (form == 1) {
+        OK(it->comm, gy_case_start(it, &request));
+        OK(it->comm, gyre_wait(&request));
+        CHECK(request == NULL);
+    } else {
+        OK(it->comm, gy_case_init(it, &request));
+        for (int i = 0; i < 2; i++) {
+            gy_case_fill(it, iteration);
+            OK(it->comm, gyre_start(request));
+            OK(it->comm, gyre_wait(&request));
+            CHECK(request != NULL);
+        }
+        OK(it->comm, gyre_request_free(&request));
+    }
+}
+
+/* Every placement and alignment, or one of them in turn; every form in turn. */
 static void sweep_case(struct gy_case *it, size_t count, bool thorough)
 {
     static size_t turn;
@@ -40,7 +61,7 @@ static void sweep_case(struct gy_case *it, size_t count, bool thorough)
             it->output = memory[1] + shift;
             set_count(it, count);
             gy_case_fill(it, ++iteration);
-            OK(it->comm, gy_case_call(it));
+            call(it, (int)(iteration % 3));
             size_t wrong = gy_case_wrong(it, iteration);
             if (wrong)
                 rank_fail("%s of %s: %zu elements of count %zu wrong: %s %s, in place %d, shift %zu, root %d",
@@ -59,7 +80,7 @@ static void sweep_types(struct gy_case *it, size_t count)
             continue;
         for (int o = 0; gyre_op_name((gyre_op)o); o++) {
             bool bitwise = o == GYRE_BIT_AND || o == GYRE_BIT_OR || o == GYRE_BIT_XOR;
-            if (o == GYRE_AVERAGE || o == GYRE_PREMUL_SUM || (bitwise && !is_integer))
+            if (o == GYRE_PREMUL_SUM || (bitwise && !is_integer))
                 continue;
             it->dtype = (gyre_dtype)d;
             it->op = (gyre_op)o;
@@ -129,7 +150,10 @@ int main(int argc, char **argv)
             bool direct = strncmp(algorithms[a], "direct", 6) == 0,
                  used = sweep_world((enum gy_kind)kind, algorithms[a]);
             bool alone = atoi(getenv("WORLD_SIZE")) == 1;
-            if (!used && !alone && (kind == GY_KIND_ALL_REDUCE ? !direct || windows : a == 0))
+            if (!used && !alone &&
+                (kind == GY_KIND_ALL_REDUCE
+                     ? strcmp(algorithms[a], "linear") && strcmp(algorithms[a], "pairwise") && (!direct || windows)
+                     : a == 0))
                 rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), algorithms[a]);
         }
     }

@@ -1,0 +1,49 @@
+#include "api/call_group.h"
+
+#include "core/mem.h"
+
+static _Thread_local struct {
+    int depth;
+    gyre_request **requests;
+    size_t count, room;
+} group;
+
+bool gy_call_group_open(void)
+{
+    return group.depth > 0;
+}
+
+gyre_status gy_call_group_add(gyre_status status, gyre_request *request)
+{
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (group.count == group.room) {
+        size_t room = group.room ? 2 * group.room : 16;
+        gyre_request **requests = gy_realloc(group.requests, room * sizeof(*requests));
+        if (!requests)
+            return gyre_wait(&request);
+        group.requests = requests;
+        group.room = room;
+    }
+    group.requests[group.count++] = request;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_group_begin(void)
+{
+    group.depth++;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_group_end(void)
+{
+    if (group.depth == 0)
+        return GYRE_INVALID_ARGUMENT;
+    if (--group.depth > 0)
+        return GYRE_SUCCESS;
+    gyre_status status = gyre_wait_all(group.requests, group.count);
+    gy_free(group.requests);
+    group.requests = NULL;
+    group.count = group.room = 0;
+    return status;
+}

@@ -1,0 +1,55 @@
+/* What a reduction does to elements: a kernel of core, or a function of the user's, with what belongs before and after.
+ *
+ *   premul_sum   multiply by my scalar ──▶ sum
+ *   average                               sum ──▶ divide by the number of ranks
+ *
+ * Operations that the user makes live in the context and have the numbers from GY_OP_MADE on, in the order in which they
+ * were made, which is the same on every rank. */
+#ifndef GY_COLLECTIVES_OPERATION_H
+#define GY_COLLECTIVES_OPERATION_H
+
+#include "core/dtype.h"
+#include "core/error.h"
+
+#define GY_OP_MADE 64
+#define GY_OPS_MADE_MOST 128 /* the number travels in a byte */
+
+struct gy_op_made {
+    bool used;
+    gyre_reduce_func func; /* NULL: a pre-multiplied sum */
+    void *user;
+    bool commutative;
+    gyre_dtype dtype; /* of the scalar */
+    unsigned char scalar[8];
+};
+
+struct gy_operations {
+    struct gy_op_made *made; /* [GY_OPS_MADE_MOST], NULL until the first */
+    int count;
+};
+
+/* As the executor uses it; by value in a request. */
+struct gy_operation {
+    gyre_dtype dtype;
+    gyre_op op;
+    const struct gy_op_made *made; /* NULL: of the kernels alone */
+};
+
+gyre_status gy_operations_add(struct gy_operations *operations, const struct gy_op_made *made, gyre_op *op_p,
+                              struct gy_error *error);
+/* NULL: no such operation. */
+const struct gy_op_made *gy_operations_find(const struct gy_operations *operations, gyre_op op);
+void gy_operations_free(struct gy_operations *operations);
+
+/* dst = left op right; dst may equal either. */
+void gy_combine(const struct gy_operation *operation, void *dst, const void *left, const void *right, size_t count);
+/* dst = sources in order; also to dst2 if that is not NULL. dst may equal one of the sources. */
+void gy_combine_many(const struct gy_operation *operation, void *dst, void *dst2, const void *const *sources,
+                     int nsources, size_t count);
+/* Has the input to be changed before its first use? Then into `dst`. */
+bool gy_operation_begins(const struct gy_operation *operation);
+void gy_operation_begin(const struct gy_operation *operation, void *dst, const void *src, size_t count);
+/* What is left to do with the reduced elements. */
+void gy_operation_end(const struct gy_operation *operation, void *output, size_t count, int ranks);
+
+#endif
