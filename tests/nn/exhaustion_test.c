@@ -15,10 +15,11 @@
 
 #define MOST 5000
 
+#pragma GCC visibility push(default) /* a sanitizer's library may refer to them */
+
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
-char *__real_strdup(const char *text);
 int __real_posix_memalign(void **memory_p, size_t align, size_t bytes);
 void *__real_aligned_alloc(size_t align, size_t bytes);
 void *__wrap_malloc(size_t bytes);
@@ -27,6 +28,9 @@ void *__wrap_realloc(void *memory, size_t bytes);
 char *__wrap_strdup(const char *text);
 int __wrap_posix_memalign(void **memory_p, size_t align, size_t bytes);
 void *__wrap_aligned_alloc(size_t align, size_t bytes);
+
+#pragma GCC visibility pop
+
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 static long allocations, fail_at;
@@ -57,7 +61,9 @@ void *__wrap_realloc(void *memory, size_t bytes)
 
 char *__wrap_strdup(const char *text)
 {
-    return fails() ? NULL : __real_strdup(text);
+    size_t bytes = strlen(text) + 1;
+    char *copy = fails() ? NULL : __real_malloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
 int __wrap_posix_memalign(void **memory_p, size_t align, size_t bytes)

@@ -18,7 +18,7 @@
 #define RANKS 3
 #define FLIGHT 4
 #define BYTES ((size_t)6 << 20)
-#define ROUNDS 12
+#define ROUNDS 8
 #define PAUSE_NS (150 * INT64_C(1000000))
 
 static const char *scenario;
