@@ -6,9 +6,10 @@
 
 #include "ranks.h"
 
-enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE };
+enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, AWAIT };
 
-enum found { FOUND_LEFT, FOUND_WHEN }; /* how many said goodbye; when the verdict came */
+/* How many said goodbye; when the verdict came; set by the test: begin to wait only when the rank is dead. */
+enum found { FOUND_LEFT, FOUND_WHEN, FOUND_LATE };
 
 /* Everybody watches; the one whose `choice` says so leaves or aborts after a second. */
 static void watch(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
@@ -24,6 +25,8 @@ static void watch(struct rank *rank, struct gy_poller *poller, struct gy_overlay
     while (rank->status == GYRE_SUCCESS && gy_now() < until) {
         if (gy_now() >= pause && rank->choice == LEAVE + 100)
             return;
+        if (rank->choice >= AWAIT + 100 && gy_now() >= pause + (rank->found[FOUND_LATE] ? GY_SECOND : 0))
+            gy_overlay_acquaint(overlay, rank->choice - AWAIT - 100);
         if (gy_now() >= pause && rank->choice == ABORT + 100)
             gy_overlay_report(overlay, GYRE_ABORTED, rank->rank, "rank 1 was told to abort");
         rank->status = gy_overlay_check(overlay, &rank->error);
@@ -34,7 +37,7 @@ static void watch(struct rank *rank, struct gy_poller *poller, struct gy_overlay
         rank->found[FOUND_LEFT] += gy_overlay_has_left(overlay, i);
 }
 
-static struct rank *begin(int size, enum what what, int64_t timeout)
+static struct rank *begin(int size, int choice, int64_t timeout)
 {
     char address[96];
     struct rank *ranks;
@@ -44,7 +47,7 @@ static struct rank *begin(int size, enum what what, int64_t timeout)
     for (int i = 0; i < size; i++) {
         ranks[i].overlay = true;
         ranks[i].body = watch;
-        ranks[i].choice = (int)what;
+        ranks[i].choice = choice;
         ranks[i].timeout = timeout;
     }
     return ranks;
@@ -74,6 +77,30 @@ static void killed(int size, int victim, bool with_child)
     CHECK(worst < 100 * GY_MILLISECOND, "told after %.1f ms", (double)worst / 1e6);
     printf("ok: %d ranks, rank %d killed%s: all know within %.2f ms: %s\n", size, victim,
            with_child ? " while its forked child sleeps" : "", (double)worst / 1e6, ranks[victim ? 0 : 1].error.text);
+}
+
+/* All but two leave, who are no neighbours: one waits for the other, and nobody is left to tell it of that one's death. */
+static void died_last(int size, int victim, int last, bool late)
+{
+    struct rank *ranks = begin(size, LEAVE + 100, 8 * GY_SECOND);
+    int64_t when;
+
+    ranks[victim].choice = KILL;
+    ranks[victim].victim = true;
+    ranks[last].choice = AWAIT + 100 + victim;
+    ranks[last].found[FOUND_LATE] = late;
+    ranks_start(ranks, size, true);
+    ranks_await(ranks, size, STAGE_READY);
+    usleep(1500000);
+    when = gy_now();
+    kill(ranks[victim].pid, SIGKILL);
+    ranks_end(ranks, size);
+    CHECK(ranks[last].status == GYRE_PEER_DEAD && ranks[last].error.rank == victim, "%d, blames %d: %s",
+          ranks[last].status, ranks[last].error.rank, ranks[last].error.text);
+    CHECK(late || ranks[last].found[FOUND_WHEN] - when < 100 * GY_MILLISECOND, "told after %.1f ms",
+          (double)(ranks[last].found[FOUND_WHEN] - when) / 1e6);
+    printf("ok: %d ranks, all have left but rank %d, that waits for rank %d: %s\n", size, last, victim,
+           ranks[last].error.text);
 }
 
 static void left(int size, int leaver)
@@ -144,6 +171,8 @@ int main(void)
     killed(8, 2, true);
     left(5, 2);
     aborted(6, 1);
+    died_last(8, 2, 7, false);
+    died_last(8, 2, 7, true);
     died_early(2, 0);
     died_early(2, 1);
     for (int victim = 0; victim < 9; victim += 2)
