@@ -206,6 +206,7 @@ GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
  * destroy is useful after it. Buffers are the caller's again when the request has ended, or after destroy. */
 GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
 
+/* This process's rank in the communicator, from 0, and the number of its ranks; −1 where comm is NULL. */
 GYRE_API int gyre_comm_rank(const gyre_comm *comm);
 GYRE_API int gyre_comm_size(const gyre_comm *comm);
 
@@ -341,6 +342,8 @@ GYRE_API gyre_status gyre_all_to_allv_init(gyre_comm *comm, const void *input, c
  * GYRE_MISMATCH. A blocking send may wait for its receive. sendrecv does both at once, with the same or different ranks. */
 GYRE_API gyre_status gyre_send(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer);
 GYRE_API gyre_status gyre_recv(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer);
+GYRE_API gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,
+                                   size_t output_count, int from, gyre_dtype dtype);
 
 /* As requests. Never block; the buffers belong to gyre until the request completes. */
 GYRE_API gyre_status gyre_send_start(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer,
@@ -353,8 +356,6 @@ GYRE_API gyre_status gyre_send_init(gyre_comm *comm, const void *input, size_t c
                                     gyre_request **request_p);
 GYRE_API gyre_status gyre_recv_init(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer,
                                     gyre_request **request_p);
-GYRE_API gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,
-                                   size_t output_count, int from, gyre_dtype dtype);
 
 /* A group: between the two calls, blocking calls of this thread on any communicator are started and not waited for;
  * gyre_group_end waits for all of them and returns the first failure. Sends and receives inside a group match in any
