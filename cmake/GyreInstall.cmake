@@ -23,6 +23,11 @@ endforeach()
 
 file(GLOB gyre_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 install(FILES ${gyre_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+include(GyreManual)
+foreach(section 3 7)
+  install(DIRECTORY ${gyre_manual}/gyre/ ${gyre_manual}/nn/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}
+          FILES_MATCHING PATTERN "*.${section}")
+endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 file(RELATIVE_PATH gyre_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})

@@ -39,4 +39,7 @@ for program in gyre-run gyre-info gyre-train gyre-perf; do
     [ "$("$tree/bin/$program" --version | grep -cF "$version")" -ge 1 ] || fail "the installed $program does not say version $version"
     [ -s "$tree/share/man/man1/$program.1" ] || fail "the manual page of $program was not installed"
 done
+for page in man3/gyre_all_reduce.3 man3/gyre_nn_train.3 man7/gyre.7 man7/gyre-nn.7 man7/gyre-environment.7; do
+    [ -s "$tree/share/man/$page" ] || fail "the manual page $page was not installed"
+done
 echo "installed, moved, and used by pkg-config, find_package and the program of README.md: gyre $version"
