@@ -339,7 +339,8 @@ GYRE_API gyre_status gyre_all_to_allv_init(gyre_comm *comm, const void *input, c
 
 /* Point to point. A message goes from one rank to another, or to itself; messages between the same two ranks arrive in the
  * order in which they were sent, and the k-th receive takes the k-th message. Both sides give the same count and dtype, or
- * GYRE_MISMATCH. A blocking send may wait for its receive. sendrecv does both at once, with the same or different ranks. */
+ * GYRE_MISMATCH. A blocking send may wait for its receive. sendrecv does both at once, with the same or different ranks,
+ * from and to memory that does not overlap. */
 GYRE_API gyre_status gyre_send(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer);
 GYRE_API gyre_status gyre_recv(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer);
 GYRE_API gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,

@@ -90,10 +90,30 @@ static size_t whole_elements(const struct view *view, int size)
         size_t place = view->places ? view->places[b] : sum, here;
         if (__builtin_add_overflow(place, view->counts[b], &here) || here > SIZE_MAX >> 1)
             return SIZE_MAX;
-        sum = here;
+        if (__builtin_add_overflow(sum, view->counts[b], &sum) || sum > SIZE_MAX >> 1)
+            return SIZE_MAX;
         end = gy_max_size(end, here);
     }
     return end;
+}
+
+/* Does a block lie where another one does? Lists in order need one look at each. */
+static bool blocks_overlap(const struct view *view, int size)
+{
+    bool ordered = true;
+    size_t end = 0;
+    for (int b = 0; view->places && b < size; b++) {
+        if (view->counts[b] == 0)
+            continue;
+        ordered &= view->places[b] >= end;
+        end = view->places[b] + view->counts[b];
+    }
+    for (int b = 1; !ordered && b < size; b++)
+        for (int a = 0; a < b; a++)
+            if (view->counts[a] > 0 && view->counts[b] > 0 && view->places[a] < view->places[b] + view->counts[b] &&
+                view->places[b] < view->places[a] + view->counts[a])
+                return true;
+    return false;
 }
 
 enum part { NOTHING, BLOCK, WHOLE, VECTOR };
@@ -137,6 +157,14 @@ static bool overlaps(const struct gyre_comm *comm, const struct gy_call *call, s
     return input < output + out * element && output < input + in * element;
 }
 
+/* Of the whole vectors that this rank reads and writes. */
+static bool any_blocks_overlap(const struct gyre_comm *comm, const struct gy_call *call, size_t in, size_t out)
+{
+    struct view in_view = view_of(call, true), out_view = view_of(call, false);
+    return (parts[call->collective].in == WHOLE && in > 0 && blocks_overlap(&in_view, comm->size)) ||
+           (parts[call->collective].out == WHOLE && out > 0 && blocks_overlap(&out_view, comm->size));
+}
+
 /* In place, what a rank sends to another is where it expects what comes from it. */
 static bool lists_differ(const struct gyre_comm *comm, const struct gy_call *call)
 {
@@ -168,6 +196,8 @@ static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *c
     if ((in > 0 && !call->input) || (out > 0 && !call->output))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: %s is NULL", name,
                              in > 0 && !call->input ? "input" : "output");
+    if (call->varying && any_blocks_overlap(comm, call, in, out))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%sv: by their displacements, blocks overlap", name);
     if (in == 0 || out == 0)
         return GYRE_SUCCESS;
     if (overlaps(comm, call, in, out))
@@ -209,4 +239,14 @@ gyre_status gy_check_call(struct gyre_comm *comm, const struct gy_call *call)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s %d is not a rank: there are %d",
                              gy_is_point_to_point(call->collective) ? "peer" : "root", call->root, comm->size);
     return check_buffers(comm, call);
+}
+
+gyre_status gy_check_apart(struct gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives)
+{
+    size_t element = gyre_dtype_size(sends->dtype);
+    uintptr_t input = (uintptr_t)sends->input, output = (uintptr_t)receives->output;
+    if (sends->count > 0 && receives->count > 0 && input < output + receives->count * element &&
+        output < input + sends->count * element)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "sendrecv: input and output overlap");
+    return GYRE_SUCCESS;
 }

@@ -135,9 +135,31 @@ gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
     return make(comm, &barrier_call, gy_request_keep, request_p);
 }
 
+/* Before the one is started that would wait for the other's sake. */
+static gyre_status check_both(gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives)
+{
+    gy_driver_enter(comm->ctx);
+    gyre_status status = check(comm, sends);
+    if (status == GYRE_SUCCESS)
+        status = check(comm, receives);
+    if (status == GYRE_SUCCESS)
+        status = gy_check_apart(comm, sends, receives);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
 gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,
                           size_t output_count, int from, gyre_dtype dtype)
 {
+    const struct gy_call sends = CALL(.collective = GY_SEND_TO, .input = input, .count = input_count, .dtype = dtype,
+                                      .root = to),
+                         receives = CALL(.collective = GY_RECEIVE_FROM, .output = output, .count = output_count,
+                                         .dtype = dtype, .root = from);
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = check_both(comm, &sends, &receives);
+    if (status != GYRE_SUCCESS)
+        return status;
     gyre_group_begin();
     gyre_status sent = gyre_send(comm, input, input_count, dtype, to);
     gyre_status received = sent == GYRE_SUCCESS ? gyre_recv(comm, output, output_count, dtype, from) : sent;

@@ -151,9 +151,9 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
     struct gy_context *ctx = comm->ctx;
     gy_driver_enter(ctx);
     for (const struct gyre_request *r = ctx->active_first; r; r = r->next) {
-        struct gy_record *record = r->comm == comm ? gy_recorder_find(&r->comm->recorder, r->shape.sequence) : NULL;
+        struct gy_record *record = r->comm == comm ? gy_recorder_at(&r->comm->recorder, r->record) : NULL;
         if (record)
-            record->waiting_for = r->waiting_for;
+            record->waiting_for = r->waiting_for < 0 ? -1 : gy_group_world(&comm->group, r->waiting_for);
     }
     gy_recorder_dump(&comm->recorder, comm->rank, fd);
     gy_driver_leave(ctx);

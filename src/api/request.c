@@ -8,6 +8,12 @@
 #define PATIENCE 200 /* fruitless rounds over several worlds before the caller sleeps between two */
 #define PAUSE_NS 50000
 
+/* Its owner has had it, and kept a copy of the handle: found until the memory serves another request. */
+static bool is_collected(const gyre_request *r)
+{
+    return r && r->collected;
+}
+
 /* The caller is inside, or the communicator is gone. */
 static gyre_status take(gyre_request **request)
 {
@@ -24,15 +30,15 @@ static gyre_status take(gyre_request **request)
 }
 
 /* Turns the context once; the caller is inside. */
-static gyre_status progress(gyre_comm *comm)
+static gyre_status progress(gyre_comm *comm, bool *moved_p)
 {
     gyre_status status = gy_check_comm(comm);
     if (status != GYRE_SUCCESS)
         return status;
-    gy_progress(comm->ctx);
+    *moved_p |= gy_progress(comm->ctx);
     int64_t now = gy_now();
     if (now - comm->ctx->turned > GY_MILLISECOND / 5)
-        gy_turn(comm->ctx, now);
+        *moved_p |= gy_turn(comm->ctx, now);
     return comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
 }
 
@@ -42,11 +48,14 @@ gyre_status gyre_test(gyre_request **request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
+    if (is_collected(*request))
+        return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
+    bool moved = false;
     if (!comm) /* it ended with its communicator */
         return take(request);
     gy_driver_enter(comm->ctx);
-    gyre_status status = (*request)->complete ? GYRE_SUCCESS : progress(comm);
+    gyre_status status = (*request)->complete ? GYRE_SUCCESS : progress(comm, &moved);
     if (status != GYRE_FORKED)
         status = (*request)->complete ? take(request) : GYRE_IN_PROGRESS;
     gy_driver_leave(comm->ctx);
@@ -64,6 +73,8 @@ gyre_status gyre_wait(gyre_request **request)
         return GYRE_INVALID_ARGUMENT;
     if (!*request)
         return GYRE_SUCCESS;
+    if (is_collected(*request))
+        return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     if (!comm)
         return take(request);
@@ -89,19 +100,19 @@ static bool is_idle(const gyre_request *r)
     return !r || (r->persistent && !r->launched);
 }
 
-/* The world of all that are under way; NULL: none is, or they belong to several (*several_p). */
-static struct gy_context *world_of(const struct set *set, bool *several_p)
+/* A communicator of those that are under way, NULL: none is; do they belong to several worlds? */
+static gyre_comm *comm_of(const struct set *set, bool *several_p)
 {
-    struct gy_context *ctx = NULL;
+    gyre_comm *comm = NULL;
     *several_p = false;
     for (size_t i = 0; i < set->count; i++) {
         const gyre_request *r = set->requests[i];
         if (is_idle(r) || !r->comm || r->complete)
             continue;
-        *several_p = *several_p || (ctx && ctx != r->comm->ctx);
-        ctx = r->comm->ctx;
+        *several_p = *several_p || (comm && comm->ctx != r->comm->ctx);
+        comm = r->comm;
     }
-    return ctx;
+    return comm;
 }
 
 /* Of those that are under way, has any completed? */
@@ -115,40 +126,52 @@ static bool any_complete(const void *what)
 }
 
 /* One thread drives several worlds: a round over them, and a pause when rounds are fruitless. */
-static void turn_all(const struct set *set, unsigned *rounds)
+static gyre_status turn_all(const struct set *set, unsigned *rounds)
 {
     struct gy_context *last = NULL;
+    gyre_status status = GYRE_SUCCESS;
+    bool moved = false;
     for (size_t i = 0; i < set->count; i++) {
         gyre_request *r = set->requests[i];
         if (is_idle(r) || !r->comm || r->complete || r->comm->ctx == last)
             continue;
         last = r->comm->ctx;
         gy_driver_enter(last);
-        (void)progress(r->comm);
+        if (progress(r->comm, &moved) == GYRE_FORKED)
+            status = GYRE_FORKED;
         gy_driver_leave(last);
     }
-    if (++*rounds > PATIENCE)
+    *rounds = moved ? 0 : *rounds + 1;
+    if (*rounds > PATIENCE)
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-    else
+    else if (!moved)
         sched_yield();
+    return status;
 }
 
-/* Until one of the set has completed. False: none is under way. */
-static bool wait_for_one(const struct set *set)
+/* Until one of the set has completed. False: none is under way, or this process may not drive them (*status_p). */
+static bool wait_for_one(const struct set *set, gyre_status *status_p)
 {
     unsigned rounds = 0;
+    *status_p = GYRE_SUCCESS;
     while (!any_complete(set)) {
         bool several;
-        struct gy_context *ctx = world_of(set, &several);
-        if (!ctx)
+        gyre_comm *comm = comm_of(set, &several);
+        if (!comm)
             return false;
         if (several) {
-            turn_all(set, &rounds);
-            continue;
+            *status_p = turn_all(set, &rounds);
+        } else {
+            struct gy_context *ctx = comm->ctx;
+            gy_driver_enter(ctx);
+            if (gy_check_comm(comm) == GYRE_FORKED)
+                *status_p = GYRE_FORKED;
+            else
+                gy_wait_until(ctx, any_complete, set);
+            gy_driver_leave(ctx);
         }
-        gy_driver_enter(ctx);
-        gy_wait_until(ctx, any_complete, set);
-        gy_driver_leave(ctx);
+        if (*status_p != GYRE_SUCCESS)
+            return false;
     }
     return true;
 }
@@ -161,8 +184,9 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
     struct set set = {requests, count};
     bool several;
     unsigned rounds = 0;
-    while (world_of(&set, &several) && several)
-        turn_all(&set, &rounds);
+    while (comm_of(&set, &several) && several)
+        if (turn_all(&set, &rounds) != GYRE_SUCCESS)
+            return GYRE_FORKED;
     for (size_t i = 0; i < count; i++) {
         gyre_status status = gyre_wait(&requests[i]);
         if (first == GYRE_SUCCESS)
@@ -176,9 +200,10 @@ gyre_status gyre_wait_any(gyre_request **requests, size_t count, ptrdiff_t *inde
     if ((count > 0 && !requests) || !index_p)
         return GYRE_INVALID_ARGUMENT;
     struct set set = {requests, count};
+    gyre_status status;
     *index_p = -1;
-    if (!wait_for_one(&set))
-        return GYRE_SUCCESS;
+    if (!wait_for_one(&set, &status))
+        return status;
     size_t i = 0;
     while (is_idle(requests[i]) || !requests[i]->complete)
         i++;
@@ -193,8 +218,8 @@ gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indice
     struct set set = {requests, count};
     gyre_status first = GYRE_SUCCESS;
     *completed_p = 0;
-    if (!wait_for_one(&set))
-        return GYRE_SUCCESS;
+    if (!wait_for_one(&set, &first))
+        return first;
     for (size_t i = 0; i < count; i++) {
         if (is_idle(requests[i]) || !requests[i]->complete)
             continue;
@@ -210,7 +235,7 @@ gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indice
 
 gyre_status gyre_start(gyre_request *request)
 {
-    if (!request || !request->persistent || !request->comm)
+    if (!request || request->collected || !request->persistent || !request->comm)
         return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = request->comm;
     gy_driver_enter(comm->ctx);
@@ -231,7 +256,7 @@ gyre_status gyre_request_free(gyre_request **request)
     gyre_request *r = *request;
     if (!r)
         return GYRE_SUCCESS;
-    if (!r->persistent)
+    if (r->collected || !r->persistent)
         return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = r->comm;
     gyre_status status = GYRE_SUCCESS;
@@ -253,7 +278,8 @@ gyre_status gyre_progress(gyre_comm *comm)
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
-    gyre_status status = progress(comm);
+    bool moved = false;
+    gyre_status status = progress(comm, &moved);
     gy_driver_leave(comm->ctx);
     return status;
 }

@@ -9,12 +9,13 @@ struct gy_channel *gy_channel_create(void)
         return NULL;
     /* Now, and not when the first early frame comes: that would be an allocation at some later call. Untouched pages
      * cost nothing. */
-    channel->stash = gy_alloc((size_t)GY_EAGER_CREDITS * GY_EAGER_BYTES);
+    channel->stash = gy_alloc((size_t)GY_STASHED_MOST * GY_EAGER_BYTES);
     if (!channel->stash) {
         gy_free(channel);
         return NULL;
     }
-    channel->credit = GY_EAGER_CREDITS;
+    for (int use = 0; use < GY_CREDIT_USES; use++)
+        channel->credit[use].left = gy_credit_most((enum gy_credit_use)use);
     return channel;
 }
 
@@ -26,11 +27,19 @@ void gy_channel_free(struct gy_channel *channel)
     gy_free(channel);
 }
 
+bool gy_channel_queued(const struct gy_channel *channel)
+{
+    bool queued = false;
+    for (int use = 0; use < GY_CREDIT_USES; use++)
+        queued |= channel->credit[use].out.queued;
+    return queued;
+}
+
 struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p)
 {
     if (frame->bytes > GY_EAGER_BYTES)
         return NULL;
-    for (unsigned i = 0; i < GY_EAGER_CREDITS; i++) {
+    for (unsigned i = 0; i < GY_STASHED_MOST; i++) {
         struct gy_stashed *stashed = &channel->stashed[i];
         if (stashed->used)
             continue;
@@ -50,7 +59,7 @@ unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const s
 
 struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value)
 {
-    for (unsigned i = 0; i < GY_EAGER_CREDITS; i++) {
+    for (unsigned i = 0; i < GY_STASHED_MOST; i++) {
         struct gy_stashed *s = &channel->stashed[i];
         if (s->used && s->frame.sequence == sequence && s->frame.lane == lane && s->frame.value == value)
             return s;
@@ -60,7 +69,7 @@ struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence
 
 struct gy_stashed *gy_channel_any(struct gy_channel *channel, uint64_t sequence)
 {
-    for (unsigned i = 0; i < GY_EAGER_CREDITS; i++)
+    for (unsigned i = 0; i < GY_STASHED_MOST; i++)
         if (channel->stashed[i].used && channel->stashed[i].frame.sequence == sequence)
             return &channel->stashed[i];
     return NULL;

@@ -1,21 +1,25 @@
 /* A channel: what one communicator and one peer owe each other.
  *
  *   eager    frames of at most GY_EAGER_BYTES leave at once, against GY_EAGER_CREDITS; the receiver stashes what comes
- *            before it has entered, and gives the credit back in batches when it has consumed it. The oldest operation
- *            may spend every credit, younger ones only the upper half, so that operations that a peer has not entered
- *            cannot starve the one it waits in.
+ *            before it has entered, and gives the credit back in batches when it has consumed it. Collectives and
+ *            messages have credits of their own: nothing says which of both the peer enters first. The oldest
+ *            collective may spend every credit, younger ones only the upper half, so that operations that a peer has
+ *            not entered cannot starve the one it waits in. Messages spend theirs in the order of their sends, which
+ *            is the order in which they are received.
  *   granted  larger frames wait for a grant: the receiver allows the iterations whose place is ready, so that data
  *            never waits in between. A grant for an operation that the sender has not entered is kept here; when there
  *            is no room it is dropped, and the sender asks again (WANT).
  *
- * Memory is bounded: 64 KiB of stash, pages that no early frame touches are never backed. */
+ * Memory is bounded: 96 KiB of stash, pages that no early frame touches are never backed. */
 #ifndef GY_COLLECTIVES_CHANNEL_H
 #define GY_COLLECTIVES_CHANNEL_H
 
 #include "transport/transport.h"
 
 #define GY_EAGER_BYTES 8192u
-#define GY_EAGER_CREDITS 8u
+#define GY_EAGER_CREDITS 8u   /* of collectives */
+#define GY_MESSAGE_CREDITS 4u /* of messages from point to point */
+#define GY_STASHED_MOST (GY_EAGER_CREDITS + GY_MESSAGE_CREDITS)
 #define GY_GRANTS_KEPT 16
 
 struct gy_stashed {
@@ -28,21 +32,35 @@ struct gy_kept_grant {
     uint16_t lane;
 };
 
+enum gy_credit_use { GY_FOR_COLLECTIVES, GY_FOR_MESSAGES, GY_CREDIT_USES };
+
+struct gy_credit {
+    unsigned left;           /* eager frames that I may send */
+    unsigned owed;           /* eager frames consumed and not given back yet */
+    struct gy_frame_out out; /* gives back */
+};
+
 struct gy_channel {
     struct gy_channel *next; /* among the buried */
     bool destroyed;          /* the peer has destroyed the communicator */
-    unsigned credit;         /* eager frames that I may send */
+    struct gy_credit credit[GY_CREDIT_USES];
     uint64_t sent, received; /* point-to-point messages that have been started */
+    uint64_t tickets, left;  /* eager ones among those sent: started, and gone */
     uint64_t entered;        /* the peer is known to have entered this operation */
-    unsigned owed;           /* eager frames consumed and not given back yet */
-    struct gy_frame_out credit_out;
-    struct gy_stashed stashed[GY_EAGER_CREDITS];
-    unsigned char *stash; /* GY_EAGER_CREDITS * GY_EAGER_BYTES */
+    struct gy_stashed stashed[GY_STASHED_MOST];
+    unsigned char *stash; /* GY_STASHED_MOST * GY_EAGER_BYTES */
     struct gy_kept_grant grants[GY_GRANTS_KEPT];
 };
 
 struct gy_channel *gy_channel_create(void);
 void gy_channel_free(struct gy_channel *channel);
+/* How many credits of this kind there are. */
+static inline unsigned gy_credit_most(enum gy_credit_use use)
+{
+    return use == GY_FOR_MESSAGES ? GY_MESSAGE_CREDITS : GY_EAGER_CREDITS;
+}
+/* Does a link still hold a frame of it? */
+bool gy_channel_queued(const struct gy_channel *channel);
 
 /* A free place for an early frame, its memory in *memory_p; NULL when the peer overdrew its credit or memory is out. */
 struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p);

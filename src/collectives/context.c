@@ -231,7 +231,7 @@ void gy_context_fail(struct gy_context *ctx)
 
 void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel)
 {
-    if (!channel || !channel->credit_out.queued) {
+    if (!channel || !gy_channel_queued(channel)) {
         gy_channel_free(channel);
         return;
     }

@@ -36,7 +36,6 @@ void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy
     frame->algorithm = r->shape.algorithm;
 }
 
-/* Point-to-point messages never count as the oldest: nothing says that their receiver comes before its next collective. */
 static bool is_oldest(const struct gyre_request *r)
 {
     for (const struct gyre_request *q = r->comm->ctx->active_first; q; q = q->next)
@@ -57,18 +56,27 @@ static bool control(struct gyre_request *r, int l, int peer, enum gy_frame_kind 
     return true;
 }
 
+/* A message's turn is its place among the eager ones to this peer; none overtakes, or it would take the credit that the
+ * one before it needs, for which the receiver waits. Younger collectives leave half to the oldest. */
+static bool take_credit(const struct gyre_request *r, struct gy_channel *channel)
+{
+    bool message = gy_is_point_to_point(r->plan->shape.collective);
+    struct gy_credit *credit = &channel->credit[message ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES];
+    unsigned reserve = message || is_oldest(r) ? 0 : GY_EAGER_CREDITS / 2;
+    if (credit->left <= reserve || (message && r->ticket != channel->left))
+        return false;
+    credit->left--;
+    channel->left += message;
+    return true;
+}
+
 /* May the frame leave now? Takes what it costs. */
 static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number)
 {
     struct gy_lane_state *lane = &r->lane[l];
     struct gy_channel *channel = r->comm->channels[peer];
-    if (lane->eager) {
-        unsigned reserve = is_oldest(r) ? 0 : GY_EAGER_CREDITS / 2;
-        if (channel->credit <= reserve)
-            return false;
-        channel->credit--;
-        return true;
-    }
+    if (lane->eager)
+        return take_credit(r, channel);
     if (lane->want) {
         uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->plan->lane[l].channel);
         if (kept > lane->granted)
@@ -143,26 +151,32 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
 }
 
 /* Gives back what was consumed, in batches; tried again at every turn while the frame before is under way. */
-static void return_credit(struct gyre_comm *comm, int peer)
+static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
-    struct gy_channel *channel = comm->channels[peer];
-    if (channel->owed < GY_EAGER_CREDITS / 2 || channel->credit_out.queued)
+    struct gy_credit *credit = &comm->channels[peer]->credit[use];
+    if (credit->owed < gy_credit_most(use) / 2 || credit->out.queued)
         return;
-    struct gy_frame *frame = &channel->credit_out.header;
+    struct gy_frame *frame = &credit->out.header;
     memset(frame, 0, sizeof(*frame));
     frame->kind = GY_FRAME_CREDIT;
     frame->epoch = comm->ctx->world->epoch;
     frame->comm = comm->id;
-    frame->value = channel->owed;
-    channel->owed = 0;
-    channel->credit_out.payload = NULL;
-    gy_comm_post(comm, peer, &channel->credit_out);
+    frame->lane = (uint16_t)use;
+    frame->value = credit->owed;
+    credit->owed = 0;
+    credit->out.payload = NULL;
+    gy_comm_post(comm, peer, &credit->out);
 }
 
-static void give_credit(struct gyre_comm *comm, int peer)
+static enum gy_credit_use use_of(uint64_t sequence)
 {
-    comm->channels[peer]->owed++;
-    return_credit(comm, peer);
+    return sequence & GY_POINT_TO_POINT ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES;
+}
+
+static void give_credit(struct gyre_comm *comm, int peer, uint64_t sequence)
+{
+    comm->channels[peer]->credit[use_of(sequence)].owed++;
+    return_credit(comm, peer, use_of(sequence));
 }
 
 /* Iterations of the current step whose place is ready, in pair numbers. */
@@ -186,7 +200,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
     const struct gy_step *step = &r->plan->step[lane->step];
     struct gy_channel *channel = r->comm->channels[step->peer];
     r->waiting_for = step->peer;
-    return_credit(r->comm, step->peer);
+    return_credit(r->comm, step->peer, use_of(r->shape.sequence));
     if (!lane->eager) {
         uint64_t ready = horizon(r, l);
         if (ready > lane->granted && control(r, l, step->peer, GY_FRAME_GRANT, ready))
@@ -200,7 +214,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
     int peer = step->peer;
     gy_flow_consume(r, l, gy_channel_stash_memory(channel, stashed));
     stashed->used = false;
-    give_credit(r->comm, peer);
+    give_credit(r->comm, peer, r->shape.sequence);
     return true;
 }
 
@@ -346,7 +360,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         gy_flow_consume(r, l, payload);
         if (stashed)
             stashed->used = false;
-        give_credit(comm, peer);
+        give_credit(comm, peer, frame->sequence);
         return GYRE_SUCCESS;
     }
     if (stashed) { /* it was placed there */
@@ -408,9 +422,10 @@ static gyre_status want_arrived(struct gyre_comm *comm, int peer, const struct g
 static gyre_status credit_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
     struct gy_channel *channel = gy_comm_channel(comm, peer);
-    if (!channel || frame->value > GY_EAGER_CREDITS - channel->credit)
+    struct gy_credit *credit = channel && frame->lane < GY_CREDIT_USES ? &channel->credit[frame->lane] : NULL;
+    if (!credit || frame->value > gy_credit_most((enum gy_credit_use)frame->lane) - credit->left)
         return comm_protocol(comm, peer, "more credit than there is");
-    channel->credit += (unsigned)frame->value;
+    credit->left += (unsigned)frame->value;
     return GYRE_SUCCESS;
 }
 

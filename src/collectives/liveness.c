@@ -50,12 +50,23 @@ static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int 
     gy_context_post(ctx, peer, &p->ping);
 }
 
+/* What the peer waits in may be something else here: one side of a message or of a step may wait for a grant that the
+ * other, which thinks it small, will never give. */
+static bool fits_ping(struct gyre_comm *comm, int peer, const struct gy_frame *ping)
+{
+    int rank = gy_group_rank(&comm->group, peer);
+    if (rank < 0)
+        return true;
+    struct gyre_request *r = gy_request_find(comm, ping->sequence, rank, ping->root != (uint32_t)rank);
+    return !r || gy_flow_fits(r, rank, ping);
+}
+
 /* Answers when this rank is inside gyre, for only then is this code running. */
 void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping)
 {
     struct gy_peer *p = &ctx->peers[peer];
     struct gyre_comm *comm = gy_comm_find(ctx, ping->comm);
-    if (!p->link || p->pong.queued)
+    if ((comm && !fits_ping(comm, peer, ping)) || !p->link || p->pong.queued)
         return;
     p->pong.header = *ping;
     p->pong.header.kind = GY_FRAME_PONG;
@@ -165,11 +176,16 @@ static int64_t ping_interval(const struct gy_context *ctx)
 static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
 {
     struct gy_context *ctx = r->comm->ctx;
-    if (rank < 0 || rank == r->comm->rank)
+    if (rank < 0)
         return true;
     int peer = gy_group_world(&r->comm->group, rank);
     if (r->idle_since == 0)
         r->idle_since = r->told = now;
+    if (rank == r->comm->rank) { /* a message to itself, of which it has called one end only */
+        if (now - r->idle_since > ctx->config.timeout_ns)
+            find_late(r, peer, (double)(now - r->idle_since) / 1e9);
+        return ctx->error.status == GYRE_SUCCESS;
+    }
     if (has_nothing_more(r, rank, now)) {
         if (gy_request_advance(r)) /* the last data may have come in this very turn, before the end */
             return false;

@@ -84,7 +84,9 @@ static void check_early(struct gyre_request *r)
 {
     if (r->plan->shape.collective == GY_SEND_TO) /* what comes from the peer under this number is another message */
         return;
-    for (int peer = 0; peer < r->comm->size; peer++) {
+    bool message = gy_is_point_to_point(r->plan->shape.collective);
+    int first = message ? r->plan->shape.root : 0, end = message ? first + 1 : r->comm->size;
+    for (int peer = first; peer < end; peer++) { /* other peers number their messages alike */
         struct gy_channel *channel = r->comm->channels[peer];
         struct gy_stashed *early = channel ? gy_channel_any(channel, r->shape.sequence) : NULL;
         if (early && !gy_flow_fits(r, peer, &early->frame))
@@ -126,6 +128,8 @@ static void launch(struct gyre_request *r)
         r->lane[l].step = r->plan->lane[l].first;
         gy_lane_begin(r, l);
     }
+    if (r->plan->shape.collective == GY_SEND_TO && r->lane[0].eager)
+        r->ticket = comm->channels[r->plan->shape.root]->tickets++;
     if (r->staged.memory)
         gy_prepare_stage(r);
     active_append(ctx, r);
@@ -239,6 +243,7 @@ void gy_request_recycle(struct gyre_request *r)
     if (r->persistent)
         gy_prepare_undo(r);
     ended_remove(r);
+    r->collected = true;
     r->next = ctx->idle;
     ctx->idle = r;
 }

@@ -66,11 +66,13 @@ struct gyre_request {
     unsigned char *output;
     bool persistent;          /* keeps plan and buffers from one start to the next */
     bool launched;            /* and has been started since its owner collected it last */
+    bool collected;           /* its owner has had it: on the free list, or another's by now */
+    uint64_t ticket;          /* of an eager message: those to its peer before it */
     uint64_t record;          /* in the flight recorder */
     struct gy_layout in, out; /* of the vector; all_to_all has two */
     size_t element, tile;     /* bytes of an element; elements per tile */
     struct gy_operation operation;
-    bool complete;
+    _Atomic bool complete; /* the owner may look from outside */
     gyre_status status;
     bool verified; /* windows: every peer's arrival has been compared with ours */
     bool begun;    /* windows: it is this request's turn and its arrival is published */
