@@ -68,8 +68,10 @@ static void reduce_to_root(struct gy_builder *builder, const struct gy_plan_shap
     if (!root)
         gy_step_need(gather, COLLECT_LANE, GY_WINDOW_SLOTS, true, false);
     struct gy_step *collect = add_lane(builder, 2, GY_COLLECT, 0, root ? shape->size : 0, GY_RESULT, GY_OUTPUT);
-    if (root)
+    if (root) { /* its counter then says that nobody reads this iteration any more, itself included */
         gy_step_need(collect, GATHER_LANE, 0, true, false);
+        gy_step_need(collect, GATHER_LANE, 0, false, false);
+    }
 }
 
 static void copy_own(struct gy_builder *builder, const struct gy_plan_shape *shape)

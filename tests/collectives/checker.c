@@ -25,7 +25,7 @@ bool run_fail(struct run *run, int rank, const char *format, ...)
 
 static bool in_call(const struct run *run, int rank)
 {
-    return run->rank[rank].call < run->ncalls && run->rank[rank].started;
+    return run->rank[rank].call < run->ncalls && run->rank[rank].started; /* never in a call that it has no part in */
 }
 
 static bool has_receive_from(const struct gy_plan *plan, int lane, int peer)
@@ -145,6 +145,12 @@ static bool advance_rank(struct run *run, int rank)
     bool moved = false, done = true;
     if (state->call == run->ncalls)
         return false;
+    if (plan_of(run, rank) == NULL) {
+        for (int i = 0; i < 2; i++) /* every call is two events of the caller */
+            gy_order_event(&run->order, chain_of(run, rank, -1), state->call);
+        state->call++;
+        return true;
+    }
     if (!state->started) {
         moved = true;
         if (!begin_call(run, rank))
@@ -194,7 +200,8 @@ static void open_run(struct run *run)
         elements = call->total > elements ? call->total : elements;
         slot = call->tile * (size_t)run->size > slot ? call->tile * (size_t)run->size : slot;
         for (int r = 0; r < run->size; r++)
-            run->lanes = call->plans[r]->lanes > run->lanes ? call->plans[r]->lanes : run->lanes;
+            if (call->plans[r] != NULL && call->plans[r]->lanes > run->lanes)
+                run->lanes = call->plans[r]->lanes;
     }
     run->stride = elements > slot ? elements : slot;
     run->rank = calloc((size_t)run->size, sizeof(run->rank[0]));
@@ -207,7 +214,7 @@ static void open_run(struct run *run)
     gy_order_open(&run->order, run->size * (run->lanes + 1));
     bool window = false;
     for (int c = 0; c < run->ncalls; c++)
-        window = window || run->calls[c].plans[0]->window;
+        window = window || (run->calls[c].plans[0] != NULL && run->calls[c].plans[0]->window);
     for (int r = 0; r < run->size && window; r++)
         open_shared(run, r);
 }
@@ -260,12 +267,32 @@ bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, s
     return !run.failed;
 }
 
+bool gy_checker_by_rank(enum gy_collective collective)
+{
+    return collective == GY_REDUCE_SCATTER || collective == GY_ALL_GATHER || collective == GY_GATHER_TO ||
+           collective == GY_SCATTER_FROM || collective == GY_ALL_TO_ALL;
+}
+
+/* The shape as rank r sees it. False: it has no part in it. */
+static bool shape_of_rank(const struct gy_plan_shape *shape, int r, struct gy_plan_shape *mine)
+{
+    int other = (shape->root + 1) % shape->size;
+    *mine = *shape;
+    mine->rank = r;
+    if (!gy_is_point_to_point(shape->collective) || r == other)
+        return true;
+    mine->root = other;
+    mine->collective = shape->collective == GY_SEND_TO ? GY_RECEIVE_FROM : GY_SEND_TO;
+    return r == shape->root;
+}
+
 struct gy_plan **gy_checker_plans(const struct gy_plan_shape *shape)
 {
     struct gy_plan **plans = calloc((size_t)shape->size, sizeof(plans[0]));
     for (int r = 0; plans != NULL && r < shape->size; r++) {
-        struct gy_plan_shape mine = *shape;
-        mine.rank = r;
+        struct gy_plan_shape mine;
+        if (!shape_of_rank(shape, r, &mine))
+            continue;
         plans[r] = gy_plan_build(&mine);
         if (plans[r] == NULL) {
             gy_checker_plans_free(plans, shape->size);

@@ -12,14 +12,14 @@
  *   no race         any two conflicting accesses, of private memory (in place too) or of windows, are ordered
  *   matching        the two sides of a message have the same elements; lanes are well formed
  *   barrier         its end on any rank comes after its beginning on every rank
+ *
+ * A message from one rank to another is a call in which all other ranks have no plan.
  */
 #ifndef GY_TESTS_COLLECTIVES_CHECKER_H
 #define GY_TESTS_COLLECTIVES_CHECKER_H
 
 #include "collectives/plan.h"
 
-/* The collectives whose meaning the checker knows: the numbers below this one. */
-enum { GY_CHECKED_COLLECTIVES = GY_BARRIER + 1 };
 #include "expression.h"
 #include "order.h"
 
@@ -31,7 +31,7 @@ struct gy_checker_tiny {
 };
 
 struct gy_checker_call {
-    struct gy_plan *const *plans; /* one per rank */
+    struct gy_plan *const *plans; /* one per rank; NULL: this rank has no part in it */
     size_t total, tile;           /* elements */
     bool in_place;
     const struct gy_checker_tiny *tiny; /* NULL: by the plans */
@@ -55,7 +55,11 @@ bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, s
 bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const struct gy_checker_report *report,
                         char *text, size_t text_bytes);
 
-/* Builds the plans of a shape for every rank (shape.rank is ignored); NULL when out of memory. */
+/* Of the same collective with any other shape: is the length a multiple of the world size? */
+bool gy_checker_by_rank(enum gy_collective collective);
+
+/* Builds the plans of a shape for every rank (shape.rank is ignored); NULL when out of memory. Point to point: rank
+ * root + 1 sends to rank `root`, or receives from it, and rank `root` does the opposite; the others' plans are NULL. */
 struct gy_plan **gy_checker_plans(const struct gy_plan_shape *shape);
 void gy_checker_plans_free(struct gy_plan **plans, int size);
 

@@ -33,16 +33,23 @@ bool effect_load(struct run *run, const struct iteration *it, struct gy_cell *ce
         return run_fail(run, it->rank, "lane %d reads element %zu outside", it->lane, e);
     if (!gy_cell_read(&run->order, it->event, cell, value_p))
         return run_fail(run, it->rank, "lane %d reads element %zu, which is not ordered after its write", it->lane, e);
-    if (*value_p < 0 || run->expression.node[*value_p].element != e)
+    bool moves = it->plan->shape.collective == GY_ALL_TO_ALL; /* from one place of the vector to another: see the end */
+    if (*value_p < 0 || (!moves && run->expression.node[*value_p].element != e))
         return run_fail(run, it->rank, "lane %d reads something that is not element %zu", it->lane, e);
     return true;
+}
+
+/* What the dataflow knows of a value: equal values of different calls are different data. */
+static uint64_t contents_of(const struct run *run, int call, int32_t value)
+{
+    return run->expression.node[value].hash + (uint64_t)call * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 bool effect_store(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t value)
 {
     if (cell == NULL)
         return run_fail(run, it->rank, "lane %d writes element %zu outside", it->lane, e);
-    if (!gy_cell_write(&run->order, it->event, cell, value, run->expression.node[value].hash))
+    if (!gy_cell_write(&run->order, it->event, cell, value, contents_of(run, run->rank[it->rank].call, value)))
         return run_fail(run, it->rank, "lane %d writes element %zu, a race", it->lane, e);
     return true;
 }
@@ -83,12 +90,13 @@ bool effect_receive(struct run *run, const struct iteration *it, size_t start, s
 {
     const struct gy_step *step = it->step;
     size_t my_start, skip;
-    if (extent(run, it, &my_start, &skip) != count || (count > 0 && my_start != start))
+    bool moves = it->plan->shape.collective == GY_ALL_TO_ALL;
+    if (extent(run, it, &my_start, &skip) != count || (count > 0 && !moves && my_start != start))
         return run_fail(run, it->rank, "lane %d receives other elements than rank %d sends", it->lane, step->peer);
     if (step->dst == GY_INPUT && count > 0)
         return run_fail(run, it->rank, "lane %d receives into the input", it->lane);
     for (size_t i = 0; i < count; i++) {
-        size_t e = start + i;
+        size_t e = my_start + i;
         int32_t value = run->message[i], own;
         if (step->kind == GY_RECV_REDUCE) {
             if (!effect_load(run, it, cell_at(run, it, step->src, e, skip + i), e, &own) ||
@@ -127,13 +135,22 @@ static bool copy_or_reduce(struct run *run, const struct iteration *it)
 static struct gy_cell *slot_cell(struct run *run, const struct iteration *it, int rank, bool result, size_t at)
 {
     struct rank_state *owner = &run->rank[rank];
-    return at < run->stride ? &(result ? owner->result : owner->window)[it->number % GY_WINDOW_SLOTS][at] : NULL;
+    size_t slices = it->plan->side_by_side > 1 ? (size_t)it->plan->side_by_side : 1;
+    if (at >= slices * run->calls[run->rank[it->rank].call].tile)
+        return NULL;
+    return &(result ? owner->result : owner->window)[it->number % GY_WINDOW_SLOTS][at];
+}
+
+/* Where in its slot rank `owner` has published the tile of slice `block`. */
+static size_t place_of(const struct run *run, const struct iteration *it, int owner, int block)
+{
+    size_t tile = run->calls[run->rank[it->rank].call].tile;
+    return it->plan->blocks == 1 ? 0 : (size_t)(block < owner ? block : block - 1) * tile;
 }
 
 static bool publish(struct run *run, const struct iteration *it)
 {
     const struct gy_step *step = it->step;
-    size_t tile = run->calls[run->rank[it->rank].call].tile;
     bool spread = step->range.width > 1;
     if (step->range.width > 1 && step->range.width != it->plan->blocks)
         return run_fail(run, it->rank, "publishes %d of %d slices", step->range.width, it->plan->blocks);
@@ -142,7 +159,7 @@ static bool publish(struct run *run, const struct iteration *it)
             continue;
         int block = spread ? b : gy_range_block(step->range, it->plan->blocks, 0);
         size_t start, count = piece_of(run, it, block, 1, &start);
-        size_t at = spread ? (size_t)(b < it->rank ? b : b - 1) * tile : 0;
+        size_t at = spread ? place_of(run, it, it->rank, b) : 0;
         for (size_t i = 0; i < count; i++) {
             int32_t value;
             if (!effect_load(run, it, cell_at(run, it, step->src, start + i, 0), start + i, &value) ||
@@ -159,26 +176,27 @@ static bool gather(struct run *run, const struct iteration *it)
     const struct gy_step *step = it->step;
     if (step->range.width == 0)
         return true;
-    size_t tile = run->calls[run->rank[it->rank].call].tile;
+    bool apart = step->dst == GY_RESULT;
     int block = gy_range_block(step->range, it->plan->blocks, 0);
     size_t start, count = step->range.width == 1 ? piece_of(run, it, block, 1, &start) : 0;
     for (size_t i = 0; i < count; i++) {
         size_t e = start + i;
         int32_t sum = GY_EXPRESSION_NONE, value;
         for (int r = 0; r < run->size; r++) {
-            size_t at = it->plan->blocks == 1 ? 0 : (size_t)(block < r ? block : block - 1) * tile;
+            size_t at = place_of(run, it, r, block);
             struct gy_cell *cell = r == it->rank ? cell_at(run, it, step->src, e, 0)
                                                  : slot_cell(run, it, r, false, at + i);
             if (!effect_load(run, it, cell, e, &value) || (r > 0 && !effect_join(run, it, sum, value, &value)))
                 return false;
             sum = value;
         }
-        if (!effect_store(run, it, cell_at(run, it, step->dst, e, 0), e, sum) ||
+        struct gy_cell *dst = apart ? slot_cell(run, it, it->rank, true, i) : cell_at(run, it, step->dst, e, 0);
+        if (!effect_store(run, it, dst, e, sum) ||
             (step->keep && !effect_store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
             return false;
     }
     run->report->window_read += count * (size_t)(run->size - 1);
-    run->report->window_written += step->keep ? count : 0;
+    run->report->window_written += (step->keep ? count : 0) + (apart ? count : 0);
     return true;
 }
 
@@ -205,6 +223,34 @@ static bool collect(struct run *run, const struct iteration *it)
     return true;
 }
 
+/* What is for me of what others have published slice by slice; input and output are different vectors. */
+static bool exchange(struct run *run, const struct iteration *it)
+{
+    const struct gy_step *step = it->step;
+    if (step->range.width == 0)
+        return true;
+    for (int from = 0; from < run->size; from++) {
+        if (step->peer >= 0 ? from != step->peer : from == it->rank)
+            continue;
+        if (from == it->rank)
+            return run_fail(run, it->rank, "exchanges with itself");
+        int block = step->peer >= 0 ? gy_range_block(step->range, it->plan->blocks, 0) : from;
+        size_t source, start, count = piece_of(run, it, block, 1, &start);
+        if (piece_of(run, it, it->rank, 1, &source) != count)
+            return run_fail(run, it->rank, "exchanges blocks of different lengths with rank %d", from);
+        for (size_t i = 0; i < count; i++) {
+            struct gy_cell *cell = slot_cell(run, it, from, step->src == GY_RESULT,
+                                             place_of(run, it, from, it->rank) + i);
+            int32_t value;
+            if (!effect_load(run, it, cell, source + i, &value) ||
+                !effect_store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
+                return false;
+        }
+        run->report->window_read += count;
+    }
+    return true;
+}
+
 bool effect_local(struct run *run, const struct iteration *it)
 {
     switch (it->step->kind) {
@@ -213,6 +259,7 @@ bool effect_local(struct run *run, const struct iteration *it)
     case GY_PUBLISH: return publish(run, it);
     case GY_GATHER: return gather(run, it);
     case GY_COLLECT: return collect(run, it);
+    case GY_EXCHANGE: return exchange(run, it);
     default: return run_fail(run, it->rank, "lane %d mixes kinds of steps", it->lane);
     }
 }
@@ -228,13 +275,15 @@ void memory_begin(struct run *run, int r)
     free(rank->scratch);
     int place = GY_RUN_SHARED * run->size + GY_RUN_PRIVATE * (rank->call * run->size + r);
     rank->output = gy_cells_new(call->total, place);
-    rank->input = call->in_place ? rank->output : gy_cells_new(call->total, place + 1);
+    /* All to all over links never is in place: what is asked for in place reads a copy. */
+    bool in_place = call->in_place && (plan->shape.collective != GY_ALL_TO_ALL || plan->window);
+    rank->input = in_place ? rank->output : gy_cells_new(call->total, place + 1);
     int lo, width;
     form_view(plan, GY_INPUT, &lo, &width);
     for (size_t e = block_begin(call->total, plan->blocks, lo); e < block_begin(call->total, plan->blocks, lo + width);
          e++) {
         rank->input[e].value = gy_expression_leaf(&run->expression, r, e);
-        rank->input[e].contents = run->expression.node[rank->input[e].value].hash;
+        rank->input[e].contents = contents_of(run, rank->call, rank->input[e].value);
     }
     size_t blocks = (size_t)plan->blocks;
     rank->scratch_length = (call->total * (size_t)plan->scratch_width + blocks - 1) / blocks;
@@ -246,9 +295,16 @@ static bool right_value(const struct run *run, const struct gy_plan *plan, const
                         int32_t value)
 {
     const struct gy_expression_node *node = &run->expression.node[value];
+    size_t count = call->total / (size_t)run->size;
     switch (plan->shape.collective) {
-    case GY_BROADCAST: return node->left < 0 && node->rank == plan->shape.root;
-    case GY_ALL_GATHER: return node->left < 0 && (size_t)node->rank == e / (call->total / (size_t)run->size);
+    case GY_BROADCAST:
+    case GY_SCATTER_FROM:
+    case GY_RECEIVE_FROM: return node->left < 0 && node->rank == plan->shape.root;
+    case GY_ALL_GATHER:
+    case GY_GATHER_TO: return node->left < 0 && (size_t)node->rank == e / count;
+    case GY_ALL_TO_ALL:
+        return node->left < 0 && (size_t)node->rank == e / count &&
+               node->element == (size_t)plan->shape.rank * count + e % count;
     default: return gy_expression_count(&run->expression, value) == run->size;
     }
 }
@@ -281,7 +337,8 @@ bool memory_end(struct run *run, int r, int event)
         uint64_t hash = run->expression.node[value].hash;
         if (!right_value(run, plan, call, e, value))
             return run_fail(run, r, "element %zu of the output lacks a contribution", e);
-        if (hash != expected_hash(run, rank->call, plan, call->total, e))
+        bool moves = plan->shape.collective == GY_ALL_TO_ALL; /* a leaf, and the right one */
+        if (!moves && hash != expected_hash(run, rank->call, plan, call->total, e))
             return run_fail(run, r, "element %zu of the output is reduced in another order than the algorithm's", e);
         if (rank->call == 0)
             run->expression.root[e] = value;

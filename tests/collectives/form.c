@@ -1,16 +1,26 @@
 /* The form of a plan: what must hold before anything runs. See plan.h for the rules. */
 #include "run.h"
 
+enum covers { NOTHING, MINE, ALL, ALL_OF_ROOT };
+
 /* Blocks that a space covers, by the definition of the collective and not by the plan. */
 void form_view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p)
 {
+    static const struct {
+        enum covers input, output;
+    } definition[GY_COLLECTIVES] = {
+        [GY_ALL_REDUCE] = {ALL, ALL},         [GY_REDUCE_SCATTER] = {ALL, MINE},
+        [GY_ALL_GATHER] = {MINE, ALL},        [GY_BROADCAST] = {ALL_OF_ROOT, ALL},
+        [GY_BARRIER] = {NOTHING, NOTHING},    [GY_REDUCE_TO] = {ALL, ALL_OF_ROOT},
+        [GY_GATHER_TO] = {MINE, ALL_OF_ROOT}, [GY_SCATTER_FROM] = {ALL_OF_ROOT, MINE},
+        [GY_ALL_TO_ALL] = {ALL, ALL},         [GY_SEND_TO] = {ALL, NOTHING},
+        [GY_RECEIVE_FROM] = {NOTHING, ALL},
+    };
     const struct gy_plan_shape *shape = &plan->shape;
-    bool mine = (space == GY_INPUT && shape->collective == GY_ALL_GATHER) ||
-                (space == GY_OUTPUT && shape->collective == GY_REDUCE_SCATTER);
-    bool none = shape->collective == GY_BARRIER ||
-                (space == GY_INPUT && shape->collective == GY_BROADCAST && shape->rank != shape->root);
-    *lo_p = mine ? shape->rank : 0;
-    *width_p = none ? 0 : mine ? 1 : plan->blocks;
+    enum covers covers = space == GY_INPUT ? definition[shape->collective].input : definition[shape->collective].output;
+    bool none = covers == NOTHING || (covers == ALL_OF_ROOT && shape->rank != shape->root);
+    *lo_p = covers == MINE ? shape->rank : 0;
+    *width_p = none ? 0 : covers == MINE ? 1 : plan->blocks;
 }
 
 static bool views_hold(struct run *run, int rank, const struct gy_plan *plan)
@@ -21,9 +31,24 @@ static bool views_hold(struct run *run, int rank, const struct gy_plan *plan)
     if (width != plan->input_blocks || out_width != plan->output_blocks || (width > 0 && lo != plan->input_lo) ||
         (out_width > 0 && out_lo != plan->output_lo))
         return run_fail(run, rank, "input or output covers the wrong blocks");
-    bool by_rank = plan->shape.collective == GY_REDUCE_SCATTER || plan->shape.collective == GY_ALL_GATHER;
-    if (plan->blocks < 1 || (by_rank && plan->blocks != plan->shape.size))
+    if (plan->blocks < 1 || (gy_checker_by_rank(plan->shape.collective) && plan->blocks != plan->shape.size))
         return run_fail(run, rank, "%d blocks", plan->blocks);
+    return true;
+}
+
+/* The slices that share a slot decide how long a tile is: everyone must know the same, and whoever publishes all slices
+ * have room for them. */
+static bool slots_hold(struct run *run, int rank, const struct gy_plan *plan)
+{
+    const struct gy_plan *first = run->calls[run->rank[rank].call].plans[0];
+    int slices = plan->window ? 1 : 0;
+    for (int s = 0; s < plan->steps; s++)
+        if (plan->step[s].kind == GY_PUBLISH && plan->step[s].range.width > 1)
+            slices = plan->shape.size - 1;
+    if (first != NULL && (first->window != plan->window || first->side_by_side != plan->side_by_side))
+        return run_fail(run, rank, "%d slices side by side, %d on rank 0", plan->side_by_side, first->side_by_side);
+    if (slices > (plan->side_by_side > 1 ? plan->side_by_side : 1))
+        return run_fail(run, rank, "publishes %d slices where %d have room", slices, plan->side_by_side);
     return true;
 }
 
@@ -72,5 +97,5 @@ bool form_holds(struct run *run, int rank, const struct gy_plan *plan)
     for (int i = 0; i < plan->lanes; i++)
         if (!lane_holds(run, rank, plan, i))
             return false;
-    return views_hold(run, rank, plan);
+    return views_hold(run, rank, plan) && slots_hold(run, rank, plan);
 }

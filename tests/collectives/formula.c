@@ -35,6 +35,27 @@ static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t to
     }
 }
 
+/* Through windows nobody publishes what only itself would read. */
+static struct cost direct(const struct gy_plan_shape *shape, size_t total)
+{
+    size_t n = (size_t)shape->size, root = (size_t)shape->root, others = n - 1,
+           sums = shape->algorithm == GY_DIRECT_ONE_SHOT;
+    size_t not_roots = total -
+                       (total * (root + 1) / n - total * root / n); /* of the vector, all but the root's slice */
+    switch (shape->collective) {
+    case GY_BARRIER: return (struct cost){0};
+    case GY_BROADCAST: return (struct cost){0, total, others * total, 0};
+    case GY_ALL_REDUCE: return (struct cost){0, n * total, (sums ? n : 2) * others * total, 0};
+    case GY_REDUCE_TO:
+        return sums ? (struct cost){0, others * total, others * total, 0}
+                    : (struct cost){0, others * total + not_roots, others * total + not_roots, 0};
+    case GY_ALL_GATHER: return (struct cost){0, total, others * total, 0};
+    case GY_GATHER_TO:
+    case GY_SCATTER_FROM: return (struct cost){0, not_roots, not_roots, 0};
+    default: return (struct cost){0, others * total, others * total, 0}; /* reduce_scatter, all_to_all */
+    }
+}
+
 static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
 {
     size_t others = (size_t)shape->size - 1;
@@ -47,15 +68,10 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
     case GY_HALVING_DOUBLING: return halving_doubling(shape, total);
     case GY_BINARY_TREE:
         return (struct cost){empty ? 0 : (both ? 2 : 1) * others * total, 0, 0, (both || empty ? 2 : 1) * height};
-    case GY_DIRECT_ONE_SHOT:
-        if (empty)
-            return (struct cost){0};
-        return both ? (struct cost){0, (others + 1) * total, (others + 1) * others * total, 0}
-                    : (struct cost){0, total, others * total, 0};
-    default:
-        if (both)
-            return (struct cost){0, (others + 1) * total, 2 * others * total, 0};
-        return (struct cost){0, shape->collective == GY_ALL_GATHER ? total : others * total, others * total, 0};
+    case GY_LINEAR:
+        return (struct cost){gy_is_point_to_point(shape->collective) ? total : total - total / (size_t)n, 0, 0, 1};
+    case GY_PAIRWISE: return (struct cost){others * total, 0, 0, 1};
+    default: return direct(shape, total);
     }
 }
 

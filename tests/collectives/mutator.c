@@ -5,6 +5,9 @@
  *   same       its dataflow (order.h) is the original's, and so is its happens-before relation: it does the same
  *   stronger   its dataflow is the original's, and every event comes after all that it came after in the original:
  *              whatever can happen in the mutant could happen in the original. It is slower at most
+ *   reordered  over links only: its dataflow is the original's, and it is not merely weaker: messages that have nothing
+ *              to do with each other come in another order. Nothing of a call over links outlives it (its buffers are
+ *              its own, and messages belong to calls), so that the runs of it alone have proved it
  *   barrier    of barriers only: no data are in it, so that the checker's proof (no rank leaves before all have entered,
  *              and the collectives around it are right) is the whole definition
  * Any other survivor is a failure. */
@@ -43,7 +46,7 @@ static const char *const names[] = {"drop step",    "shift range", "widen range"
                                     "stronger lag", "toggle whole"};
 
 #define RUNS 5
-#define CALLS 48
+#define CALLS 128
 
 /* The runs that every mutant of a shape goes through. Plans of `mine` are exchanged for the mutant. */
 struct arena {
@@ -58,7 +61,7 @@ struct arena {
 };
 
 static struct {
-    long made, killed, same, stronger, barrier, unexplained;
+    long made, killed, same, stronger, reordered, barrier, unexplained;
 } tally[MUTATIONS];
 
 static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
@@ -66,16 +69,19 @@ static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
     size_t n = (size_t)shape->size;
     if (shape->collective == GY_BARRIER)
         return 0;
-    if (shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER)
+    if (gy_checker_by_rank(shape->collective))
         return per_block * n;
     bool whole = shape->algorithm == GY_DIRECT_ONE_SHOT || shape->algorithm == GY_BINARY_TREE ||
-                 shape->collective == GY_BROADCAST;
+                 shape->collective == GY_BROADCAST || gy_is_point_to_point(shape->collective);
     return whole ? per_block : per_block * n - (per_block > 1 ? 1 : 0);
 }
 
 static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_t per_block, bool in_place)
 {
-    struct gy_plan_shape shape = plans[0]->shape;
+    struct gy_plan_shape shape = arena->shape;
+    for (int r = 0; r < shape.size; r++)
+        if (plans[r] != NULL)
+            shape = plans[r]->shape;
     arena->calls[run][arena->count[run]++] = (struct gy_checker_call){plans, vector(&shape, per_block), 1, in_place,
                                                                       NULL};
 }
@@ -83,7 +89,7 @@ static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_
 /* Sequences in which every collective by every algorithm, over links and windows, comes before and after mine. */
 static void add_sequences(struct arena *arena)
 {
-    for (int c = 0; c < GY_CHECKED_COLLECTIVES; c++)
+    for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++) {
             if (!gy_plan_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
                 continue;
@@ -230,18 +236,25 @@ static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
     }
 }
 
-/* Runs the mutant everywhere. False: it was rejected. Else: does it do the same, or the same in a stronger order? */
-static bool survives(struct arena *arena, bool *same_p, bool *stronger_p)
+/* What a mutant that is not rejected has done, in all runs. */
+struct survival {
+    bool same, stronger, reordered;
+};
+
+/* Runs the mutant everywhere. False: it was rejected. */
+static bool survives(struct arena *arena, struct survival *did_p)
 {
     struct gy_checker_report report;
-    *same_p = *stronger_p = true;
+    *did_p = (struct survival){true, true, true};
     for (int i = 0; i < arena->runs; i++) {
         struct gy_order order;
         const struct gy_order *original = &arena->order[i];
         if (!gy_checker_run(arena->shape.size, arena->calls[i], arena->count[i], &report, &order, NULL))
             return false;
-        *stronger_p = *stronger_p && order.dataflow == original->dataflow && gy_order_contains(&order, original);
-        *same_p = *same_p && *stronger_p && gy_order_contains(original, &order);
+        bool flow = order.dataflow == original->dataflow, weaker = gy_order_contains(original, &order);
+        did_p->stronger = did_p->stronger && flow && gy_order_contains(&order, original);
+        did_p->same = did_p->same && did_p->stronger && weaker;
+        did_p->reordered = did_p->reordered && flow && !weaker;
         gy_order_close(&order);
     }
     return true;
@@ -249,14 +262,16 @@ static bool survives(struct arena *arena, bool *same_p, bool *stronger_p)
 
 static void judge(struct arena *arena, enum mutation mutation, const struct gy_plan *mutant, int s)
 {
-    bool same, stronger;
+    struct survival did;
     tally[mutation].made++;
-    if (!survives(arena, &same, &stronger))
+    if (!survives(arena, &did))
         tally[mutation].killed++;
-    else if (same)
+    else if (did.same)
         tally[mutation].same++;
-    else if (stronger)
+    else if (did.stronger)
         tally[mutation].stronger++;
+    else if (did.reordered && !mutant->window)
+        tally[mutation].reordered++;
     else if (arena->shape.collective == GY_BARRIER)
         tally[mutation].barrier++;
     else {
@@ -270,6 +285,8 @@ static void judge(struct arena *arena, enum mutation mutation, const struct gy_p
 static void mutate_rank(struct arena *arena, int rank)
 {
     struct gy_plan *original = arena->mine[rank];
+    if (original == NULL)
+        return;
     size_t bytes = sizeof(*original) + (size_t)original->steps * sizeof(original->step[0]);
     struct gy_plan *mutant = malloc(bytes);
     if (mutant == NULL)
@@ -290,7 +307,7 @@ int main(void)
 {
     long made = 0, killed = 0, unexplained = 0;
     alarm(280);
-    for (int c = 0; c < GY_CHECKED_COLLECTIVES; c++)
+    for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++)
             for (int n = 2; n <= 7; n++) {
                 struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 0, n, n / 2};
@@ -302,11 +319,11 @@ int main(void)
                     mutate_rank(&arena, r);
                 close_arena(&arena);
             }
-    printf("%-16s %7s %7s %8s %8s %8s %s\n", "mutation", "mutants", "killed", "same", "stronger", "barrier",
-           "unexplained");
+    printf("%-16s %7s %7s %8s %8s %9s %8s %s\n", "mutation", "mutants", "killed", "same", "stronger", "reordered",
+           "barrier", "unexplained");
     for (int m = 0; m < MUTATIONS; m++) {
-        printf("%-16s %7ld %7ld %8ld %8ld %8ld %ld\n", names[m], tally[m].made, tally[m].killed, tally[m].same,
-               tally[m].stronger, tally[m].barrier, tally[m].unexplained);
+        printf("%-16s %7ld %7ld %8ld %8ld %9ld %8ld %ld\n", names[m], tally[m].made, tally[m].killed, tally[m].same,
+               tally[m].stronger, tally[m].reordered, tally[m].barrier, tally[m].unexplained);
         made += tally[m].made;
         killed += tally[m].killed;
         unexplained += tally[m].unexplained;

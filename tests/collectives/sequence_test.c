@@ -20,6 +20,7 @@ struct mixture {
     int size;
     bool links, windows;
     const struct gy_checker_tiny *tiny; /* for half of what can be tiny, or NULL */
+    bool for_root_alone;                /* broken on purpose: who publishes for a root asks only it about its slots */
 };
 
 static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t *state)
@@ -27,7 +28,7 @@ static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t
     struct gy_plan_shape shape = {.size = mixture->size};
     bool fits;
     do {
-        shape.collective = (enum gy_collective)(next_random(state) % GY_CHECKED_COLLECTIVES);
+        shape.collective = (enum gy_collective)(next_random(state) % GY_COLLECTIVES);
         shape.algorithm = (enum gy_algorithm)(next_random(state) % GY_ALGORITHMS);
         bool window = shape.algorithm == GY_DIRECT_ONE_SHOT || shape.algorithm == GY_DIRECT_TWO_SHOT;
         fits = gy_plan_exists(shape.collective, shape.algorithm, shape.size) &&
@@ -37,11 +38,19 @@ static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t
     return shape;
 }
 
+/* Of a plan that publishes for the root alone, takes the knowledge that others may still be reading the slot. */
+static void ask_root_alone(struct gy_plan *plan)
+{
+    for (int s = 0; s < plan->steps; s++)
+        if (plan->step[s].kind == GY_PUBLISH && plan->shape.rank != plan->shape.root)
+            plan->step[s].peer = plan->shape.root;
+}
+
 static struct gy_checker_call random_call(const struct mixture *mixture, uint32_t *state)
 {
     struct gy_plan_shape shape = random_shape(mixture, state);
     size_t n = (size_t)shape.size, total = next_random(state) % (2 * n + 9), tile = 1 + next_random(state) % 3;
-    if (shape.collective == GY_REDUCE_SCATTER || shape.collective == GY_ALL_GATHER)
+    if (gy_checker_by_rank(shape.collective))
         total = n * (next_random(state) % 10);
     if (shape.collective == GY_BARRIER)
         total = 0;
@@ -50,6 +59,9 @@ static struct gy_checker_call random_call(const struct mixture *mixture, uint32_
         tiny = mixture->tiny;
     struct gy_plan **plans = gy_checker_plans(&shape);
     cr_assert_not_null(plans);
+    for (int r = 0; r < shape.size && mixture->for_root_alone; r++)
+        if (shape.collective == GY_REDUCE_TO || shape.collective == GY_GATHER_TO)
+            ask_root_alone(plans[r]);
     return (struct gy_checker_call){plans, total, tile, next_random(state) % 2 == 0, tiny};
 }
 
@@ -80,7 +92,7 @@ Test(sequence, of_window_collectives)
     run_sequences((struct mixture){.windows = true, .tiny = &two_lines}, 400);
     uint32_t state = 1;
     struct gy_checker_report report;
-    cr_assert(run_sequence(&(struct mixture){40, false, true, &two_lines}, &state, &report), "%s", report.text);
+    cr_assert(run_sequence(&(struct mixture){40, false, true, &two_lines, false}, &state, &report), "%s", report.text);
 }
 
 Test(sequence, of_link_collectives)
@@ -94,13 +106,14 @@ Test(sequence, that_mixes_links_and_windows)
 }
 
 /* The check of the check: the lines of tiny vectors are safe for the two reasons that their protocol gives. */
-static int rejected(const struct gy_checker_tiny *tiny)
+static int rejected(struct mixture mixture)
 {
     uint32_t state = 1;
     int count = 0;
     for (int i = 0; i < 400; i++) {
         struct gy_checker_report report;
-        count += !run_sequence(&(struct mixture){2 + i % 8, false, true, tiny}, &state, &report);
+        mixture.size = 2 + i % 8;
+        count += !run_sequence(&mixture, &state, &report);
     }
     return count;
 }
@@ -108,7 +121,13 @@ static int rejected(const struct gy_checker_tiny *tiny)
 Test(sequence, one_line_or_a_root_that_waits_for_nobody_is_rejected)
 {
     const struct gy_checker_tiny one_line = {1, true}, runs_ahead = {2, false};
-    cr_expect_eq(rejected(&two_lines), 0);
-    cr_expect_gt(rejected(&one_line), 10);
-    cr_expect_gt(rejected(&runs_ahead), 0);
+    cr_expect_eq(rejected((struct mixture){.windows = true, .tiny = &two_lines}), 0);
+    cr_expect_gt(rejected((struct mixture){.windows = true, .tiny = &one_line}), 10);
+    cr_expect_gt(rejected((struct mixture){.windows = true, .tiny = &runs_ahead}), 0);
+}
+
+/* The readers of a slot four iterations ago were those of another collective with another root. */
+Test(sequence, asking_the_root_alone_about_a_slot_is_rejected)
+{
+    cr_expect_gt(rejected((struct mixture){.windows = true, .for_root_alone = true}), 10);
 }

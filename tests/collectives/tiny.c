@@ -14,6 +14,12 @@ static bool gives(const struct gy_plan *plan)
            (plan->shape.collective != GY_BROADCAST || plan->shape.rank == plan->shape.root);
 }
 
+static bool takes(const struct gy_plan *plan)
+{
+    return plan->shape.collective != GY_BARRIER &&
+           (plan->shape.collective != GY_REDUCE_TO || plan->shape.rank == plan->shape.root);
+}
+
 static struct gy_cell *line_of(const struct run *run, int rank, int exchange, const struct gy_checker_tiny *tiny)
 {
     return run->rank[rank].line[exchange % tiny->lines];
@@ -77,7 +83,7 @@ bool tiny_advance(struct run *run, int rank, bool *done_p)
     for (int r = 0; r < run->size; r++)
         if (waits_for(call, it.plan, r))
             gy_order_after(&run->order, it.event, run->rank[r].published.event[state->exchanged]);
-    for (size_t e = 0; e < call->total && it.plan->shape.collective != GY_BARRIER; e++)
+    for (size_t e = 0; e < call->total && takes(it.plan); e++)
         if (!take(run, &it, call, e))
             return false;
     state->exchanged++;

@@ -8,14 +8,17 @@
  *   halving_doubling  P cores, P the largest power of two <= N; the first N − P cores are pairs x_{2c} · x_{2c+1}.
  *                     H(cores) = H(even cores) · H(odd cores), over and over: the tree of the bit-reversed order. It
  *                     does not depend on the block, because at every distance the lower core is on the left
- *   all_gather        the leaf of the block's rank; broadcast: the leaf of the root
+ *   reduce            binary_tree: v counts from the root: x_v is rank (root + v) mod N's
+ *   all_gather        the leaf of the block's rank, and so for gather; broadcast and scatter: the leaf of the root; a
+ *                     message: the leaf of its sender
  *
  * Invariant: a function of (shape, block) alone. */
 #include "tree.h"
 
 int gy_tree_blocks(const struct gy_plan_shape *shape)
 {
-    bool by_rank = shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER;
+    bool by_rank = shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER ||
+                   shape->collective == GY_GATHER_TO || shape->collective == GY_SCATTER_FROM;
     return by_rank || (shape->collective == GY_ALL_REDUCE && shape->algorithm == GY_RING) ? shape->size : 1;
 }
 
@@ -29,7 +32,7 @@ int gy_tree_block(const struct gy_plan_shape *shape, size_t total, size_t elemen
 struct tree {
     struct gy_expression *expression;
     size_t element;
-    int size;
+    int size, root;
 };
 
 static int32_t leaf(const struct tree *tree, int rank)
@@ -60,7 +63,7 @@ static int32_t ring(const struct tree *tree, int first)
 
 static int32_t binary(const struct tree *tree, int v)
 {
-    int32_t sum = leaf(tree, v);
+    int32_t sum = leaf(tree, (v + tree->root) % tree->size);
     for (int child = 2 * v + 1; child <= 2 * v + 2 && child < tree->size; child++)
         sum = join(tree, sum, binary(tree, child));
     return sum;
@@ -90,10 +93,11 @@ static int32_t halving_doubling(const struct tree *tree)
 
 int32_t gy_tree_build(const struct gy_plan_shape *shape, int block, size_t element, struct gy_expression *expression)
 {
-    struct tree tree = {expression, element, shape->size};
-    if (shape->collective == GY_ALL_GATHER)
+    struct tree tree = {expression, element, shape->size, shape->collective == GY_REDUCE_TO ? shape->root : 0};
+    if (shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO)
         return leaf(&tree, block);
-    if (shape->collective == GY_BROADCAST)
+    if (shape->collective == GY_BROADCAST || shape->collective == GY_SCATTER_FROM ||
+        shape->collective == GY_RECEIVE_FROM)
         return leaf(&tree, shape->root);
     switch (shape->algorithm) {
     case GY_RING: return ring(&tree, shape->collective == GY_ALL_REDUCE ? block : block + 1);

@@ -11,7 +11,7 @@ int gy_tree_blocks(const struct gy_plan_shape *shape);
 int gy_tree_block(const struct gy_plan_shape *shape, size_t total, size_t element);
 
 /* Adds the tree of `block`, whose leaves are element `element` of the ranks' inputs. Not for barriers, which have no
- * elements. */
+ * elements, nor for all_to_all, where they change their places. */
 int32_t gy_tree_build(const struct gy_plan_shape *shape, int block, size_t element, struct gy_expression *expression);
 
 #endif
