@@ -207,6 +207,9 @@ static const struct row rows[] = {
      "-1 or whole microseconds up to 10000000", PLAIN},
     {"GYRE_PROGRESS_THREAD", parse_switch, FIELD(progress_thread), 0, 0, "0", "0|1",
      "1: a thread of gyre's own moves requests while the program computes", "0 or 1", PLAIN},
+    {"GYRE_LIBRARY", parse_text, FIELD(library), 0, 0, "", "path",
+     "the file that bindings of other languages load as libgyre.so; empty: what the loader finds",
+     "shorter than 1024 characters", PLAIN},
     {"GYRE_SHOW_CHOICE", parse_switch, FIELD(show_choice), 0, 0, "0", "0|1",
      "1: print the algorithm chosen, once per shape", "0 or 1", PLAIN},
 };

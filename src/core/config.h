@@ -26,6 +26,7 @@ struct gy_config {
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
     int64_t spin_ns;    /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
     bool progress_thread; /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
+    char library[1024];   /* GYRE_LIBRARY        read by bindings, known here so that no tool takes it for a mistake */
     bool show_choice;     /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
 
