@@ -52,11 +52,13 @@ void gy_rendezvous_remove(const char *path, uint64_t nonce);
 enum gy_meet_kind {
     GY_MEET_HELLO = 1, /* member -> root: size, label, member record, shared settings */
     GY_MEET_SEAT,      /* root -> member: job, salt, nanoseconds left, seat, the parent's rank and member record */
-    GY_MEET_SEATED,    /* member -> root: connected to the parent; this socket is done with */
+    GY_MEET_SEATED,    /* member -> root: welcome at the parent's; this socket is done with */
     GY_MEET_TABLE,     /* down the tree: size, member records */
     GY_MEET_DONE,      /* up: my whole subtree has the table */
     GY_MEET_GO,        /* down: everybody has it, the meeting is over */
     GY_MEET_FAILED,    /* every way: status, rank, sentence */
+    GY_MEET_HERE,      /* up: from now on my end without a FAILED is a death */
+    GY_MEET_WELCOME,   /* down: heard that, and watching */
 };
 
 /* A HELLO ends with the text of gy_config_shared. */

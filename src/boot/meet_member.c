@@ -1,10 +1,10 @@
 /* Every other rank while the ranks meet.
  *
- *   DIALLING ──handshake, HELLO──► ASKING ──SEAT──► JOINING ──parent's door──► SEATED ──TABLE, GO (meet_tree.c)──► done
+ *   DIALLING ──handshake, HELLO──► ASKING ──SEAT──► JOINING ──parent's door, WELCOME──► SEATED ──TABLE, GO──► done
  *      ▲  └ refused connection: again after 1, 2, 4 .. 50 ms
  *
  * The own door opens when SEAT has brought job and key; a child that comes earlier waits in the backlog. The socket to
- * rank 0 lives until the parent has let us in, so that there is no moment at which nobody would see us die. */
+ * rank 0 lives until the parent watches us (meet_tree.c), so that there is no moment at which nobody would see us die. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,8 @@
 #define BACKOFF_LEAST GY_MILLISECOND
 #define BACKOFF_MOST (50 * GY_MILLISECOND)
 #define FLUSH_GRACE (GY_SECOND / 5)
-#define FAILURE_GRACE (GY_SECOND / 2)
+#define UNREACHABLE_GRACE (GY_SECOND / 2)
+#define GONE_GRACE (5 * GY_SECOND)
 
 struct member {
     struct gy_meeting *meeting;
@@ -264,24 +265,48 @@ static gyre_status take_seat(struct member *member)
     return member->error->status;
 }
 
-/* A parent that has just failed is gone, and rank 0, which knows why, tells us: that sentence is the better one. */
+/* Once the parent's door has let us in, until it watches us. */
+static void await_welcome(struct member *member)
+{
+    struct gy_meet_tree *tree = &member->tree;
+
+    gy_meet_tree_join(tree, member->parent, member->greeting.fd);
+    while (!failed(member) && !tree->welcome && !tree->turned_away && gy_now() < member->deadline)
+        gy_poller_poll(member->world->poller, GY_SECOND / 20);
+    member->errnum = tree->turned_away ? ECONNRESET : ETIMEDOUT;
+}
+
+/* A parent that has just failed is gone, and rank 0, which knows why or will know soon, tells us: that sentence is the
+ * better one. Not so if it is the network that does not lead there. */
+static void await_sentence(struct member *member)
+{
+    bool network = member->errnum == ETIMEDOUT || member->errnum == EHOSTUNREACH || member->errnum == ENETUNREACH ||
+                   member->errnum == ENETDOWN || member->refusal != GY_REFUSAL_NONE;
+    int64_t until = gy_now() + (network ? UNREACHABLE_GRACE : GONE_GRACE);
+
+    while (!failed(member) && gy_now() < until && gy_now() < member->deadline)
+        gy_poller_poll(member->world->poller, GY_SECOND / 20);
+}
+
 static void join_parent(struct member *member)
 {
     struct gy_world *world = member->world;
     struct gy_place place = {.address = world->members[member->parent].address};
-    int64_t grace = gy_now() + FAILURE_GRACE;
     bool reached = false;
 
     for (int attempt = 0; attempt < 3 && !reached && !failed(member); attempt++)
         reached = dial_once(member, &place, world->key, world->job, member->parent, member->deadline);
-    while (!reached && !failed(member) && gy_now() < grace)
-        gy_poller_poll(world->poller, GY_SECOND / 20);
-    if (failed(member)) {
-        if (reached)
-            close(member->greeting.fd);
+    if (reached && failed(member))
+        close(member->greeting.fd);
+    else if (reached)
+        await_welcome(member);
+    if (member->tree.welcome) {
+        member->seated = true;
+        gy_stream_send(&member->root, GY_MEET_SEATED, NULL, 0);
         return;
     }
-    if (!reached) {
+    await_sentence(member);
+    if (!failed(member))
         gy_error_set(
             member->error, GYRE_PEER_UNREACHABLE, member->parent,
             "rank %d cannot reach rank %d at its door %s: %s; if that is the wrong network, set GYRE_INTERFACE on "
@@ -289,11 +314,6 @@ static void join_parent(struct member *member)
             world->rank, member->parent, gy_place_format(&place, member->why, sizeof(member->why)),
             member->refusal != GY_REFUSAL_NONE ? gy_refusal_text(member->refusal) : strerror(member->errnum),
             member->parent);
-        return;
-    }
-    gy_meet_tree_join(&member->tree, member->parent, member->greeting.fd);
-    member->seated = true;
-    gy_stream_send(&member->root, GY_MEET_SEATED, NULL, 0);
 }
 
 /* Sends what rank 0 is still to hear, for a short time, and closes. */
@@ -314,7 +334,7 @@ static gyre_status meet(struct member *member)
     gy_meet_tree_begin(&member->tree, member->world, member->error);
     if (take_seat(member) == GYRE_SUCCESS)
         join_parent(member);
-    if (failed(member) && member->registered)
+    if (failed(member)) /* SEAT may be on its way to us; who is not registered is not listened to */
         gy_stream_send(&member->root, GY_MEET_FAILED, body, gy_meet_failed_encode(member->error, body));
     leave_root(member);
     wait_for(member, &member->tree.went, "registered with rank 0, but the others were not complete");

@@ -5,13 +5,15 @@
  *            3   5 6
  *                  7
  *
- *   up    a child dials its parent's door as soon as it has its seat       DONE once its whole subtree has the table
- *   down  TABLE when the last rank has registered                          GO when everybody has it
+ *   up    HERE: a child dials its parent's door as soon as it has its seat  DONE once its whole subtree has the table
+ *   down  WELCOME   TABLE when the last rank has registered                GO when everybody has it
  *   both  FAILED: the first sentence, passed on to all but the one it came from
  *
- * Invariant: a branch that ends before GO is a death, and is told to the others before anything is closed. So nobody
- * waits for a rank that is gone, and the ranks come out together: all with the table, or all with the same sentence. A
- * failure between our DONE and our GO may find others gone already: world.c then lets the overlay tell them. */
+ * Invariant: from HERE to GO the end of a branch is a death, and is told to the others before anything is closed. So
+ * nobody waits for a rank that is gone, and the ranks come out together: all with the table, or all with the same
+ * sentence. Before HERE a branch blames nobody: one that rank 0 has told of a failure hangs up in the middle of its
+ * greeting, and its parent may have taken the greeting for finished. Until WELCOME rank 0 watches the child.
+ * A failure between our DONE and our GO may find others gone already: world.c then lets the overlay tell them. */
 #include "boot/meet_tree.h"
 
 #include <errno.h>
@@ -91,6 +93,16 @@ static void hear_table(struct gy_meet_tree *tree, uint8_t *body, size_t bytes)
         gy_meet_tree_table(tree);
 }
 
+static void hear_child(struct gy_meet_tree *tree, struct gy_meet_branch *branch)
+{
+    branch->watched = true;
+    if (failed(tree)) /* it was told when it came */
+        return;
+    gy_stream_send(&branch->stream, GY_MEET_WELCOME, NULL, 0);
+    if (tree->has_table)
+        pass_table(tree, branch);
+}
+
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
     struct gy_meet_branch *branch = user;
@@ -100,7 +112,11 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     if (kind == GY_MEET_FAILED) {
         if (!failed(tree) && gy_meet_failed_decode(body, bytes, tree->error))
             pass_failure(tree, branch);
-    } else if (kind == GY_MEET_TABLE && up && !tree->has_table) {
+    } else if (kind == GY_MEET_HERE && !up && !branch->watched) {
+        hear_child(tree, branch);
+    } else if (kind == GY_MEET_WELCOME && up && !tree->welcome) {
+        tree->welcome = true;
+    } else if (kind == GY_MEET_TABLE && up && tree->welcome && !tree->has_table) {
         hear_table(tree, body, bytes);
     } else if (kind == GY_MEET_DONE && !up && tree->has_table && !branch->done) {
         branch->done = true;
@@ -138,6 +154,14 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     (void)stream;
     if (tree->went || failed(tree))
         return;
+    if (branch == &tree->branches[GY_MEET_UP] && !tree->welcome) {
+        tree->turned_away = true;
+        return;
+    }
+    if (branch != &tree->branches[GY_MEET_UP] && !branch->watched) {
+        branch->rank = -1; /* rank 0 knows what became of it; or it comes again */
+        return;
+    }
     gy_meet_lost(tree->world, branch->rank, errnum, tree->error);
     pass_failure(tree, branch);
 }
@@ -174,11 +198,10 @@ static void on_child(void *user, int rank, int fd)
         return;
     }
     gy_stream_close(&tree->branches[k].stream);
+    tree->branches[k].watched = false;
     open_branch(tree, &tree->branches[k], rank, fd);
     if (failed(tree))
         send_failure(tree, &tree->branches[k]);
-    else if (tree->has_table)
-        pass_table(tree, &tree->branches[k]);
 }
 
 static void on_starved(void *user, int errnum)
@@ -198,7 +221,10 @@ void gy_meet_tree_open(struct gy_meet_tree *tree)
 
 void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd)
 {
-    open_branch(tree, &tree->branches[GY_MEET_UP], parent, fd);
+    struct gy_meet_branch *up = &tree->branches[GY_MEET_UP];
+
+    open_branch(tree, up, parent, fd);
+    gy_stream_send(&up->stream, GY_MEET_HERE, NULL, 0);
 }
 
 void gy_meet_tree_table(struct gy_meet_tree *tree)
@@ -209,8 +235,10 @@ void gy_meet_tree_table(struct gy_meet_tree *tree)
         return;
     }
     tree->has_table = true;
-    for (int k = 0; k < tree->expected; k++)
-        pass_table(tree, &tree->branches[k]);
+    for (int k = 0; k < tree->expected; k++) {
+        if (tree->branches[k].watched)
+            pass_table(tree, &tree->branches[k]);
+    }
     check_done(tree);
 }
 

@@ -11,7 +11,8 @@
 struct gy_meet_branch {
     struct gy_meet_tree *tree;
     struct gy_stream stream;
-    int rank; /* −1: nobody yet */
+    int rank;     /* −1: nobody yet */
+    bool watched; /* HERE has been said: its end is a death */
     bool done;
 };
 
@@ -21,6 +22,7 @@ struct gy_meet_tree {
     struct gy_meet_branch branches[GY_MEET_BRANCHES];
     int seat, expected, done;             /* expected: children there will be; done: children that said DONE */
     bool has_table, all_done, went, told; /* all_done: the whole subtree has the table; went: GO, the meeting is over */
+    bool welcome, turned_away;            /* our parent watches us; it ended before it did */
     uint8_t *table;
     size_t table_bytes;
 };
@@ -31,7 +33,7 @@ void gy_meet_tree_begin(struct gy_meet_tree *tree, struct gy_world *world, struc
 void gy_meet_tree_sit(struct gy_meet_tree *tree, int seat);
 /* Lets children in; world->door is open. */
 void gy_meet_tree_open(struct gy_meet_tree *tree);
-/* Takes over `fd`, authenticated, to our parent. */
+/* Takes over `fd`, authenticated, to our parent; until it has said welcome, it is for rank 0 to see us die. */
 void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
 /* world->members is complete: passes it down. */
 void gy_meet_tree_table(struct gy_meet_tree *tree);

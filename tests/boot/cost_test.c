@@ -132,7 +132,7 @@ static void cost(int size, int logs, const char *secret)
         long most_allowed = 1 + (i ? 2 : 1 + GUESTS) + logs + 2 * logs;
         /* A handshake is two messages of either side; the registration, the tree, the overlay with its identities. On a
          * busy machine a few greetings are cut short and tried again. */
-        long sent_allowed = 2 + 2 + 2 + 1 + logs * (2 + 2) + 2 * logs * (2 + 1) + 12;
+        long sent_allowed = 2 + 2 + 2 + 1 + 1 + logs * (2 + 3) + 2 * logs * (2 + 1) + 12;
 
         CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
         CHECK(found[FOUND_NOW] == found[FOUND_OPEN], "rank %d: %ld sockets counted, %ld there are", i, found[FOUND_NOW],

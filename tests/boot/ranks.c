@@ -1,5 +1,6 @@
 #include "ranks.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,6 +22,16 @@ struct ranks {
 
 _Thread_local struct rank *rank_self;
 static struct ranks *shared;
+
+void ranks_hush(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), kept = fcntl(2, F_DUPFD_CLOEXEC, 200);
+
+    CHECK(null >= 0 && kept >= 0 && dup2(null, 2) == 2, "stderr");
+    close(null);
+    stderr = fdopen(kept, "w");
+    setvbuf(stderr, NULL, _IONBF, 0);
+}
 
 struct rank *ranks_make(int count, int size, const char *address)
 {

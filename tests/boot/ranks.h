@@ -66,6 +66,8 @@ struct rank {
 /* The rank that this process, or thread, is. */
 extern _Thread_local struct rank *rank_self;
 
+/* From now on what gyre logs is lost, and what a failed CHECK says is not. */
+void ranks_hush(void);
 /* Ranks 0 .. count-1 of `size` in shared memory, with SECRET and a meeting at `address`; ends with the next ranks_make. */
 struct rank *ranks_make(int count, int size, const char *address);
 void ranks_start(struct rank *ranks, int count, bool processes);

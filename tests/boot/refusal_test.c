@@ -2,7 +2,8 @@
  * named on every rank that waits: whole meetings of real processes, over tcp:// or, with the argument "file", over file://.
  *
  * The linker puts our own functions in front of two of the library's (--wrap): a rank of another version is one whose
- * greetings say so, and a rank is seated when its parent has let it in. */
+ * greetings say so, and a rank is seated when its parent has let it in. One rank may hang up at that very moment, as a
+ * rank does that rank 0 has told of a failure: its parent, which took the greeting for finished, must blame nobody. */
 #include <signal.h>
 
 #include "boot/meet_tree.h"
@@ -20,6 +21,7 @@ void __real_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
 void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
 
 enum found { FOUND_PARENT };
+enum choice { JOINS, HANGS_UP };
 
 void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
                               enum gy_purpose purpose, uint32_t from, uint32_t to)
@@ -41,7 +43,12 @@ void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t ke
 
 void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd)
 {
-    __real_gy_meet_tree_join(tree, parent, fd);
+    if (rank_self->choice == HANGS_UP) {
+        close(fd);
+        tree->turned_away = true;
+    } else {
+        __real_gy_meet_tree_join(tree, parent, fd);
+    }
     rank_self->found[FOUND_PARENT] = parent;
     atomic_store(&rank_self->stage, STAGE_SEATED);
 }
@@ -202,6 +209,30 @@ static void death(int victim, bool of_a_parent)
               "rank %d after %.1f s blames %d", i, (double)(ranks[i].when - when) / 1e9, ranks[i].error.rank);
 }
 
+/* Its parent sees the end of its connection well before rank 3 dies. */
+static void hung_up(int who)
+{
+    struct rank *ranks = prepare(7, 8, 30);
+    int victim = who == 3 ? 4 : 3;
+
+    for (int i = 0; i < 7; i++)
+        ranks[i].victim = i == 0;
+    ranks[who].choice = HANGS_UP;
+    ranks_start(ranks, 7, true);
+    ranks_await(ranks, 7, STAGE_SEATED);
+    ranks[0].victim = false;
+    ranks[victim].victim = true;
+    usleep(300000);
+    for (int i = 0; i < 7; i++)
+        CHECK(ranks[i].stage < STAGE_ENDED, "rank %d blames the one that hung up: %s", i, ranks[i].error.text);
+    kill(ranks[victim].pid, SIGKILL);
+    ranks_end(ranks, 7);
+    for (int i = 0; i < 7; i++)
+        CHECK(i == victim || ranks[i].error.rank == victim, "rank %d blames %d: %s", i, ranks[i].error.rank,
+              ranks[i].error.text);
+    ranks_expect(ranks, 7, GYRE_PEER_DEAD, "died while the ranks were meeting");
+}
+
 static void everything(void)
 {
     missing();
@@ -214,6 +245,8 @@ static void everything(void)
     death(3, false);
     death(0, false);
     death(0, true);
+    hung_up(1);
+    hung_up(6);
 }
 
 int main(int argc, char **argv)
@@ -224,7 +257,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("GYRE_LOG", "error", 0);
     if (!getenv("GYRE_TEST_VERBOSE"))
-        CHECK(freopen("/dev/null", "w", stderr), "stderr"); /* every rank logs its error; stdout has the sentences */
+        ranks_hush(); /* every rank logs its error; stdout has the sentences */
     if (file)
         ranks_address_file(address);
     else
