@@ -30,8 +30,35 @@ static struct gy_st_tensor of_param(const gyre_nn_model *model, size_t index)
     return out;
 }
 
-/* What a checkpoint of this model holds; returns the number of tensors, at most tensor_count + 2. */
-static size_t list_tensors(const gyre_nn_model *model, const gyre_nn_optimizer *optimizer, struct gy_st_tensor *out)
+/* What stands beside model and optimiser: the state of a strategy. */
+struct beside {
+    const char *strategy;
+    int ranks;
+    const struct gyre_nn_array *arrays;
+    size_t narrays;
+};
+
+static const struct beside nothing = {.strategy = "sync", .ranks = 1};
+
+static struct gy_st_tensor of_array(const struct gyre_nn_array *array, int ranks)
+{
+    struct gy_st_tensor out = {.name = array->name,
+                               .dtype = array->dtype,
+                               .rank = 1,
+                               .shape = {array->count},
+                               .count = array->count,
+                               .data = array->data};
+    if (array->placement == GYRE_NN_LOCAL) {
+        out.rank = 2;
+        out.shape[0] = (size_t)ranks;
+        out.shape[1] = array->count / (size_t)ranks;
+    }
+    return out;
+}
+
+/* What a checkpoint of this model holds; returns the number of tensors, at most tensor_count + 2 + narrays. */
+static size_t list_tensors(const gyre_nn_model *model, const gyre_nn_optimizer *optimizer, const struct beside *beside,
+                           struct gy_st_tensor *out)
 {
     size_t n = gyre_nn_tensor_count(model), count = gyre_nn_param_count(model);
     for (size_t i = 0; i < n; i++)
@@ -46,6 +73,8 @@ static size_t list_tensors(const gyre_nn_model *model, const gyre_nn_optimizer *
                                              .count = count,
                                              .data = state};
     }
+    for (size_t i = 0; i < beside->narrays; i++)
+        out[n++] = of_array(&beside->arrays[i], beside->ranks);
     return n;
 }
 
@@ -61,35 +90,52 @@ static bool put(json_t *metadata, const char *key, uint64_t value)
     return put_text(metadata, key, text);
 }
 
-static bool describe(json_t *metadata, const gyre_nn_optimizer *optimizer, const struct gyre_nn_position *position)
+static bool describe(json_t *metadata, const gyre_nn_optimizer *optimizer, const struct gyre_nn_position *position,
+                     const struct beside *beside)
 {
     char cost[40];
     snprintf(cost, sizeof(cost), "%a", position->cost);
     bool ok = put_text(metadata, "format", FORMAT) && put_text(metadata, "generator", "splitmix64(seed, epoch)") &&
               put(metadata, "seed", position->seed) && put(metadata, "epoch", position->epoch) &&
               put(metadata, "sample", position->sample) && put(metadata, "step", position->step) &&
-              put_text(metadata, "cost", cost);
+              put_text(metadata, "cost", cost) && put_text(metadata, "strategy", beside->strategy) &&
+              put(metadata, "ranks", (uint64_t)beside->ranks);
     if (ok && optimizer)
         ok = put_text(metadata, "optimizer", kind_names[gyre_nn_optimizer_get_kind(optimizer)]) &&
              put(metadata, "optimizer_steps", gyre_nn_optimizer_steps(optimizer));
     return ok;
 }
 
-gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
-                                     const struct gyre_nn_position *position)
+static gyre_status write_file(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
+                              const struct gyre_nn_position *position, const struct beside *beside)
 {
-    struct gy_st_tensor *tensors = calloc(gyre_nn_tensor_count(model) + 2, sizeof(*tensors));
+    struct gy_st_tensor *tensors = calloc(gyre_nn_tensor_count(model) + 2 + beside->narrays, sizeof(*tensors));
     json_t *metadata = json_object();
-    if (!tensors || !metadata || !describe(metadata, optimizer, position)) {
+    if (!tensors || !metadata || !describe(metadata, optimizer, position, beside)) {
         free(tensors);
         json_decref(metadata);
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to write %s", path);
     }
-    size_t n = list_tensors(model, optimizer, tensors);
+    size_t n = list_tensors(model, optimizer, beside, tensors);
     gyre_status status = gy_st_write(path, tensors, n, metadata);
     json_decref(metadata);
     free(tensors);
     return status;
+}
+
+gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
+                                     const struct gyre_nn_position *position)
+{
+    return write_file(path, model, optimizer, position, &nothing);
+}
+
+gyre_status gyre_nn_checkpoint_write_arrays(const char *path, const gyre_nn_model *model,
+                                            const gyre_nn_optimizer *optimizer, const struct gyre_nn_position *position,
+                                            const char *strategy, int ranks, const struct gyre_nn_array *arrays,
+                                            size_t narrays)
+{
+    struct beside beside = {.strategy = strategy, .ranks = ranks, .arrays = arrays, .narrays = narrays};
+    return write_file(path, model, optimizer, position, &beside);
 }
 
 static gyre_status get(const struct gy_st_file *file, const char *path, const char *key, uint64_t *value_p)
@@ -136,18 +182,39 @@ static gyre_status read_position(const struct gy_st_file *file, const char *path
     return get(file, path, "optimizer_steps", steps);
 }
 
+/* Files of before there were strategies are those of sync. Local state is of so many ranks. */
+static gyre_status check_strategy(const struct gy_st_file *file, const char *path, const struct beside *beside)
+{
+    const char *strategy = gy_st_metadata(file, "strategy"), *ranks = gy_st_metadata(file, "ranks");
+    bool local = false;
+    strategy = strategy ? strategy : nothing.strategy;
+    for (size_t i = 0; i < beside->narrays; i++)
+        local = local || beside->arrays[i].placement == GYRE_NN_LOCAL;
+    if (strcmp(strategy, beside->strategy) != 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s was written with the strategy %.32s, and this run uses %s", path,
+                          strategy, beside->strategy);
+    if (local && (!ranks || atoi(ranks) != beside->ranks))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s holds what %.8s ranks had each, and this run has %d", path,
+                          ranks ? ranks : "(no)", beside->ranks);
+    return GYRE_SUCCESS;
+}
+
+/* beside NULL: the model and its optimiser, whatever the strategy. */
 static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_nn_model *model,
-                         gyre_nn_optimizer *optimizer, struct gyre_nn_position *position_p)
+                         gyre_nn_optimizer *optimizer, const struct beside *beside, struct gyre_nn_position *position_p)
 {
     struct gyre_nn_position position;
     uint64_t steps = 0;
     gyre_status status = read_position(file, path, optimizer, &position, &steps);
+    if (status == GYRE_SUCCESS && beside)
+        status = check_strategy(file, path, beside);
     if (status != GYRE_SUCCESS)
         return status;
-    struct gy_st_tensor *mine = calloc(gyre_nn_tensor_count(model) + 2, sizeof(*mine));
+    beside = beside ? beside : &nothing;
+    struct gy_st_tensor *mine = calloc(gyre_nn_tensor_count(model) + 2 + beside->narrays, sizeof(*mine));
     if (!mine)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to read %s", path);
-    size_t n = list_tensors(model, optimizer, mine);
+    size_t n = list_tensors(model, optimizer, beside, mine);
     for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
         const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);
         if (!theirs || !same_shape(theirs, &mine[i]))
@@ -167,8 +234,8 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
     return GYRE_SUCCESS;
 }
 
-gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
-                                    struct gyre_nn_position *position_p)
+static gyre_status read_file(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
+                             const struct beside *beside, struct gyre_nn_position *position_p)
 {
     struct gy_nn_bytes bytes;
     struct gy_st_file file;
@@ -177,9 +244,23 @@ gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre
         return status;
     status = gy_st_decode(bytes.data, bytes.size, path, &file);
     if (status == GYRE_SUCCESS) {
-        status = apply(&file, path, model, optimizer, position_p);
+        status = apply(&file, path, model, optimizer, beside, position_p);
         gy_st_free(&file);
     }
     free(bytes.data);
     return status;
+}
+
+gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
+                                    struct gyre_nn_position *position_p)
+{
+    return read_file(path, model, optimizer, NULL, position_p);
+}
+
+gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
+                                           struct gyre_nn_position *position_p, const char *strategy, int ranks,
+                                           const struct gyre_nn_array *arrays, size_t narrays)
+{
+    struct beside beside = {.strategy = strategy, .ranks = ranks, .arrays = arrays, .narrays = narrays};
+    return read_file(path, model, optimizer, &beside, position_p);
 }

@@ -41,3 +41,9 @@ gyre_status gy_nn_fail_comm(gyre_status status, const gyre_comm *comm, const cha
     return gy_nn_fail(status, "%s failed with %s: %s", what, gyre_status_name(status),
                       *text ? text : gyre_status_text(status));
 }
+
+gyre_status gyre_nn_fail(gyre_status status, const gyre_comm *comm, const char *what)
+{
+    const char *text = comm ? gyre_last_error(comm) : "";
+    return *text ? gy_nn_fail_comm(status, comm, what) : gy_nn_fail(status, "%s", what);
+}

@@ -33,6 +33,15 @@ struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kin
 gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                      gyre_nn_optimizer **optimizer_p)
 {
+    return gyre_nn_optimizer_create_part(model, config, 0, model->count, optimizer_p);
+}
+
+gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
+                                          size_t first, size_t count, gyre_nn_optimizer **optimizer_p)
+{
+    if (first > model->count || count > model->count - first)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "parameters %zu to %zu of a model of %zu", first, first + count,
+                          model->count);
     if ((unsigned)config->kind > GYRE_NN_ADAMW)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no optimiser number %d", (int)config->kind);
     gyre_nn_optimizer *optimizer = calloc(1, sizeof(*optimizer));
@@ -40,11 +49,12 @@ gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for an optimiser");
     optimizer->model = model;
     optimizer->config = *config;
+    optimizer->first = first;
     for (int i = 0; i < slot_count(config->kind); i++) {
-        optimizer->slots[i] = model->backend->alloc(model->count * model->backend->element);
+        optimizer->slots[i] = model->backend->alloc(count * model->backend->element);
         if (!optimizer->slots[i]) {
             gyre_nn_optimizer_free(optimizer);
-            return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the optimiser's state of %zu parameters", model->count);
+            return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the optimiser's state of %zu parameters", count);
         }
     }
     *optimizer_p = optimizer;
@@ -87,7 +97,7 @@ void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t
     const void *grads = gy_nn_at(model, model->grads, first);
     void *slots[2];
     for (int i = 0; i < 2; i++)
-        slots[i] = optimizer->slots[i] ? gy_nn_at(model, optimizer->slots[i], first) : NULL;
+        slots[i] = optimizer->slots[i] ? gy_nn_at(model, optimizer->slots[i], first - optimizer->first) : NULL;
     if (slot_count(config->kind) == 2)
         model->backend->adam(&update, count, params, grads, slots[0], slots[1]);
     else

@@ -2,10 +2,11 @@
 #ifndef GY_NN_OPTIMIZER_H
 #define GY_NN_OPTIMIZER_H
 #include "model.h"
-/* State arrays lie beside the parameters: element i of a slot belongs to parameter i. */
+/* State arrays lie beside the parameters: element i of a slot belongs to parameter first + i. */
 struct gyre_nn_optimizer {
     gyre_nn_model *model;
     struct gyre_nn_optimizer_config config;
+    size_t first; /* of its parameters */
     void *slots[2];
     uint64_t steps;
 };

@@ -1,10 +1,10 @@
 /* The training loop, written with public calls only: copy it and change it.
  *
  *     for each epoch: shuffle          the same order on every rank
- *       for each global batch: my shard → forward, evaluate, backward (buckets leave)
- *                              → finish (wait, update, bucket by bucket); report, checkpoint
+ *       for each global batch: my shard → forward, evaluate, backward → update; report, checkpoint
  *
- * State that a resumed run needs is the model, the optimiser and a position; everything else is a pure function of
+ * What ranks tell each other, and when, is the strategy's.
+ * State that a resumed run needs is the model, the optimiser, the strategy's and a position; everything else is a pure function of
  * these. Costs are summed in multiples of 2^-20, so that their sum is exact and depends neither on the order nor on how
  * often a checkpoint gathered it: the loss that a resumed run reports is the uninterrupted one's, bit for bit. */
 #include "error.h"
@@ -19,8 +19,7 @@ struct run {
     const gyre_nn_dataset *data;
     gyre_comm *comm;
     struct gyre_nn_train_options options;
-    gyre_nn_optimizer *optimizer;
-    gyre_nn_sync *sync;
+    struct gyre_nn_run part; /* with the optimiser and the strategy */
     struct gyre_nn_position position;
     int rank, ranks;
     uint32_t *order;
@@ -42,6 +41,7 @@ struct gyre_nn_train_options gyre_nn_train_defaults(void)
         .optimizer = gyre_nn_optimizer_defaults(GYRE_NN_ADAM),
         .schedule = {.kind = GYRE_NN_COSINE, .rate = 3e-3, .factor = 0.1, .every = 1000},
         .bucket_bytes = 256 << 10,
+        .check_every = 100,
     };
 }
 
@@ -74,68 +74,53 @@ static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data
     return check_data(model, data);
 }
 
-/* Rank 0 reads; the others learn whether it could, and from where to go on. Parameters follow when the communicator is
- * attached. */
 static gyre_status resume(struct run *run)
 {
-    gyre_status status = GYRE_SUCCESS;
-    int32_t failed = 0;
     if (!run->options.resume)
-        return status;
-    if (run->rank == 0)
-        status = gyre_nn_checkpoint_read(run->options.resume, run->model, run->optimizer, &run->position);
-    failed = status != GYRE_SUCCESS;
-    if (run->ranks > 1) {
-        gyre_status sent = gyre_broadcast(run->comm, &failed, &failed, 1, GYRE_INT32, 0);
-        if (sent == GYRE_SUCCESS && !failed)
-            sent = gyre_broadcast(run->comm, &run->position, &run->position, sizeof(run->position) / 4, GYRE_INT32, 0);
-        if (sent != GYRE_SUCCESS)
-            return gy_nn_fail_comm(sent, run->comm, "the broadcast of the position");
-    }
-    if (failed && run->rank != 0)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "rank 0 could not read %s", run->options.resume);
+        return GYRE_SUCCESS;
+    gyre_status status = gyre_nn_run_resume(&run->part, run->options.resume, &run->position);
     run->cost = run->rank == 0 ? run->position.cost : 0;
     return status;
 }
 
 static gyre_status open_run(struct run *run)
 {
-    size_t rows = (run->options.batch + (size_t)run->ranks - 1) / (size_t)run->ranks;
-    gyre_status status = gyre_nn_optimizer_create(run->model, &run->options.optimizer, &run->optimizer);
+    const struct gyre_nn_train_options *o = &run->options;
+    size_t rows = (o->batch + (size_t)run->ranks - 1) / (size_t)run->ranks;
+    gyre_status status = gyre_nn_run_open(run->model, run->comm, &o->optimizer, o->strategy, o->settings,
+                                          o->bucket_bytes, o->clip_norm, &run->part);
     if (status != GYRE_SUCCESS)
         return status;
-    rows = (rows + run->options.accumulate - 1) / run->options.accumulate;
+    rows = run->part.strategy->piece ? o->batch : (rows + o->accumulate - 1) / o->accumulate;
     rows = rows > run->data->ntrain ? run->data->ntrain : rows;
     run->order = calloc(run->data->ntrain, sizeof(*run->order));
     run->labels = calloc(rows * run->data->steps, sizeof(*run->labels));
     run->x = calloc(rows * run->data->features, gyre_dtype_size(gyre_nn_dtype(run->model)));
     if (!run->order || !run->labels || !run->x)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", rows);
-    status = resume(run);
-    if (status == GYRE_SUCCESS)
-        status = gyre_nn_sync_attach(run->model, run->optimizer, run->comm, run->options.bucket_bytes, &run->sync);
-    return status;
+    return resume(run);
 }
 
 static void close_run(struct run *run)
 {
     gyre_nn_trace_attach(run->model, NULL);
-    gyre_nn_sync_detach(run->sync);
-    gyre_nn_optimizer_free(run->optimizer);
+    if (run->part.strategy)
+        gyre_nn_run_close(&run->part);
     free(run->order);
     free(run->labels);
     free(run->x);
 }
 
-/* One piece of my shard, which begins at place `first` of the global batch; only the last piece of a batch lets its
+/* One piece of the global batch, which begins at place `first` of it; only the last of the rank's shard lets its
  * gradients leave. */
-static gyre_status compute(struct run *run, const uint32_t *picks, size_t first, size_t count, bool last)
+static gyre_status compute(struct run *run, const uint32_t *picks, size_t first, size_t count, bool last,
+                           struct gyre_nn_step *now)
 {
     uint32_t *rows = malloc((count ? count : 1) * sizeof(*rows));
     if (!rows)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu samples", count);
     for (size_t i = 0; i < count; i++)
-        rows[i] = run->data->train[picks[i]];
+        rows[i] = run->data->train[picks[first + i]];
     gyre_nn_dataset_gather(run->data, rows, count, gyre_nn_dtype(run->model), run->x, run->labels);
     free(rows);
     double cost = 0;
@@ -143,35 +128,55 @@ static gyre_status compute(struct run *run, const uint32_t *picks, size_t first,
     gyre_status status = gyre_nn_forward(run->model, run->x, count, NULL);
     status = status ? status
                     : gyre_nn_evaluate(run->model, labelled(run->model) ? run->labels : NULL, NULL, &cost, NULL);
-    status = status ? status : gyre_nn_backward(run->model, last ? gyre_nn_sync_passed : NULL, run->sync);
-    run->cost += rint(cost * 0x1p20) * 0x1p-20;
+    status = status ? status : gyre_nn_backward(run->model, last ? run->part.strategy->passed : NULL, run->part.self);
+    now->cost += rint(cost * 0x1p20) * 0x1p-20;
+    now->rows += count * gyre_nn_output_steps(run->model);
     return status;
+}
+
+/* The index-th piece that this rank computes of a batch of `rows`. */
+static bool next_piece(const struct run *run, size_t rows, size_t index, size_t *first_p, size_t *count_p)
+{
+    size_t first, count, from;
+    if (run->part.strategy->piece)
+        return run->part.strategy->piece(run->part.self, rows, index, first_p, count_p);
+    if (index == run->options.accumulate)
+        return false;
+    gyre_nn_shard(rows, run->rank, run->ranks, &first, &count);
+    gyre_nn_shard(count, (int)index, (int)run->options.accumulate, &from, count_p);
+    *first_p = first + from;
+    return true;
 }
 
 static gyre_status step(struct run *run, double *rate_p)
 {
-    size_t left = run->data->ntrain - (size_t)run->position.sample;
-    size_t rows = left < run->options.batch ? left : run->options.batch, first, count;
-    gyre_nn_shard(rows, run->rank, run->ranks, &first, &count);
-    const uint32_t *shard = run->order + run->position.sample + first;
-    gyre_status status = GYRE_SUCCESS;
+    const gyre_nn_strategy *strategy = run->part.strategy;
+    size_t left = run->data->ntrain - (size_t)run->position.sample, first, count;
+    size_t rows = left < run->options.batch ? left : run->options.batch;
+    const uint32_t *batch = run->order + run->position.sample;
+    struct gyre_nn_step now = {
+        .number = run->position.step,
+        .rate = gyre_nn_schedule_rate(&run->options.schedule, run->position.step),
+        .global_rows = rows * gyre_nn_output_steps(run->model),
+    };
     gyre_nn_zero_grads(run->model);
-    gyre_nn_sync_begin(run->sync);
-    for (size_t piece = 0; piece < run->options.accumulate && status == GYRE_SUCCESS; piece++) {
-        size_t from, many;
-        gyre_nn_shard(count, (int)piece, (int)run->options.accumulate, &from, &many);
-        status = compute(run, shard + from, first + from, many, piece + 1 == run->options.accumulate);
+    gyre_status status = strategy->before_step ? strategy->before_step(run->part.self, &now) : GYRE_SUCCESS;
+    for (size_t i = 0; status == GYRE_SUCCESS && next_piece(run, rows, i, &first, &count); i++) {
+        status = compute(run, batch, first, count, strategy->piece || i + 1 == run->options.accumulate, &now);
+        if (status == GYRE_SUCCESS && strategy->after_backward)
+            status = strategy->after_backward(run->part.self, i);
     }
-    *rate_p = gyre_nn_schedule_rate(&run->options.schedule, run->position.step);
-    status = status ? status
-                    : gyre_nn_sync_finish(run->sync, *rate_p, rows * gyre_nn_output_steps(run->model),
-                                          run->options.clip_norm);
+    status = status ? status : strategy->update(run->part.self, &now);
     if (status != GYRE_SUCCESS)
         return status;
+    *rate_p = now.rate;
+    run->cost += now.cost;
     run->position.sample += rows;
     run->position.step++;
     run->trained += rows;
-    return GYRE_SUCCESS;
+    if (run->options.check_every > 0 && run->position.step % run->options.check_every == 0)
+        status = gyre_nn_run_compare(&run->part);
+    return status;
 }
 
 /* Collective: the cost of this epoch's samples, of all ranks. */
@@ -194,17 +199,7 @@ static gyre_status checkpoint(struct run *run)
     if (!run->options.checkpoint)
         return status;
     status = gather_cost(run, &run->position.cost);
-    if (status != GYRE_SUCCESS)
-        return status;
-    if (run->rank == 0)
-        status = gyre_nn_checkpoint_write(run->options.checkpoint, run->model, run->optimizer, &run->position);
-    int32_t failed = status != GYRE_SUCCESS;
-    gyre_status sent = run->ranks > 1 ? gyre_broadcast(run->comm, &failed, &failed, 1, GYRE_INT32, 0) : GYRE_SUCCESS;
-    if (sent != GYRE_SUCCESS)
-        return gy_nn_fail_comm(sent, run->comm, "agreement on the checkpoint");
-    if (failed && run->rank != 0)
-        return gy_nn_fail(GYRE_SYSTEM, "rank 0 could not write %s", run->options.checkpoint);
-    return status;
+    return status ? status : gyre_nn_run_save(&run->part, run->options.checkpoint, &run->position);
 }
 
 /* `samples`: of this epoch, already used. */
@@ -214,6 +209,7 @@ static gyre_status report(struct run *run, uint64_t samples, double rate)
     if (!run->options.report)
         return GYRE_SUCCESS;
     gyre_status status = gather_cost(run, &cost);
+    status = status ? status : gyre_nn_run_show(&run->part);
     if (status == GYRE_SUCCESS)
         status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->comm, &loss, &accuracy);
     if (status != GYRE_SUCCESS)
@@ -229,6 +225,7 @@ static gyre_status report(struct run *run, uint64_t samples, double rate)
         .seconds = (double)run->busy / 1e9,
     };
     run->options.report(run->options.report_user, &line);
+    gyre_nn_run_hide(&run->part);
     return GYRE_SUCCESS;
 }
 
@@ -264,6 +261,13 @@ static gyre_status epoch(struct run *run)
     return status == GYRE_SUCCESS && (every == 0 || last) ? checkpoint(run) : status;
 }
 
+/* The consensus is what training was for: it stays in the model. */
+static void keep_shown(struct gyre_nn_run *part)
+{
+    free(part->shown);
+    part->shown = NULL;
+}
+
 gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                           const struct gyre_nn_train_options *options, struct gyre_nn_train_result *result_p)
 {
@@ -280,7 +284,7 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
     gyre_nn_trace_attach(model, options->trace);
     while (status == GYRE_SUCCESS && run.position.epoch < options->epochs && !stopped(&run))
         status = epoch(&run);
-    gyre_nn_trace_attach(model, NULL);
+    status = status ? status : gyre_nn_run_show(&run.part);
     struct gyre_nn_train_result result = {
         .ranks = run.ranks, .steps = run.position.step, .seconds = (double)run.busy / 1e9};
     if (status == GYRE_SUCCESS)
@@ -290,6 +294,8 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
         result.params_xxh3 = gyre_nn_params_hash(model);
         *result_p = result;
     }
+    if (status == GYRE_SUCCESS)
+        keep_shown(&run.part);
     close_run(&run);
     return status;
 }

@@ -40,6 +40,9 @@ extern "C" {
 
 /* The sentence of this thread's last failed gyre_nn call; never NULL, valid until the next failure in this thread. */
 GYRE_NN_API const char *gyre_nn_last_error(void);
+/* For code of one's own that stands beside gyre-nn's, a strategy for instance: makes the sentence of "what failed", with
+ * that of the communicator (or NULL), and returns `status`. */
+GYRE_NN_API gyre_status gyre_nn_fail(gyre_status status, const gyre_comm *comm, const char *what);
 
 /* ---- Layers and models ------------------------------------------------------------------------------------------- */
 
@@ -164,8 +167,10 @@ GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
 /* Sets all gradients to 0: at the beginning of a step. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
-/* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. */
+/* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores:
+ * so many that the ranks of this host divide its cores; nothing changes where there is one rank. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
+GYRE_NN_API void gyre_nn_share_cores(const gyre_comm *comm);
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
 
@@ -231,13 +236,17 @@ GYRE_NN_API struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_o
 /* State of zeros for the model's parameters, which it moves; config is copied. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                                  gyre_nn_optimizer **optimizer_p);
+/* The same for parameters [first, first + count) alone: memory for these, and no other may be updated. */
+GYRE_NN_API gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model,
+                                                      const struct gyre_nn_optimizer_config *config, size_t first,
+                                                      size_t count, gyre_nn_optimizer **optimizer_p);
 GYRE_NN_API void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer);
 /* begin counts one step (for adam's bias correction); update then moves parameters [first, first+count) by their
  * gradient times `scale`; every parameter belongs to one update of a step, in any order. */
 GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
 GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate,
                                           double scale);
-/* State arrays (param_count elements each): slot 0 and 1, NULL where the optimiser has none. And the steps begun. */
+/* State arrays (an element for each parameter of the optimiser's): slot 0 and 1, NULL where the optimiser has none. And the steps begun. */
 GYRE_NN_API void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot);
 /* set_steps and writing to the state arrays restore an optimiser. */
 GYRE_NN_API uint64_t gyre_nn_optimizer_steps(const gyre_nn_optimizer *optimizer);
@@ -291,6 +300,100 @@ GYRE_NN_API void gyre_nn_trace_attach(gyre_nn_model *model, gyre_nn_trace *trace
 GYRE_NN_API gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path);
 GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
 
+/* ---- Strategies -------------------------------------------------------------------------------------------------- */
+
+/* How the ranks of a run share the work. A strategy is a table of hooks, which gyre_nn_train calls; docs/training.md
+ * explains those that are here, and tests/nn/strategy_test.c has one of a user's. */
+
+/* Where state lies: the same bits on every rank; of each rank its own; or divided, rank r holding the part
+ * that gyre_nn_shard(count, r, ranks) gives. */
+typedef enum gyre_nn_placement {
+    GYRE_NN_REPLICATED = 0,
+    GYRE_NN_LOCAL = 1,
+    GYRE_NN_SHARDED = 2,
+} gyre_nn_placement;
+
+/* State that a run needs to go on: it is in checkpoints under its name, as [count], or [ranks × count] where it is
+ * local. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. */
+struct gyre_nn_array {
+    char name[32];
+    void *data;   /* of this rank */
+    size_t count; /* elements; of a sharded array, of all ranks */
+    gyre_dtype dtype;
+    gyre_nn_placement placement;
+};
+#define GYRE_NN_MOST_ARRAYS 24
+
+/* A number that the user may set: "name=value". choices: names for 0, 1, …; ends with NULL. */
+struct gyre_nn_setting {
+    const char *name, *help;
+    double value, least, most; /* value: the default */
+    const char *const *choices;
+};
+#define GYRE_NN_MOST_SETTINGS 16
+
+typedef struct gyre_nn_strategy gyre_nn_strategy;
+
+/* What a strategy and a training loop work on. `settings` has a value for each of the strategy's settings, in their
+ * order; `self` is what open gave. */
+struct gyre_nn_run {
+    gyre_nn_model *model;
+    gyre_nn_optimizer *optimizer;
+    gyre_comm *comm; /* NULL: one rank */
+    int rank, ranks;
+    size_t bucket_bytes;
+    double clip_norm;
+    const gyre_nn_strategy *strategy;
+    double settings[GYRE_NN_MOST_SETTINGS];
+    void *self;
+    void *shown; /* this rank's own parameters, while the model shows the consensus */
+};
+
+/* Rows are rows of outputs. */
+struct gyre_nn_step {
+    uint64_t number; /* of the run, from 0 */
+    double rate;
+    size_t rows, global_rows; /* of this rank's part of the batch; of the batch */
+    double cost;              /* of this rank's rows; known after backward */
+};
+
+/* Hooks marked * may be NULL. A hook that fails ends the run; its sentence is that of gyre_nn_fail. All but `close` and
+ * `piece` may communicate, in the same order on every rank.
+ *   open          makes the strategy's state. The parameters are rank 0's on every rank; nothing is resumed yet
+ *   close         frees it, in whatever state things are; self may be what a failed open left: NULL
+ *   before_step*  gradients are 0
+ *   piece*        the index-th piece of a batch of `rows` samples that this rank computes; false: there is none. NULL:
+ *                 the rank's shard, in as many pieces as the run accumulates
+ *   passed*       a gyre_nn_passed_func, in the backward of the step's last piece, or of each if there is `piece`
+ *   after_backward* after each piece's backward; gradients add up from piece to piece unless it zeroes them
+ *   update        all pieces are done: moves the parameters
+ *   arrays*       lists at most GYRE_NN_MOST_ARRAYS arrays; ends what is under way in them. Always the same names and
+ *                 counts. The parameters and the optimiser's state are not among them
+ *   consensus*    writes the parameters that the run would give if it ended now, with the same bits on every rank.
+ *                 Changes nothing else. For strategies whose parameters are local */
+struct gyre_nn_strategy {
+    size_t size; /* sizeof(gyre_nn_strategy) */
+    const char *name, *help;
+    const struct gyre_nn_setting *settings; /* * ends with a name of NULL */
+    gyre_nn_placement params, optimizer;    /* params: replicated or local */
+    gyre_status (*open)(const struct gyre_nn_run *run, void **self_p);
+    void (*close)(void *self);
+    gyre_status (*before_step)(void *self, const struct gyre_nn_step *step);
+    bool (*piece)(void *self, size_t rows, size_t index, size_t *first_p, size_t *count_p);
+    gyre_nn_passed_func passed;
+    gyre_status (*after_backward)(void *self, size_t index);
+    gyre_status (*update)(void *self, const struct gyre_nn_step *step);
+    gyre_status (*arrays)(void *self, struct gyre_nn_array *arrays, size_t *count_p);
+    gyre_status (*consensus)(void *self, void *params);
+};
+
+/* The strategies of this library: by name, NULL if there is none; and one by one, NULL at the end. */
+GYRE_NN_API const gyre_nn_strategy *gyre_nn_strategy_find(const char *name);
+GYRE_NN_API const gyre_nn_strategy *gyre_nn_strategy_at(size_t index);
+/* Fills values (one for each setting) from the defaults and from `text`, "name=value,name=value" or NULL. */
+GYRE_NN_API gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy, const char *text,
+                                               double values[GYRE_NN_MOST_SETTINGS]);
+
 /* ---- Training ---------------------------------------------------------------------------------------------------- */
 
 /* Where a run stands: the generator's state is (seed, epoch), for the shuffle is a pure function of both. */
@@ -308,6 +411,35 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn
                                                  const struct gyre_nn_position *position);
 GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
                                                 struct gyre_nn_position *position_p);
+/* The same with the state of a strategy, in whole: `data` of a local array has ranks × count elements. read refuses a
+ * file of another strategy, and one whose arrays have other shapes. optimizer NULL: its state is among the arrays. */
+GYRE_NN_API gyre_status gyre_nn_checkpoint_write_arrays(const char *path, const gyre_nn_model *model,
+                                                        const gyre_nn_optimizer *optimizer,
+                                                        const struct gyre_nn_position *position, const char *strategy,
+                                                        int ranks, const struct gyre_nn_array *arrays, size_t narrays);
+GYRE_NN_API gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn_model *model,
+                                                       gyre_nn_optimizer *optimizer,
+                                                       struct gyre_nn_position *position_p, const char *strategy,
+                                                       int ranks, const struct gyre_nn_array *arrays, size_t narrays);
+
+/* The parts of gyre_nn_train. open makes the optimiser and the strategy's state (strategy NULL: sync); rank 0's
+ * parameters go to all; close frees both, the communicator and the model stay. `run` must not move in between. save
+ * writes a checkpoint by rank 0, with the arrays of all ranks; resume continues from one, which needs the same strategy
+ * and number of ranks. show puts the consensus into the model, hide puts this rank's own parameters back; both do nothing
+ * where parameters are replicated. compare checks that what should be equal on every rank is: else GYRE_MISMATCH, and
+ * the sentence names the ranks that differ from most others. All collective but close and hide. */
+GYRE_NN_API gyre_status gyre_nn_run_open(gyre_nn_model *model, gyre_comm *comm,
+                                         const struct gyre_nn_optimizer_config *optimizer,
+                                         const gyre_nn_strategy *strategy, const char *settings, size_t bucket_bytes,
+                                         double clip_norm, struct gyre_nn_run *run);
+GYRE_NN_API void gyre_nn_run_close(struct gyre_nn_run *run);
+GYRE_NN_API gyre_status gyre_nn_run_save(struct gyre_nn_run *run, const char *path,
+                                         const struct gyre_nn_position *position);
+GYRE_NN_API gyre_status gyre_nn_run_resume(struct gyre_nn_run *run, const char *path,
+                                           struct gyre_nn_position *position_p);
+GYRE_NN_API gyre_status gyre_nn_run_show(struct gyre_nn_run *run);
+GYRE_NN_API void gyre_nn_run_hide(struct gyre_nn_run *run);
+GYRE_NN_API gyre_status gyre_nn_run_compare(struct gyre_nn_run *run);
 
 struct gyre_nn_report {           /* one per epoch */
     uint64_t epoch, epochs, step; /* epochs ended, of so many; steps of the run */
@@ -327,11 +459,14 @@ struct gyre_nn_train_options {
     struct gyre_nn_schedule schedule; /* total 0: the steps of this run */
     double clip_norm;                 /* 0: no clipping */
     size_t bucket_bytes;
-    const char *checkpoint, *resume; /* files or NULL; rank 0 writes and reads */
-    uint64_t checkpoint_every;       /* steps; 0: at the end of each epoch */
-    uint64_t stop_after;             /* steps of the whole run, 0: all epochs */
-    gyre_nn_trace *trace;            /* or NULL */
-    gyre_nn_report_func report;      /* or NULL; called on every rank */
+    const gyre_nn_strategy *strategy; /* NULL: sync */
+    const char *settings;             /* of the strategy, "name=value,…", or NULL */
+    uint64_t check_every;             /* steps between comparisons of the ranks' state; 0: never */
+    const char *checkpoint, *resume;  /* files or NULL; rank 0 writes and reads */
+    uint64_t checkpoint_every;        /* steps; 0: at the end of each epoch */
+    uint64_t stop_after;              /* steps of the whole run, 0: all epochs */
+    gyre_nn_trace *trace;             /* or NULL */
+    gyre_nn_report_func report;       /* or NULL; called on every rank */
     void *report_user;
 };
 
@@ -342,7 +477,8 @@ struct gyre_nn_train_result {
     int ranks;
 };
 
-/* Good for small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256 KiB. */
+/* Good for small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256 KiB,
+ * strategy sync, ranks compared every 100 steps. */
 GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
 /* Trains to the end of `epochs` or `stop_after`; collective; every rank passes the same options and data. Every rank
  * ends with the same parameters, bit for bit. A run that goes on from `resume` (which rank 0 reads, and whose seed and

@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ enum {
     KEY_SAMPLE,
     KEY_DATA,
     KEY_STRATEGY,
+    KEY_CHECK,
     KEY_BATCH,
     KEY_EPOCHS,
     KEY_STEPS,
@@ -58,7 +60,9 @@ static const struct argp_option options[] = {
     {"dropout", KEY_DROPOUT, "P", 0, "share of zeros in training of lstm and transformer (default 0)", 1},
     {"context", KEY_CONTEXT, "N", 0, "steps of a sample of text (default 64)", 1},
     {"data", KEY_DATA, "D", 0, "digits (default, built in), idx:DIR, csv:FILE, npy:FILE or text:FILE", 1},
-    {"strategy", KEY_STRATEGY, "S", 0, "how ranks share the work: sync (default)", 2},
+    {"strategy", KEY_STRATEGY, "S", 0,
+     "how ranks share the work: sync (default), or another, with settings: NAME:NAME=VALUE,...; help lists them", 2},
+    {"check", KEY_CHECK, "N", 0, "compare the ranks' state every N steps (default 100; 0: never)", 2},
     {"batch", KEY_BATCH, "GLOBAL", 0, "samples of a step, divided over the ranks (default 64)", 2},
     {"epochs", KEY_EPOCHS, "E", 0, "passes over the training samples (default 30)", 2},
     {"steps", KEY_STEPS, "N", 0, "stop when the run has made N steps", 2},
@@ -164,12 +168,52 @@ static error_t parse_model(int key, char *arg, struct parse *parse)
     return 0;
 }
 
+static void print_setting(const struct gyre_nn_setting *setting)
+{
+    char value[32];
+    if (setting->choices)
+        snprintf(value, sizeof(value), "%s", setting->choices[(int)setting->value]);
+    else
+        snprintf(value, sizeof(value), "%g", setting->value);
+    printf("    %s=%s\t%s\n", setting->name, value, setting->help);
+    for (size_t i = 0; setting->choices && setting->choices[i]; i++)
+        printf("%s%s%s", i ? ", " : "        one of ", setting->choices[i], setting->choices[i + 1] ? "" : "\n");
+}
+
+static void list_strategies(void)
+{
+    const gyre_nn_strategy *strategy;
+    for (size_t i = 0; (strategy = gyre_nn_strategy_at(i)); i++) {
+        printf("%s\t%s\n", strategy->name, strategy->help);
+        for (const struct gyre_nn_setting *s = strategy->settings; s && s->name; s++)
+            print_setting(s);
+    }
+    exit(0);
+}
+
+/* NAME or NAME:SETTINGS */
+static void parse_strategy(struct gyre_nn_train_options *train, const char *text)
+{
+    double values[GYRE_NN_MOST_SETTINGS];
+    char name[32];
+    size_t length = strcspn(text, ":");
+    if (strcmp(text, "help") == 0)
+        list_strategies();
+    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name)), text);
+    train->strategy = gyre_nn_strategy_find(name);
+    train->settings = text[length] ? text + length + 1 : NULL;
+    if (!train->strategy)
+        gy_options_refuse("--strategy: there is none named \"%.*s\"; --strategy help lists them", (int)length, text);
+    if (gyre_nn_strategy_parse(train->strategy, train->settings, values) != GYRE_SUCCESS)
+        gy_options_refuse("--strategy: %s", gyre_nn_last_error());
+}
+
 static error_t parse_run(int key, char *arg, struct parse *parse)
 {
-    static const char *const strategies[] = {"sync", NULL};
     struct gyre_nn_train_options *train = &parse->out.train;
     switch (key) {
-    case KEY_STRATEGY: gy_options_choice("--strategy", arg, strategies); break;
+    case KEY_STRATEGY: parse_strategy(train, arg); break;
+    case KEY_CHECK: train->check_every = (uint64_t)gy_options_integer("--check", arg, 0, INT64_MAX); break;
     case KEY_BATCH: train->batch = (size_t)gy_options_integer("--batch", arg, 1, INT32_MAX); break;
     case KEY_EPOCHS: train->epochs = (size_t)gy_options_integer("--epochs", arg, 1, INT32_MAX); break;
     case KEY_STEPS: train->stop_after = (uint64_t)gy_options_integer("--steps", arg, 1, INT64_MAX); break;

@@ -1,0 +1,77 @@
+/* The strategies of this library, and the text that sets what can be set of one: "every=8,beta=0.5". */
+#include "strategies/strategies.h"
+
+#include "error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const gyre_nn_strategy *const table[] = {
+    &gy_nn_sync,
+};
+
+const gyre_nn_strategy *gyre_nn_strategy_at(size_t index)
+{
+    return index < sizeof(table) / sizeof(table[0]) ? table[index] : NULL;
+}
+
+const gyre_nn_strategy *gyre_nn_strategy_find(const char *name)
+{
+    const gyre_nn_strategy *strategy;
+    for (size_t i = 0; (strategy = gyre_nn_strategy_at(i)); i++)
+        if (strcmp(strategy->name, name) == 0)
+            return strategy;
+    return NULL;
+}
+
+static gyre_status refuse(const gyre_nn_strategy *strategy, const char *word, size_t length, const char *why)
+{
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT, "strategy %s: \"%.*s\" %s", strategy->name,
+                      (int)(length < 64 ? length : 64), word, why);
+}
+
+static bool equals(const char *name, const char *word, size_t length)
+{
+    return strlen(name) == length && memcmp(name, word, length) == 0;
+}
+
+/* The value of `setting` in word[0 … length−1]: one of its choices, or a number in its bounds. */
+static bool read_value(const struct gyre_nn_setting *setting, const char *word, size_t length, double *value_p)
+{
+    for (int i = 0; setting->choices && setting->choices[i]; i++)
+        if (equals(setting->choices[i], word, length)) {
+            *value_p = i;
+            return true;
+        }
+    char *stop = NULL;
+    double value = setting->choices ? NAN : strtod(word, &stop);
+    if (length == 0 || stop != word + length || !(value >= setting->least && value <= setting->most))
+        return false;
+    *value_p = value;
+    return true;
+}
+
+gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy, const char *text,
+                                   double values[GYRE_NN_MOST_SETTINGS])
+{
+    const struct gyre_nn_setting *settings = strategy->settings;
+    double out[GYRE_NN_MOST_SETTINGS] = {0};
+    size_t n = 0;
+    for (; settings && settings[n].name && n < GYRE_NN_MOST_SETTINGS; n++)
+        out[n] = settings[n].value;
+    while (text && *text) {
+        size_t length = strcspn(text, ","), name = strcspn(text, "=,"), i = 0;
+        if (text[name] != '=')
+            return refuse(strategy, text, length, "is no name=value");
+        while (i < n && !equals(settings[i].name, text, name))
+            i++;
+        if (i == n)
+            return refuse(strategy, text, name, "is none of its settings");
+        if (!read_value(&settings[i], text + name + 1, length - name - 1, &out[i]))
+            return refuse(strategy, text, length, "is out of bounds or no value");
+        text += length + (text[length] == ',');
+    }
+    memcpy(values, out, sizeof(out));
+    return GYRE_SUCCESS;
+}
