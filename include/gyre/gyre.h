@@ -395,6 +395,38 @@ GYRE_API gyre_status gyre_op_create(gyre_comm *comm, gyre_reduce_func func, void
  * other ranks may have other scalars. To be used with that type only. */
 GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scalar, gyre_dtype dtype, gyre_op *op_p);
 
+/* One-sided access. A window exposes `bytes` of this rank's memory to the others of `comm`, who put, get and accumulate
+ * there without this rank's calling anything for it. Sizes may differ from rank to rank; offsets are in bytes from the
+ * beginning of the target's memory, counts in elements. Memory of gyre_mem_alloc is reached directly by ranks of the same
+ * host; everything else by messages, which the target takes while it is inside gyre, or at any time with a progress thread
+ * (GYRE_PROGRESS_THREAD).
+ *
+ * gyre_window_create connects to every rank that is not reached directly. It and gyre_window_destroy are collective and
+ * blocking; the memory stays the caller's, and has to
+ * outlive the window. destroy(NULL) is nothing. The other calls are local and block until their own side is done: the
+ * source of a put or an accumulation may be overwritten, a get's destination is complete. They are not ordered among
+ * ranks: flush waits until everything that this rank has asked of `target` (−1: of every rank) has happened there, and a
+ * signal comes after everything that this rank asked of the same target before it. Accumulations of the same window
+ * exclude one another, element by element `memory = memory op source`; no average. Access to the same bytes that nothing
+ * orders gives any mixture of them.
+ *
+ * Every rank has GYRE_WINDOW_SIGNALS counters per window, which begin at 0. signal adds one to that of the target;
+ * gyre_window_wait waits until this rank's own has come to at least `value`, GYRE_TIMEOUT at most (then
+ * GYRE_PEER_LATE). */
+#define GYRE_WINDOW_SIGNALS 32
+typedef struct gyre_window gyre_window;
+GYRE_API gyre_status gyre_window_create(gyre_comm *comm, void *memory, size_t bytes, gyre_window **window_p);
+GYRE_API gyre_status gyre_window_destroy(gyre_window *window);
+GYRE_API gyre_status gyre_window_put(gyre_window *window, const void *source, size_t count, gyre_dtype dtype,
+                                     int target, size_t offset);
+GYRE_API gyre_status gyre_window_get(gyre_window *window, void *destination, size_t count, gyre_dtype dtype, int target,
+                                     size_t offset);
+GYRE_API gyre_status gyre_window_accumulate(gyre_window *window, const void *source, size_t count, gyre_dtype dtype,
+                                            gyre_op op, int target, size_t offset);
+GYRE_API gyre_status gyre_window_flush(gyre_window *window, int target);
+GYRE_API gyre_status gyre_window_signal(gyre_window *window, int target, unsigned index);
+GYRE_API gyre_status gyre_window_wait(gyre_window *window, unsigned index, uint64_t value);
+
 /* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of
  * computation. */
 GYRE_API gyre_status gyre_progress(gyre_comm *comm);

@@ -1,5 +1,6 @@
 #include "collectives/comm.h"
 
+#include "collectives/one_sided.h"
 #include "collectives/request.h"
 #include "core/mem.h"
 
@@ -71,6 +72,8 @@ void gy_comm_free(struct gyre_comm *comm)
             *c = comm->next;
             break;
         }
+    while (comm->windows)
+        gy_window_free(comm->windows);
     for (struct gyre_request *r = comm->ended; r; r = r->next) {
         if (r->persistent)
             gy_prepare_undo(r);

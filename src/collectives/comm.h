@@ -31,6 +31,8 @@ struct gyre_comm {
     int8_t tiny[GY_COLLECTIVES]; /* is a vector that fits a line exchanged directly? 1 yes, −1 no, 0 not known yet */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
+    struct gyre_window *windows; /* one-sided */
+    uint32_t windows_made;
     struct gyre_request *ended; /* complete, not collected by their owner yet */
 
     /* Plans with root 0 (or none) live as long as the communicator; others are evicted when no request uses them. */

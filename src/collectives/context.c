@@ -203,6 +203,8 @@ void gy_context_fail(struct gy_context *ctx)
     if (ctx->closed)
         return;
     ctx->closed = true;
+    if (ctx->error.status == GYRE_PEER_LEFT) /* before links end: whoever waits for us shall know why */
+        gy_overlay_leave(ctx->overlay, ctx->error.rank);
     for (int t = 0; t < ctx->transports; t++)
         ctx->ops[t]->close(ctx->instance[t]);
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next) {

@@ -51,6 +51,7 @@ struct gy_context {
     bool closed;  /* transports are closed: after a failure */
     struct gyre_comm *comms;
     struct gy_window_slots slots;
+    unsigned windows; /* one-sided ones, which others may ask for anything at any time */
     struct gy_operations operations;
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;

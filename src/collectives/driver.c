@@ -40,7 +40,7 @@ void gy_driver_enter(struct gy_context *ctx)
 void gy_driver_leave(struct gy_context *ctx)
 {
     struct gy_driver *driver = &ctx->driver;
-    if (driver->threaded && ctx->active_first && driver->waits == 0 && driver->naps == 0)
+    if (driver->threaded && (ctx->active_first || ctx->windows) && driver->waits == 0 && driver->naps == 0)
         pthread_cond_signal(&driver->work);
     unlock(driver);
 }
@@ -91,7 +91,7 @@ static void *run(void *argument)
     struct gy_driver *driver = &ctx->driver;
     lock(driver);
     while (!driver->stop) {
-        if (!ctx->active_first || driver->waits > 0)
+        if ((!ctx->active_first && !ctx->windows) || driver->waits > 0 || ctx->closed)
             pthread_cond_wait(&driver->work, &driver->lock);
         else
             gy_drive(ctx);

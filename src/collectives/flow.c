@@ -9,6 +9,7 @@
  * Iterations are numbered per peer and channel, so that both sides count alike whatever else their lanes do. */
 #include <string.h>
 
+#include "collectives/one_sided.h"
 #include "collectives/request.h"
 
 /* Of a shape, what is between this rank and one peer: where counts differ from pair to pair, theirs. */
@@ -304,6 +305,12 @@ static void *sink_place(void *user, int world, const struct gy_frame *frame)
     struct gy_context *ctx = user;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
     int peer = comm ? gy_group_rank(&comm->group, world) : -1;
+    if (peer >= 0 && gy_is_one_sided(frame->kind)) {
+        void *memory = gy_far_place(comm, peer, frame);
+        if (!memory)
+            protocol(ctx, world, "one-sided access outside any window");
+        return memory;
+    }
     if (peer < 0 || frame->kind != GY_FRAME_DATA) {
         protocol(ctx, world, "data outside any communicator");
         return NULL;
@@ -445,6 +452,9 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     int peer = gy_group_rank(&comm->group, world);
     if (peer < 0)
         return protocol(ctx, world, "a frame on a communicator that it does not belong to");
+    if (gy_is_one_sided(frame->kind))
+        return gy_far_arrived(comm, peer, frame, payload) ? GYRE_SUCCESS
+                                                          : protocol(ctx, world, "one-sided access outside any window");
     struct gy_channel *from = gy_comm_channel(comm, peer);
     if (from && !(frame->sequence & GY_POINT_TO_POINT) && frame->sequence > from->entered)
         from->entered = frame->sequence;

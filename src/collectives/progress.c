@@ -70,14 +70,14 @@ bool gy_turn(struct gy_context *ctx, int64_t now)
 }
 
 /* Sleeps until something arrives; everything is looked at once more after the peers can see that we sleep. */
-static void nap(struct gy_context *ctx)
+static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *what)
 {
     bool sleep = true;
     for (int t = 0; t < ctx->transports; t++)
         sleep &= ctx->ops[t]->arm(ctx->instance[t]);
     if (ctx->segment)
         gy_segment_sleep(ctx->segment);
-    if (sleep && !gy_progress(ctx) && !ctx->closed)
+    if (sleep && !gy_progress(ctx) && !ctx->closed && !(done && done(what)))
         gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? GY_NAP : GY_MILLISECOND);
     if (ctx->driver.naps > 0) /* another thread still sleeps */
         return;
@@ -94,7 +94,8 @@ struct patience {
 };
 
 /* Nothing moved: spin, yield or sleep. True if something moved after all. */
-static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin)
+static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
+                 const void *what)
 {
     if (patience->turns++ == 16)
         patience->since = gy_now();
@@ -112,7 +113,7 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
     else if (idle_for < spin + GY_YIELD)
         sched_yield();
     else if (!ctx->closed) {
-        nap(ctx);
+        nap(ctx, done, what);
         /* What woke us may be the name of a culprit: the next turn can be a whole nap away. */
         if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
             gy_context_fail(ctx);
@@ -120,9 +121,10 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
     return false;
 }
 
-static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin)
+static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
+                 const void *what)
 {
-    if (gy_progress(ctx) || idle(ctx, patience, spin))
+    if (gy_progress(ctx) || idle(ctx, patience, spin, done, what))
         *patience = (struct patience){0};
 }
 
@@ -132,7 +134,7 @@ void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const voi
     int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->crowded ? 0 : GY_SPIN;
     ctx->driver.waits++;
     while (!done(what))
-        turn(ctx, &patience, spin);
+        turn(ctx, &patience, spin, done, what);
     ctx->driver.waits--;
 }
 
@@ -150,8 +152,8 @@ void gy_wait(struct gyre_request *r)
 void gy_drive(struct gy_context *ctx)
 {
     struct patience patience = {0};
-    while (ctx->active_first && ctx->driver.waits == 0 && !ctx->driver.stop)
-        turn(ctx, &patience, -GY_YIELD);
+    while ((ctx->active_first || ctx->windows) && ctx->driver.waits == 0 && !ctx->driver.stop && !ctx->closed)
+        turn(ctx, &patience, -GY_YIELD, NULL, NULL);
 }
 
 gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)

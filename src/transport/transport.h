@@ -51,6 +51,14 @@ enum gy_frame_kind {
     GY_FRAME_WANT,
     GY_FRAME_PING,
     GY_FRAME_PONG,
+    /* One-sided access: see collectives/one_sided.h. */
+    GY_FRAME_PUT,
+    GY_FRAME_ACCUMULATE,
+    GY_FRAME_GET,
+    GY_FRAME_GOT, /* what was asked for by GET */
+    GY_FRAME_SIGNAL,
+    GY_FRAME_FLUSH,
+    GY_FRAME_FLUSHED,
     GY_FRAME_KINDS
 };
 

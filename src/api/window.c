@@ -1,0 +1,153 @@
+/* One-sided calls: argument checks, then one call down. */
+#include "collectives/one_sided.h"
+
+#include "api/check.h"
+
+static gyre_status enter(gyre_window *window)
+{
+    gy_driver_enter(window->comm->ctx);
+    return gy_check_comm(window->comm);
+}
+
+static gyre_status leave(gyre_window *window, gyre_status status)
+{
+    gy_driver_leave(window->comm->ctx);
+    return status;
+}
+
+gyre_status gyre_window_create(gyre_comm *comm, void *memory, size_t bytes, gyre_window **window_p)
+{
+    if (!comm || !window_p || (bytes > 0 && !memory))
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = gy_check_comm(comm);
+    if (status == GYRE_SUCCESS)
+        status = gy_window_expose(comm, memory, bytes, window_p);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_window_destroy(gyre_window *window)
+{
+    if (!window)
+        return GYRE_SUCCESS;
+    struct gy_context *ctx = window->comm->ctx;
+    gy_driver_enter(ctx);
+    gyre_status status = gy_check_comm(window->comm);
+    if (status == GYRE_SUCCESS)
+        status = gy_window_conceal(window);
+    else if (status != GYRE_FORKED)
+        gy_window_free(window);
+    gy_driver_leave(ctx);
+    return status;
+}
+
+/* What put, get and accumulate have in common. */
+static gyre_status check_access(gyre_window *window, const void *memory, size_t count, gyre_dtype dtype, int target,
+                                size_t offset)
+{
+    struct gyre_comm *comm = window->comm;
+    if (!gy_dtype_valid((int)dtype))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an element type", (int)dtype);
+    if (target < 0 || target >= comm->size)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "target %d is not a rank: there are %d", target, comm->size);
+    if (count > 0 && !memory)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "the buffer is NULL");
+    size_t room = window->targets[target].bytes;
+    if (offset > room || count > (room - offset) / gyre_dtype_size(dtype))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                             "%zu elements of %s at byte %zu do not lie in the %zu bytes that rank %d exposes", count,
+                             gyre_dtype_name(dtype), offset, room, target);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_window_put(gyre_window *window, const void *source, size_t count, gyre_dtype dtype, int target,
+                            size_t offset)
+{
+    if (!window)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = enter(window);
+    if (status == GYRE_SUCCESS)
+        status = check_access(window, source, count, dtype, target, offset);
+    if (status == GYRE_SUCCESS)
+        status = gy_window_put(window, source, count * gyre_dtype_size(dtype), target, offset);
+    return leave(window, status);
+}
+
+gyre_status gyre_window_get(gyre_window *window, void *destination, size_t count, gyre_dtype dtype, int target,
+                            size_t offset)
+{
+    if (!window)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = enter(window);
+    if (status == GYRE_SUCCESS)
+        status = check_access(window, destination, count, dtype, target, offset);
+    if (status == GYRE_SUCCESS)
+        status = gy_window_get(window, destination, count * gyre_dtype_size(dtype), target, offset);
+    return leave(window, status);
+}
+
+gyre_status gyre_window_accumulate(gyre_window *window, const void *source, size_t count, gyre_dtype dtype, gyre_op op,
+                                   int target, size_t offset)
+{
+    if (!window)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = enter(window);
+    if (status == GYRE_SUCCESS)
+        status = check_access(window, source, count, dtype, target, offset);
+    struct gy_operation operation = {dtype, op, gy_operations_find(&window->comm->ctx->operations, op)};
+    bool plain = gy_op_known((int)op) && gy_op_valid((int)op, dtype) && op != GYRE_AVERAGE && op != GYRE_PREMUL_SUM;
+    if (status == GYRE_SUCCESS && !(operation.made ? operation.made->func != NULL : plain))
+        status = gy_check_fail(window->comm, GYRE_INVALID_ARGUMENT, "%s is not an operation to accumulate %s with",
+                               gyre_op_name(op) ? gyre_op_name(op) : "this", gyre_dtype_name(dtype));
+    if (status == GYRE_SUCCESS)
+        status = gy_window_accumulate(window, source, count, &operation, target, offset);
+    return leave(window, status);
+}
+
+gyre_status gyre_window_flush(gyre_window *window, int target)
+{
+    if (!window)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = enter(window);
+    if (status == GYRE_SUCCESS && (target < -1 || target >= window->comm->size))
+        status = gy_check_fail(window->comm, GYRE_INVALID_ARGUMENT, "target %d is not a rank: there are %d", target,
+                               window->comm->size);
+    if (status == GYRE_SUCCESS)
+        status = gy_window_flush(window, target);
+    return leave(window, status);
+}
+
+static gyre_status check_signal(gyre_window *window, unsigned index)
+{
+    return index < GYRE_WINDOW_SIGNALS
+               ? GYRE_SUCCESS
+               : gy_check_fail(window->comm, GYRE_INVALID_ARGUMENT, "signal %u does not exist: there are %d", index,
+                               GYRE_WINDOW_SIGNALS);
+}
+
+gyre_status gyre_window_signal(gyre_window *window, int target, unsigned index)
+{
+    if (!window)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = enter(window);
+    if (status == GYRE_SUCCESS)
+        status = check_access(window, window, 0, GYRE_UINT8, target, 0);
+    if (status == GYRE_SUCCESS)
+        status = check_signal(window, index);
+    if (status == GYRE_SUCCESS)
+        status = gy_window_signal(window, target, index);
+    return leave(window, status);
+}
+
+gyre_status gyre_window_wait(gyre_window *window, unsigned index, uint64_t value)
+{
+    if (!window)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_status status = enter(window);
+    if (status == GYRE_SUCCESS)
+        status = check_signal(window, index);
+    if (status == GYRE_SUCCESS)
+        status = gy_window_await(window, index, value);
+    return leave(window, status);
+}

@@ -1,0 +1,281 @@
+#include "collectives/one_sided.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "collectives/request.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "core/topology.h"
+
+#define LOCK_SPINS 1000
+
+/* What each rank tells the others when a window is made. */
+struct exposure {
+    uint64_t bytes;
+    uint64_t memory, control; /* offset on the rank's shared heap + 1; 0: not there */
+};
+
+static uint64_t place_on_heap(const struct gyre_comm *comm, const void *memory, size_t bytes)
+{
+    uint64_t offset;
+    const struct gy_segment *segment = comm->ctx->segment;
+    return segment && gy_segment_heap_offset(segment, memory, bytes, &offset) ? offset + 1 : 0;
+}
+
+static gyre_status make_control(struct gyre_window *window)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    void *memory = NULL;
+    if (ctx->segment) {
+        gyre_status status = gy_segment_heap_alloc(ctx->segment, sizeof(*window->control), &memory,
+                                                   &window->comm->error);
+        if (status != GYRE_SUCCESS)
+            return status;
+    } else {
+        memory = gy_alloc_aligned(64, sizeof(*window->control));
+        if (!memory)
+            return gy_error_set(&window->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a window's signals");
+        memset(memory, 0, sizeof(*window->control));
+    }
+    window->control = memory;
+    return GYRE_SUCCESS;
+}
+
+static gyre_status exchange(struct gyre_window *window, struct exposure *all)
+{
+    struct gyre_comm *comm = window->comm;
+    struct exposure mine = {window->bytes, place_on_heap(comm, window->memory, window->bytes),
+                            place_on_heap(comm, window->control, sizeof(*window->control))};
+    struct gy_call call = {.collective = GY_ALL_GATHER,
+                           .input = &mine,
+                           .output = all,
+                           .count = sizeof(mine) / sizeof(int64_t),
+                           .dtype = GYRE_INT64};
+    return gy_run(comm, &call);
+}
+
+static void map_targets(struct gyre_window *window, const struct exposure *all)
+{
+    struct gyre_comm *comm = window->comm;
+    const struct gy_world *world = comm->ctx->world;
+    for (int r = 0; r < comm->size; r++) {
+        const struct gy_member *member = &world->members[gy_group_world(&comm->group, r)];
+        struct gy_target *target = &window->targets[r];
+        bool here = comm->ctx->segment && member->host == world->members[world->rank].host;
+        target->bytes = all[r].bytes;
+        if (r == comm->rank) {
+            target->memory = window->memory;
+            target->control = window->control;
+        } else if (here && all[r].memory && all[r].control) {
+            target->memory = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].memory - 1);
+            target->control = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].control - 1);
+        }
+    }
+}
+
+/* Both ends of a link have to be open for anything to come in, and nobody can know who will ask for something. */
+static gyre_status open_links(struct gyre_window *window)
+{
+    struct gyre_comm *comm = window->comm;
+    gyre_status status = GYRE_SUCCESS;
+    struct gy_link *link;
+    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++)
+        if (!window->targets[r].memory)
+            status = gy_context_link(comm->ctx, gy_group_world(&comm->group, r), &link);
+    if (status != GYRE_SUCCESS)
+        gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->ctx->error.text);
+    return status;
+}
+
+gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p)
+{
+    gyre_status status = GYRE_NO_MEMORY;
+    struct gyre_window *window = gy_alloc_zero(1, sizeof(*window));
+    struct exposure *all = gy_alloc((size_t)comm->size * sizeof(*all));
+    struct gy_target *targets = gy_alloc_zero((size_t)comm->size, sizeof(*targets));
+    if (!window || !all || !targets) {
+        gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a window");
+        goto tell;
+    }
+    window->comm = comm;
+    window->targets = targets;
+    window->memory = memory;
+    window->bytes = bytes;
+    status = make_control(window);
+    if (status != GYRE_SUCCESS)
+        goto tell;
+    window->id = ++comm->windows_made; /* before anybody can know it: frames may come as soon as one rank is through */
+    window->next = comm->windows;
+    comm->windows = window;
+    comm->ctx->windows++;
+    status = exchange(window, all);
+    if (status != GYRE_SUCCESS) {
+        gy_window_free(window);
+        gy_free(all);
+        return status;
+    }
+    map_targets(window, all);
+    gy_free(all);
+    status = open_links(window);
+    if (status != GYRE_SUCCESS) {
+        gy_window_free(window);
+        return status;
+    }
+    *window_p = window;
+    return GYRE_SUCCESS;
+
+tell: /* the others wait for this rank */
+    gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->error.text);
+    gy_free(window);
+    gy_free(all);
+    gy_free(targets);
+    return status;
+}
+
+void gy_window_free(struct gyre_window *window)
+{
+    struct gyre_comm *comm = window->comm;
+    for (struct gyre_window **w = &comm->windows; *w; w = &(*w)->next)
+        if (*w == window) {
+            *w = window->next;
+            break;
+        }
+    comm->ctx->windows--;
+    for (int r = 0; r < comm->size; r++) {
+        gy_free(window->targets[r].replies);
+        gy_free(window->targets[r].landing);
+    }
+    if (!comm->ctx->segment || !gy_segment_heap_free(comm->ctx->segment, window->control))
+        gy_free(window->control);
+    gy_free(window->targets);
+    gy_free(window);
+}
+
+gyre_status gy_window_conceal(struct gyre_window *window)
+{
+    struct gy_call barrier = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
+    gyre_status status = gy_window_flush(window, -1);
+    if (status == GYRE_SUCCESS)
+        status = gy_run(window->comm, &barrier);
+    gy_window_free(window);
+    return status;
+}
+
+struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id)
+{
+    struct gyre_window *window = comm->windows;
+    while (window && window->id != id)
+        window = window->next;
+    return window;
+}
+
+bool gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    uint32_t mine = (uint32_t)ctx->world->rank + 1;
+    for (unsigned spins = 0;; spins++) {
+        uint32_t free = 0;
+        if (atomic_compare_exchange_weak_explicit(&control->lock, &free, mine, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+        if (spins < LOCK_SPINS) {
+            gy_cpu_relax();
+            continue;
+        }
+        /* Its holder may be without a core, or dead: a verdict ends the wait. Nothing is advanced here: the caller may
+         * be inside the sink. */
+        if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+            return false;
+        sched_yield();
+    }
+}
+
+void gy_window_unlock(struct gy_exposed_control *control)
+{
+    atomic_store_explicit(&control->lock, 0, memory_order_release);
+}
+
+gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t bytes, int target, size_t offset)
+{
+    if (!window->targets[target].memory)
+        return gy_far_put(window, source, bytes, target, offset);
+    if (bytes > 0)
+        memmove(window->targets[target].memory + offset, source, bytes);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_get(struct gyre_window *window, void *destination, size_t bytes, int target, size_t offset)
+{
+    if (!window->targets[target].memory)
+        return gy_far_get(window, destination, bytes, target, offset);
+    if (bytes > 0)
+        memmove(destination, window->targets[target].memory + offset, bytes);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_accumulate(struct gyre_window *window, const void *source, size_t count,
+                                 const struct gy_operation *operation, int target, size_t offset)
+{
+    struct gy_target *t = &window->targets[target];
+    if (!t->memory)
+        return gy_far_accumulate(window, source, count, operation, target, offset);
+    if (count == 0)
+        return GYRE_SUCCESS;
+    if (!gy_window_lock(window, t->control)) {
+        gy_context_fail(window->comm->ctx);
+        return window->comm->ctx->error.status;
+    }
+    gy_combine(operation, t->memory + offset, t->memory + offset, source, count);
+    gy_window_unlock(t->control);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned index)
+{
+    struct gyre_comm *comm = window->comm;
+    struct gy_target *t = &window->targets[target];
+    if (!t->control)
+        return gy_far_signal(window, target, index);
+    atomic_fetch_add_explicit(&t->control->signal[index].count, 1, memory_order_release);
+    if (target != comm->rank)
+        gy_segment_wake(comm->ctx->segment, comm->ctx->world->members[gy_group_world(&comm->group, target)].local);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_flush(struct gyre_window *window, int target)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (target >= 0 && window->targets[target].memory)
+        return GYRE_SUCCESS;
+    return gy_far_flush(window, target);
+}
+
+struct awaited {
+    const struct gyre_window *window;
+    unsigned index;
+    uint64_t value;
+    int64_t deadline;
+};
+
+static bool has_come(const void *what)
+{
+    const struct awaited *a = what;
+    return atomic_load_explicit(&a->window->control->signal[a->index].count, memory_order_acquire) >= a->value ||
+           a->window->comm->ctx->closed || gy_now() > a->deadline;
+}
+
+gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    struct awaited awaited = {window, index, value, gy_now() + ctx->config.timeout_ns};
+    gy_wait_until(ctx, has_come, &awaited);
+    uint64_t count = atomic_load_explicit(&window->control->signal[index].count, memory_order_acquire);
+    if (count >= value)
+        return GYRE_SUCCESS;
+    if (ctx->closed)
+        return ctx->error.status;
+    return gy_error_set(&window->comm->error, GYRE_PEER_LATE, -1,
+                        "signal %u of a window has come %llu times and not %llu within %.0f s (GYRE_TIMEOUT)", index,
+                        (unsigned long long)count, (unsigned long long)value, (double)ctx->config.timeout_ns / 1e9);
+}

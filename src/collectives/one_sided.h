@@ -1,0 +1,98 @@
+/* One-sided access: a rank exposes a piece of its memory to the others of a communicator, who put, get and accumulate
+ * there without its calling anything for it.
+ *
+ *                   memory from gyre_mem_alloc, same host         any other memory, or another host
+ *   put             store into the target's mapping               PUT frames straight to their place
+ *   get             load                                          GET ──▶, DATA ◀──
+ *   accumulate      under the target's lock                       ACCUMULATE frames, reduced as they come, same lock
+ *   signal          add to the target's counter                   SIGNAL frame
+ *   flush           a fence                                       FLUSH ──▶, FLUSHED ◀──
+ *
+ * Links are FIFO, so a signal arrives after what was put before it on the same target. Over links the target must be
+ * inside gyre, or have a progress thread. Nothing needs credit: everything that comes has a place at once. */
+#ifndef GY_COLLECTIVES_ONE_SIDED_H
+#define GY_COLLECTIVES_ONE_SIDED_H
+
+#include <stdatomic.h>
+
+#include "collectives/comm.h"
+
+#define GY_SIGNALS GYRE_WINDOW_SIGNALS
+#define GY_ONE_SIDED_FLIGHT 4             /* frames of one call under way */
+#define GY_ACCUMULATE_BYTES (64u * 1024u) /* of one frame, and of the target's landing for it */
+
+/* What local ranks see of a window besides its memory: on the owner's shared heap where there is one. */
+struct gy_exposed_control {
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t lock; /* of accumulations; the world's rank of its holder + 1 */
+    struct {
+        _Alignas(GY_CACHE_LINE) _Atomic uint64_t count;
+    } signal[GY_SIGNALS];
+};
+
+struct gy_target {
+    size_t bytes;
+    unsigned char *memory;              /* mapped here; NULL: by links */
+    struct gy_exposed_control *control; /* mapped here; NULL: by links */
+    uint64_t flushes, flushed;          /* asked, answered */
+    struct gy_frame_out ask, answer;    /* FLUSH and FLUSHED */
+    struct gy_frame_out *replies;       /* [GY_ONE_SIDED_FLIGHT] to its GETs, NULL until the first */
+    unsigned char *landing;             /* of its accumulations, NULL until the first */
+};
+
+struct gyre_window {
+    struct gyre_comm *comm;
+    struct gyre_window *next; /* of the communicator */
+    uint32_t id;              /* among the communicator's, the same on every rank */
+    unsigned char *memory;
+    size_t bytes;
+    struct gy_exposed_control *control; /* mine */
+    struct gy_target *targets;          /* [size] */
+    struct gy_frame_out out[GY_ONE_SIDED_FLIGHT];
+    struct {
+        unsigned char *place;
+        size_t bytes;
+        int from;
+        bool waiting;
+    } get[GY_ONE_SIDED_FLIGHT];
+};
+
+/* Collective, blocking. */
+gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p);
+gyre_status gy_window_conceal(struct gyre_window *window);
+/* Local: with its communicator. */
+void gy_window_free(struct gyre_window *window);
+struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id);
+
+/* The arguments have been checked against the target's bytes. Local completion: the source is free, the data is there. */
+gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t bytes, int target, size_t offset);
+gyre_status gy_window_get(struct gyre_window *window, void *destination, size_t bytes, int target, size_t offset);
+gyre_status gy_window_accumulate(struct gyre_window *window, const void *source, size_t count,
+                                 const struct gy_operation *operation, int target, size_t offset);
+gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned index);
+/* Everything that this rank has asked of the target (−1: of all) has happened there. */
+gyre_status gy_window_flush(struct gyre_window *window, int target);
+gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value);
+
+/* Accumulations exclude each other; false: the world failed meanwhile. */
+bool gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control);
+void gy_window_unlock(struct gy_exposed_control *control);
+
+/* one_sided_links.c: the same over links, and the frames that come in. */
+gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
+                       size_t offset);
+gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target, size_t offset);
+gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
+                              const struct gy_operation *operation, int target, size_t offset);
+gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index);
+gyre_status gy_far_flush(struct gyre_window *window, int target);
+/* Where the payload of a one-sided frame goes; NULL: it is wrong. */
+void *gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
+/* False: it is wrong. */
+bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload);
+
+static inline bool gy_is_one_sided(unsigned kind)
+{
+    return kind >= GY_FRAME_PUT && kind <= GY_FRAME_FLUSHED;
+}
+
+#endif

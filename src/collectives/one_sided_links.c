@@ -1,0 +1,278 @@
+/* One-sided access by frames. In a frame's header `sequence` is the window, `value` the byte in the target's memory,
+ * `count` elements or bytes, `lane` the signal or the place in flight. */
+#include <string.h>
+
+#include "collectives/one_sided.h"
+#include "collectives/request.h"
+#include "core/mem.h"
+
+static void fill(const struct gyre_window *window, struct gy_frame_out *out, enum gy_frame_kind kind, size_t offset)
+{
+    struct gy_frame *frame = &out->header;
+    memset(frame, 0, sizeof(*frame));
+    frame->kind = (uint8_t)kind;
+    frame->epoch = window->comm->ctx->world->epoch;
+    frame->comm = window->comm->id;
+    frame->sequence = window->id;
+    frame->value = offset;
+    out->payload = NULL;
+}
+
+static gyre_status failure(const struct gyre_window *window)
+{
+    return window->comm->ctx->closed ? window->comm->ctx->error.status : GYRE_SUCCESS;
+}
+
+/* Is one of the window's frames free, or the world broken? */
+static bool has_free_frame(const void *what)
+{
+    const struct gyre_window *window = what;
+    for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
+        if (!window->out[i].queued)
+            return true;
+    return window->comm->ctx->closed;
+}
+
+static bool is_quiet(const void *what)
+{
+    const struct gyre_window *window = what;
+    for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
+        if (window->out[i].queued || window->get[i].waiting)
+            return window->comm->ctx->closed;
+    return true;
+}
+
+static struct gy_frame_out *free_frame(struct gyre_window *window)
+{
+    if (!has_free_frame(window))
+        gy_wait_until(window->comm->ctx, has_free_frame, window);
+    for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
+        if (!window->out[i].queued)
+            return &window->out[i];
+    return &window->out[0]; /* the world is broken: nobody sends it */
+}
+
+static gyre_status settle(struct gyre_window *window)
+{
+    gy_wait_until(window->comm->ctx, is_quiet, window);
+    return failure(window);
+}
+
+gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target, size_t offset)
+{
+    gyre_status status = GYRE_SUCCESS;
+    size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
+    for (size_t at = 0; status == GYRE_SUCCESS && at < bytes; at += tile) {
+        struct gy_frame_out *out = free_frame(window);
+        status = failure(window);
+        if (status != GYRE_SUCCESS)
+            break;
+        fill(window, out, GY_FRAME_PUT, offset + at);
+        out->header.bytes = (uint32_t)gy_min_size(tile, bytes - at);
+        out->payload = source + at;
+        gy_comm_post(window->comm, target, out);
+    }
+    return status == GYRE_SUCCESS ? settle(window) : status;
+}
+
+gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
+                              const struct gy_operation *operation, int target, size_t offset)
+{
+    gyre_status status = GYRE_SUCCESS;
+    size_t element = gyre_dtype_size(operation->dtype), tile = GY_ACCUMULATE_BYTES / element;
+    for (size_t at = 0; status == GYRE_SUCCESS && at < count; at += tile) {
+        struct gy_frame_out *out = free_frame(window);
+        status = failure(window);
+        if (status != GYRE_SUCCESS)
+            break;
+        fill(window, out, GY_FRAME_ACCUMULATE, offset + at * element);
+        out->header.count = gy_min_size(tile, count - at);
+        out->header.bytes = (uint32_t)(out->header.count * element);
+        out->header.dtype = (uint8_t)operation->dtype;
+        out->header.op = (uint8_t)operation->op;
+        out->payload = source + at * element;
+        gy_comm_post(window->comm, target, out);
+    }
+    return status == GYRE_SUCCESS ? settle(window) : status;
+}
+
+gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index)
+{
+    struct gy_frame_out *out = free_frame(window);
+    gyre_status status = failure(window);
+    if (status != GYRE_SUCCESS)
+        return status;
+    fill(window, out, GY_FRAME_SIGNAL, 0);
+    out->header.lane = (uint16_t)index;
+    gy_comm_post(window->comm, target, out);
+    return settle(window);
+}
+
+static bool has_free_get(const void *what)
+{
+    const struct gyre_window *window = what;
+    for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
+        if (!window->get[i].waiting && !window->out[i].queued)
+            return true;
+    return window->comm->ctx->closed;
+}
+
+gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target, size_t offset)
+{
+    gyre_status status = GYRE_SUCCESS;
+    size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
+    for (size_t at = 0; status == GYRE_SUCCESS && at < bytes; at += tile) {
+        if (!has_free_get(window))
+            gy_wait_until(window->comm->ctx, has_free_get, window);
+        status = failure(window);
+        int i = 0;
+        while (i < GY_ONE_SIDED_FLIGHT - 1 && (window->get[i].waiting || window->out[i].queued))
+            i++;
+        if (status != GYRE_SUCCESS)
+            break;
+        window->get[i].place = destination + at;
+        window->get[i].bytes = gy_min_size(tile, bytes - at);
+        window->get[i].from = target;
+        window->get[i].waiting = true;
+        fill(window, &window->out[i], GY_FRAME_GET, offset + at);
+        window->out[i].header.count = window->get[i].bytes;
+        window->out[i].header.lane = (uint16_t)i;
+        gy_comm_post(window->comm, target, &window->out[i]);
+    }
+    return status == GYRE_SUCCESS ? settle(window) : status;
+}
+
+static bool all_flushed(const void *what)
+{
+    const struct gyre_window *window = what;
+    for (int r = 0; r < window->comm->size; r++)
+        if (window->targets[r].flushed < window->targets[r].flushes)
+            return window->comm->ctx->closed;
+    return true;
+}
+
+gyre_status gy_far_flush(struct gyre_window *window, int target)
+{
+    struct gyre_comm *comm = window->comm;
+    for (int r = 0; r < comm->size; r++) {
+        struct gy_target *t = &window->targets[r];
+        if ((target >= 0 && r != target) || t->memory || t->ask.queued)
+            continue;
+        fill(window, &t->ask, GY_FRAME_FLUSH, 0);
+        t->ask.header.value = ++t->flushes;
+        gy_comm_post(comm, r, &t->ask);
+    }
+    gy_wait_until(comm->ctx, all_flushed, window);
+    return failure(window);
+}
+
+/* ---- what comes in ---- */
+
+static bool fits(const struct gyre_window *window, const struct gy_frame *frame, uint64_t bytes)
+{
+    return frame->value <= window->bytes && bytes <= window->bytes - frame->value;
+}
+
+static bool is_good_accumulate(const struct gyre_window *window, const struct gy_frame *frame)
+{
+    gyre_dtype dtype = (gyre_dtype)frame->dtype;
+    bool made = gy_operations_find(&window->comm->ctx->operations, (gyre_op)frame->op) != NULL;
+    return gy_dtype_valid(frame->dtype) && (made || (gy_op_known(frame->op) && gy_op_valid(frame->op, dtype))) &&
+           frame->bytes <= GY_ACCUMULATE_BYTES && frame->count == frame->bytes / gyre_dtype_size(dtype) &&
+           fits(window, frame, frame->bytes);
+}
+
+void *gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    struct gyre_window *window = gy_window_find(comm, frame->sequence);
+    if (!window)
+        return NULL;
+    struct gy_target *from = &window->targets[peer];
+    if (frame->kind == GY_FRAME_PUT)
+        return fits(window, frame, frame->bytes) ? window->memory + frame->value : NULL;
+    if (frame->kind == GY_FRAME_ACCUMULATE && is_good_accumulate(window, frame)) {
+        if (!from->landing)
+            from->landing = gy_alloc_aligned(64, GY_ACCUMULATE_BYTES);
+        return from->landing;
+    }
+    unsigned i = frame->lane;
+    if (frame->kind == GY_FRAME_GOT && i < GY_ONE_SIDED_FLIGHT && window->get[i].waiting &&
+        window->get[i].from == peer && window->get[i].bytes == frame->bytes)
+        return window->get[i].place;
+    return NULL;
+}
+
+static bool accumulate(struct gyre_window *window, const struct gy_frame *frame, const void *payload)
+{
+    struct gy_operation operation = {(gyre_dtype)frame->dtype, (gyre_op)frame->op,
+                                     gy_operations_find(&window->comm->ctx->operations, (gyre_op)frame->op)};
+    if (!is_good_accumulate(window, frame))
+        return false;
+    if (!gy_window_lock(window, window->control))
+        return true; /* the world is broken, and says so */
+    gy_combine(&operation, window->memory + frame->value, window->memory + frame->value, payload, frame->count);
+    gy_window_unlock(window->control);
+    return true;
+}
+
+static bool reply(struct gyre_window *window, int peer, const struct gy_frame *frame)
+{
+    struct gy_target *to = &window->targets[peer];
+    if (frame->lane >= GY_ONE_SIDED_FLIGHT || frame->count > GY_FRAME_MAX || !fits(window, frame, frame->count))
+        return false;
+    if (!to->replies)
+        to->replies = gy_alloc_zero(GY_ONE_SIDED_FLIGHT, sizeof(*to->replies));
+    if (!to->replies || to->replies[frame->lane].queued)
+        return false;
+    struct gy_frame_out *out = &to->replies[frame->lane];
+    fill(window, out, GY_FRAME_GOT, frame->value);
+    out->header.lane = frame->lane;
+    out->header.bytes = (uint32_t)frame->count;
+    out->payload = window->memory + frame->value;
+    gy_comm_post(window->comm, peer, out);
+    return true;
+}
+
+static bool answer(struct gyre_window *window, int peer, const struct gy_frame *frame)
+{
+    struct gy_target *to = &window->targets[peer];
+    if (to->answer.queued)
+        return false;
+    fill(window, &to->answer, GY_FRAME_FLUSHED, 0);
+    to->answer.header.value = frame->value;
+    gy_comm_post(window->comm, peer, &to->answer);
+    return true;
+}
+
+bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload)
+{
+    struct gyre_window *window = gy_window_find(comm, frame->sequence);
+    if (!window)
+        return false;
+    switch (frame->kind) {
+    case GY_FRAME_PUT:
+        if (!fits(window, frame, frame->bytes))
+            return false;
+        if (frame->bytes > 0 && payload != window->memory + frame->value)
+            memcpy(window->memory + frame->value, payload, frame->bytes);
+        return true;
+    case GY_FRAME_ACCUMULATE: return accumulate(window, frame, payload);
+    case GY_FRAME_GET: return reply(window, peer, frame);
+    case GY_FRAME_GOT: {
+        void *place = gy_far_place(comm, peer, frame);
+        if (!place)
+            return false;
+        if (payload != place)
+            memcpy(place, payload, frame->bytes);
+        window->get[frame->lane].waiting = false;
+        return true;
+    }
+    case GY_FRAME_SIGNAL:
+        if (frame->lane >= GY_SIGNALS)
+            return false;
+        atomic_fetch_add_explicit(&window->control->signal[frame->lane].count, 1, memory_order_release);
+        return true;
+    case GY_FRAME_FLUSH: return answer(window, peer, frame);
+    default: window->targets[peer].flushed = frame->value; return frame->value <= window->targets[peer].flushes;
+    }
+}

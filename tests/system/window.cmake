@@ -1,0 +1,25 @@
+# One-sided access: on one host, over sockets, and on two "hosts" of one machine.
+add_executable(window_test window_test.c)
+target_include_directories(window_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(window_test PRIVATE gyre_compile gyre)
+foreach(suite access signals passive wrong)
+  set(settings GYRE_LOG=error)
+  if(suite STREQUAL wrong)
+    list(APPEND settings GYRE_TIMEOUT=1)
+  elseif(suite STREQUAL passive)
+    list(APPEND settings GYRE_PROGRESS_THREAD=1)
+  endif()
+  foreach(transport shm tcp)
+    gyre_system_test(window.${suite}.${transport} 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} ${settings}
+      $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:window_test> ${suite})
+  endforeach()
+  gyre_system_test(window.${suite}.mixed 100 ${CMAKE_COMMAND} -E env ${settings} GYRE_SECRET=0123456789abcdef
+    $<TARGET_FILE:gyre-run> -n 4 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:window_test> ${suite}")
+endforeach()
+# gyre-run reports the rank that killed itself: what counts is that no other one complains.
+foreach(transport shm tcp)
+  add_test(NAME system.window.death.${transport} COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
+    $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:window_test> death)
+  set_tests_properties(system.window.death.${transport} PROPERTIES TIMEOUT 60 FAIL_REGULAR_EXPRESSION "line [0-9]+:"
+    PASS_REGULAR_EXPRESSION "rank 2 .* was ended by signal|rank 2 .*SIGKILL|rank 2 .*signal 9")
+endforeach()

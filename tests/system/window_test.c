@@ -1,0 +1,191 @@
+/* One rank of the tests of one-sided access, one suite per run (the argument):
+ *   access      put, get, accumulate, flush, with memory of gyre and of the heap, sizes that differ, all pairs
+ *   signals     what was put before a signal is there after it, round after round along a ring of ranks, each of which
+ *               may be one round ahead of the next
+ *   passive     a target that makes no call is written and read (progress thread)
+ *   wrong       arguments, and a signal that never comes
+ *   death       a target that dies is named */
+#include <signal.h>
+
+#include "support/rank.h"
+
+#define BYTES (1 << 20)
+#define ROUNDS 200
+
+static gyre_comm *comm;
+static int rank, size;
+
+static unsigned char *memory_of(bool shared, size_t bytes)
+{
+    void *memory = NULL;
+    if (shared)
+        OK(comm, gyre_mem_alloc(comm, bytes, &memory));
+    else
+        memory = calloc(bytes, 1);
+    CHECK(memory != NULL);
+    return memory;
+}
+
+static void forget(bool shared, unsigned char *memory)
+{
+    if (shared)
+        OK(comm, gyre_mem_free(comm, memory));
+    else
+        free(memory);
+}
+
+static uint32_t value_at(int from, int to, size_t i)
+{
+    return (uint32_t)(from * 1000003 + to * 10007) + (uint32_t)i * 2654435761u;
+}
+
+/* Every rank writes its part of every other rank's window, all read what was written, all add to one place. */
+static void access_all(bool shared, size_t part)
+{
+    size_t bytes = (size_t)size * part * 4 + 64 + (size_t)rank * 8;
+    unsigned char *memory = memory_of(shared, bytes);
+    uint32_t *mine = malloc(part * 4 + 4), *theirs = malloc(part * 4 + 4);
+    gyre_window *window;
+    CHECK(mine && theirs);
+    OK(comm, gyre_window_create(comm, memory, bytes, &window));
+    for (int to = 0; to < size; to++) {
+        for (size_t i = 0; i < part; i++)
+            mine[i] = value_at(rank, to, i);
+        OK(comm, gyre_window_put(window, mine, part, GYRE_UINT32, to, (size_t)rank * part * 4));
+        memset(mine, 0xff, part * 4); /* it is ours again */
+    }
+    OK(comm, gyre_window_flush(window, -1));
+    OK(comm, gyre_barrier(comm));
+    for (int from = 0; from < size; from++)
+        for (size_t i = 0; i < part; i++) {
+            uint32_t got;
+            memcpy(&got, memory + ((size_t)from * part + i) * 4, 4);
+            CHECK(got == value_at(from, rank, i));
+        }
+    for (int to = 0; to < size; to++) {
+        int from = (to + rank) % size;
+        OK(comm, gyre_window_get(window, theirs, part, GYRE_UINT32, to, (size_t)from * part * 4));
+        for (size_t i = 0; i < part; i++)
+            CHECK(theirs[i] == value_at(from, to, i));
+    }
+    OK(comm, gyre_barrier(comm));
+    for (int round = 0; round < 20; round++)
+        for (int to = 0; to < size; to++) {
+            for (size_t i = 0; i < part; i++)
+                mine[i] = (uint32_t)(rank + 1);
+            OK(comm, gyre_window_accumulate(window, mine, part, GYRE_UINT32, GYRE_SUM, to, 0));
+        }
+    OK(comm, gyre_window_flush(window, -1));
+    OK(comm, gyre_barrier(comm));
+    for (size_t i = 0; i < part; i++) {
+        uint32_t got, wanted = value_at(0, rank, i) + 20u * (uint32_t)(size * (size + 1) / 2);
+        memcpy(&got, memory + i * 4, 4);
+        CHECK(got == wanted);
+    }
+    OK(comm, gyre_window_destroy(window));
+    forget(shared, memory);
+    free(mine);
+    free(theirs);
+}
+
+static void signals(bool shared)
+{
+    uint64_t *memory = (uint64_t *)(void *)memory_of(shared, BYTES);
+    gyre_window *window;
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    OK(comm, gyre_window_create(comm, memory, BYTES, &window));
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t data[16];
+        for (int i = 0; i < 16; i++)
+            data[i] = round * 100 + (uint64_t)rank;
+        OK(comm, gyre_window_put(window, data, 16, GYRE_UINT64, to, (round % (uint64_t)(size + 1)) * 128));
+        OK(comm, gyre_window_signal(window, to, 3));
+        OK(comm, gyre_window_wait(window, 3, round));
+        for (int i = 0; i < 16; i++)
+            CHECK(memory[round % (uint64_t)(size + 1) * 16 + (uint64_t)i] == round * 100 + (uint64_t)from);
+    }
+    OK(comm, gyre_window_destroy(window));
+    forget(shared, (unsigned char *)memory);
+}
+
+/* Rank 0 sleeps; the others may not be held up by it. */
+static void passive(bool shared)
+{
+    unsigned char *memory = memory_of(shared, 4096);
+    gyre_window *window;
+    OK(comm, gyre_window_create(comm, memory, 4096, &window));
+    OK(comm, gyre_barrier(comm));
+    if (rank == 0) {
+        sleep(3);
+    } else {
+        int64_t began = rank_now_ns(), one = 1, got = 0;
+        for (int i = 0; i < 50; i++)
+            OK(comm, gyre_window_accumulate(window, &one, 1, GYRE_INT64, GYRE_SUM, 0, (size_t)rank * 8));
+        OK(comm, gyre_window_flush(window, 0));
+        OK(comm, gyre_window_get(window, &got, 1, GYRE_INT64, 0, (size_t)rank * 8));
+        CHECK(got == 50 && rank_now_ns() - began < INT64_C(2500000000));
+    }
+    OK(comm, gyre_window_destroy(window));
+    forget(shared, memory);
+}
+
+static void wrong(void)
+{
+    unsigned char memory[64] = {0};
+    gyre_window *window;
+    uint64_t number = 0;
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_create(comm, NULL, 64, &window));
+    OK(comm, gyre_window_create(comm, memory, sizeof(memory), &window));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_put(window, &number, 1, GYRE_UINT64, size, 0));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_put(window, &number, 1, GYRE_UINT64, 0, 57));
+    CHECK(strstr(gyre_last_error(comm), "64 bytes"));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_get(window, &number, SIZE_MAX, GYRE_UINT64, 0, 8));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_get(window, NULL, 1, GYRE_UINT64, 0, 8));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_accumulate(window, &number, 1, GYRE_UINT64, GYRE_AVERAGE, 0, 0));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_accumulate(window, &number, 1, GYRE_FLOAT64, GYRE_BIT_OR, 0, 0));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_signal(window, 0, GYRE_WINDOW_SIGNALS));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_flush(window, -2));
+    GIVES(GYRE_PEER_LATE, comm, gyre_window_wait(window, 0, 1));
+    CHECK(strstr(gyre_last_error(comm), "signal 0"));
+    OK(comm, gyre_window_destroy(window));
+}
+
+static void death(void)
+{
+    unsigned char *memory = memory_of(false, 4096);
+    gyre_window *window;
+    OK(comm, gyre_window_create(comm, memory, 4096, &window));
+    OK(comm, gyre_barrier(comm));
+    if (rank == size - 1)
+        raise(SIGKILL);
+    GIVES(GYRE_PEER_DEAD, comm, gyre_window_wait(window, 0, 1));
+    char name[32];
+    snprintf(name, sizeof(name), "rank %d ", size - 1);
+    CHECK(strstr(gyre_last_error(comm), name));
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2);
+    comm = rank_begin(100);
+    rank = gyre_comm_rank(comm);
+    size = gyre_comm_size(comm);
+    for (int shared = 0; shared < 2; shared++) {
+        if (!strcmp(argv[1], "access"))
+            for (size_t part = 1; part <= 300000; part = part * 17 + 1)
+                access_all(shared, part);
+        else if (!strcmp(argv[1], "signals"))
+            signals(shared);
+        else if (!strcmp(argv[1], "passive"))
+            passive(shared);
+    }
+    if (!strcmp(argv[1], "wrong"))
+        wrong();
+    if (!strcmp(argv[1], "death")) {
+        death();
+        _exit(0);
+    }
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(comm));
+    return 0;
+}
