@@ -196,6 +196,9 @@ static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *c
     if ((in > 0 && !call->input) || (out > 0 && !call->output))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: %s is NULL", name,
                              in > 0 && !call->input ? "input" : "output");
+    if (call->varying && call->in_counts[comm->rank] != call->out_counts[comm->rank])
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%sv: rank %d sends itself %zu elements and expects %zu",
+                             name, comm->rank, call->in_counts[comm->rank], call->out_counts[comm->rank]);
     if (call->varying && any_blocks_overlap(comm, call, in, out))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%sv: by their displacements, blocks overlap", name);
     if (in == 0 || out == 0)

@@ -1,0 +1,24 @@
+# The forms of calls: with counts, from point to point, persistent, operations of one's own, programs of all of them.
+foreach(test varying_test)
+  add_executable(${test} ${test}.c trial.c)
+  target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
+endforeach()
+
+# NAME, seconds, number of ranks, test and its arguments: on one host, over sockets, and on two "hosts" of one machine.
+function(gyre_forms_test name seconds ranks test)
+  string(REPLACE ";" " " arguments "${ARGN}")
+  foreach(transport shm tcp)
+    gyre_system_test(${name}.${transport} ${seconds} ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
+      $<TARGET_FILE:gyre-run> -n ${ranks} $<TARGET_FILE:${test}> ${ARGN})
+  endforeach()
+  gyre_system_test(${name}.mixed ${seconds} ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+    $<TARGET_FILE:gyre-run> -n ${ranks} -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:${test}> ${arguments}")
+endfunction()
+
+foreach(ranks 1 2 3 5 9)
+  gyre_forms_test(varying.${ranks} 150 ${ranks} varying_test all)
+endforeach()
+gyre_forms_test(varying.disagree.small 60 3 varying_test disagree 10)
+gyre_forms_test(varying.disagree.large 60 3 varying_test disagree 100000)
+gyre_forms_test(varying.differ 60 3 varying_test differ)
