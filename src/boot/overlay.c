@@ -37,7 +37,7 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     if (overlay->verdict.rank < 0 || overlay->verdict.rank >= world->size)
         overlay->verdict.rank = world->doom.status == GYRE_SUCCESS ? -1 : world->rank;
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
-    overlay->left = gy_alloc_zero((size_t)world->size, 1);
+    overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
     if (!overlay->left || !gy_neighbours_list(overlay)) {
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay of %d ranks", world->size);
         goto free_overlay;
@@ -86,15 +86,21 @@ bool gy_overlay_calm(const struct gy_overlay *overlay)
 
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
 {
-    int none = GY_PENDING_NONE;
+    int none = GY_PENDING_NONE, cause = atomic_load(&overlay->stranded) - 1, own = overlay->world->rank;
 
     if (!atomic_compare_exchange_strong(&overlay->pending, &none, GY_PENDING_WRITING))
         return; /* somebody was first */
-    overlay->pending_status = status;
-    overlay->pending_rank = rank < 0 ? overlay->world->rank : rank;
-    snprintf(overlay->pending_text, sizeof(overlay->pending_text), "%s", text);
+    overlay->pending_status = cause >= 0 ? GYRE_PEER_LEFT : status;
+    overlay->pending_rank = cause >= 0 ? cause : rank < 0 ? own : rank;
+    if (cause >= 0)
+        snprintf(overlay->pending_text, sizeof(overlay->pending_text),
+                 "rank %d destroyed its communicator, and therefore %.400s", cause, text);
+    else
+        snprintf(overlay->pending_text, sizeof(overlay->pending_text), "%s", text);
+    status = overlay->pending_status;
+    rank = overlay->pending_rank;
     atomic_store_explicit(&overlay->pending, GY_PENDING_READY, memory_order_release);
-    gy_flood_publish(overlay, status, overlay->pending_rank);
+    gy_flood_publish(overlay, status, rank);
 }
 
 void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error)
@@ -114,6 +120,19 @@ bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank)
     return rank >= 0 && rank < overlay->world->size && overlay->left[rank];
 }
 
+int gy_overlay_left_because(const struct gy_overlay *overlay, int rank)
+{
+    return gy_overlay_has_left(overlay, rank) ? overlay->left[rank] - 1 : rank;
+}
+
+void gy_overlay_leave(struct gy_overlay *overlay, int cause)
+{
+    if (cause < 0 || cause >= overlay->world->size)
+        return;
+    atomic_store(&overlay->stranded, cause + 1);
+    gy_flood_goodbye(overlay, overlay->world->rank, cause, NULL);
+}
+
 void gy_overlay_free(struct gy_overlay *overlay)
 {
     struct gy_error ignored = {.rank = -1};
@@ -123,7 +142,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
     gy_world_on_starved(overlay->world, NULL, NULL);
     if (overlay->left) {
         gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the goodbye */
-        gy_flood_goodbye(overlay, overlay->world->rank, NULL);
+        gy_flood_goodbye(overlay, overlay->world->rank, overlay->world->rank, NULL);
         gy_neighbours_flush(overlay);
         gy_neighbours_close(overlay);
     }

@@ -37,6 +37,11 @@ bool gy_overlay_calm(const struct gy_overlay *overlay);
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 /* Has `rank` said goodbye? Then it is not dead, but a collective that needs it ends with GYRE_PEER_LEFT. */
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank);
+/* Why did it leave? The rank because of whose leaving it could not go on, or itself. */
+int gy_overlay_left_because(const struct gy_overlay *overlay, int rank);
+/* Our goodbye before its time: nothing more will come from us, because `cause` has left. Whoever waits for us is told of
+ * `cause`, and so is everybody if we now abort. */
+void gy_overlay_leave(struct gy_overlay *overlay, int cause);
 /* Closes every descriptor, says nothing: for a forked child. */
 void gy_overlay_abandon(struct gy_overlay *overlay);
 

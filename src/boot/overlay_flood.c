@@ -1,8 +1,9 @@
 /* What floods over the overlay: the verdict and goodbyes.
  *
  * Invariants. A verdict is adopted once, and queued to every neighbour in the same breath, before anything is closed:
- * whoever then sees sockets close knows the culprit already. Each goodbye is passed on once. Both go to all neighbours
- * but the one they came from; one that connects later is told when it does. */
+ * whoever then sees sockets close knows the culprit already. Each goodbye is passed on once, with the rank because of
+ * whose leaving it was said, or its own. Both go to all neighbours but the one they came from; one that connects later
+ * is told when it does. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,18 +72,19 @@ void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t byte
 
 static void send_goodbye(struct gy_neighbour *to, int rank)
 {
-    uint8_t body[4];
+    uint8_t body[GY_OVERLAY_GOODBYE_BODY];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
 
     gy_wire_put(&wire, (uint32_t)rank, 4);
+    gy_wire_put(&wire, (uint32_t)to->overlay->left[rank] - 1, 4);
     gy_stream_send(&to->stream, GY_OVERLAY_GOODBYE, body, sizeof(body));
 }
 
-void gy_flood_goodbye(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from)
+void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from)
 {
     if (overlay->left[rank])
         return;
-    overlay->left[rank] = 1;
+    overlay->left[rank] = cause + 1;
     overlay->thinned |= rank != overlay->world->rank;
     for (int i = 0; i < overlay->count; i++) {
         if (overlay->neighbours[i] != from)
@@ -106,10 +108,10 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
 void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
     struct gy_wire wire = gy_wire_over(body, bytes);
-    uint64_t rank = gy_wire_get(&wire, 4);
+    uint64_t rank = gy_wire_get(&wire, 4), cause = gy_wire_get(&wire, 4), size = (uint64_t)from->overlay->world->size;
 
-    if (!wire.bad && rank < (uint64_t)from->overlay->world->size)
-        gy_flood_goodbye(from->overlay, (int)rank, from);
+    if (!wire.bad && rank < size && cause < size)
+        gy_flood_goodbye(from->overlay, (int)rank, (int)cause, from);
 }
 
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum)

@@ -119,7 +119,7 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     (void)stream;
     if (kind == GY_OVERLAY_VERDICT)
         gy_flood_hear_verdict(neighbour, body, bytes);
-    else if (kind == GY_OVERLAY_GOODBYE && bytes == 4)
+    else if (kind == GY_OVERLAY_GOODBYE && bytes == GY_OVERLAY_GOODBYE_BODY)
         gy_flood_hear_goodbye(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_IDENTITY && bytes == 8)
         watch_pid(neighbour, gy_wire_get(&wire, 8));

@@ -9,6 +9,7 @@
 
 #define GY_OVERLAY_TEXT 512
 #define GY_OVERLAY_BODY (8 + GY_OVERLAY_TEXT)
+#define GY_OVERLAY_GOODBYE_BODY 8
 
 enum gy_overlay_kind { GY_OVERLAY_IDENTITY = 1, GY_OVERLAY_VERDICT, GY_OVERLAY_GOODBYE };
 enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY };
@@ -30,12 +31,13 @@ struct gy_overlay {
     struct gy_neighbour **neighbours;
     int count, room;
     uint64_t namespace_id; /* of our pids */
-    uint8_t *left;         /* [size] who said goodbye */
+    int *left;             /* [size] 0, or who said goodbye: 1 + the rank because of which */
     bool thinned;          /* somebody else did */
     _Atomic uint64_t *word;
     int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
     int suspects;
     struct gy_error verdict; /* driving thread only */
+    _Atomic int stranded;    /* 1 + the rank whose leaving ended us; written by the driving thread, once */
     /* Reported by any thread; who moves pending from NONE to WRITING fills the fields, the driving thread reads them at
      * READY. */
     _Atomic int pending;
@@ -49,7 +51,7 @@ void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank);
 /* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
 void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from);
-void gy_flood_goodbye(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from);
+void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
 void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 /* One neighbour that connects only now is told what the others were told already. */

@@ -192,9 +192,15 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
         char text[160];
         gy_shape_print(&r->shape, text, sizeof(text));
         char sentence[300];
-        snprintf(sentence, sizeof(sentence), "rank %d destroyed its communicator; %s needs it", peer, text);
+        int cause = gy_overlay_left_because(ctx->overlay, peer);
+        if (cause == peer)
+            snprintf(sentence, sizeof(sentence), "rank %d destroyed its communicator; %s needs it", peer, text);
+        else
+            snprintf(sentence, sizeof(sentence),
+                     "rank %d destroyed its communicator; because of that rank %d failed, which %s needs", cause, peer,
+                     text);
         if (gy_overlay_has_left(ctx->overlay, peer)) /* local: whoever does not need that rank goes on */
-            gy_error_set(&ctx->error, GYRE_PEER_LEFT, peer, "%s", sentence);
+            gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "%s", sentence);
         else
             verdict(ctx, GYRE_PEER_LEFT, peer, sentence);
         return false;

@@ -26,3 +26,15 @@ foreach(transport shm tcp)
 endforeach()
 gyre_fault_test(kills.mixed 300 GYRE_TRANSPORT=shm,tcp mixed 4)
 gyre_fault_test(computing.distant 60 "GYRE_TRANSPORT=tcp;GYRE_ALGORITHM=all_reduce:binary_tree" distant 16)
+
+# Leaving is no fault, but who cannot go on because of it fails, and must know who left first.
+add_executable(left_test left_test.c)
+target_include_directories(left_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(left_test PRIVATE gyre_compile gyre)
+foreach(transport shm tcp)
+  foreach(what destroy linger abort exit)
+    add_test(NAME system.left.${what}.${transport}
+      COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=${transport} $<TARGET_FILE:left_test> ${what})
+    set_tests_properties(system.left.${what}.${transport} PROPERTIES TIMEOUT 90)
+  endforeach()
+endforeach()

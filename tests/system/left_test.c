@@ -1,0 +1,75 @@
+/* Who leaves because somebody left is not to blame. Ranks make calls in which each needs its neighbour; one destroys its
+ * communicator and goes. Its neighbours fail, and theirs because of them, and so on: every one of them must be told
+ * GYRE_PEER_LEFT and the first that left, whatever those in between do about their own error:
+ *
+ *   destroy   they destroy their communicator at once
+ *   linger    they keep it for a while, and do nothing
+ *   abort     they abort, which ends everybody, and destroy it
+ *   exit      their process ends without a word
+ *
+ * Arguments: what they do. */
+#include "support/launcher.h"
+
+#define RANKS 6
+#define LEAVES_AFTER 5
+#define SOON_NS (4 * INT64_C(1000000000))
+
+static const char *scenario;
+static int leaver;
+static volatile int64_t *left_ns; /* shared */
+
+static bool is(const char *name)
+{
+    return strcmp(scenario, name) == 0;
+}
+
+static void check_told(const gyre_comm *comm, gyre_status status)
+{
+    char name[24];
+    snprintf(name, sizeof name, "rank %d ", leaver);
+    GIVES(GYRE_PEER_LEFT, comm, status);
+    if (strncmp(gyre_last_error(comm), name, strlen(name)) != 0)
+        rank_fail("does not begin with %s: '%s'", name, gyre_last_error(comm));
+    if (rank_now_ns() - *left_ns > SOON_NS)
+        rank_fail("was told after %.1f s: '%s'", (double)(rank_now_ns() - *left_ns) / 1e9, gyre_last_error(comm));
+}
+
+static void run_rank(int rank)
+{
+    static float in[3000], out[3000];
+    gyre_status status = GYRE_SUCCESS;
+    gyre_comm *comm = rank_begin(40);
+    for (int i = 0; status == GYRE_SUCCESS && (rank != leaver || i < LEAVES_AFTER); i++)
+        status = gyre_all_reduce(comm, in, out, 3000, GYRE_FLOAT32, GYRE_SUM);
+    if (rank == leaver) {
+        OK(comm, status);
+        *left_ns = rank_now_ns();
+        OK(comm, gyre_comm_destroy(comm));
+        return;
+    }
+    check_told(comm, status);
+    if (is("exit"))
+        return;
+    if (is("linger"))
+        usleep(300000);
+    if (is("abort"))
+        OK(comm, gyre_comm_abort(comm));
+    check_told(comm, gyre_barrier(comm)); /* it stays failed, and for the same reason */
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+int main(int argc, char **argv)
+{
+    scenario = argc > 1 ? argv[1] : "destroy";
+    CHECK(is("destroy") || is("linger") || is("abort") || is("exit"));
+    left_ns = launch_share(sizeof *left_ns);
+    setenv("GYRE_ALGORITHM", "all_reduce:ring", 1);
+    for (leaver = 0; leaver < RANKS; leaver++) {
+        char what[64];
+        snprintf(what, sizeof what, "%s, rank %d leaves", scenario, leaver);
+        if (!launch(RANKS, run_rank, 30, what))
+            return 1;
+    }
+    printf("%s: %d ranks, whoever left first was named by all\n", scenario, RANKS);
+    return 0;
+}
