@@ -28,8 +28,9 @@ static gyre_status run(gyre_comm *comm, const struct gy_call *call)
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
     if (gy_call_group_open()) {
-        gyre_request *request = NULL;
-        return gy_call_group_add(make(comm, call, gy_request_start, &request), request);
+        gyre_request *request = NULL; /* made before it is passed: arguments are evaluated in any order */
+        gyre_status started = make(comm, call, gy_request_start, &request);
+        return gy_call_group_add(started, request);
     }
     gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);

@@ -144,7 +144,16 @@ static void local_step(struct gyre_request *r, int l)
     struct gy_piece piece = gy_lane_piece(r, l);
     if (piece.count == 0)
         return;
-    unsigned char *src = gy_operand(r, l, step->src, piece.start), *dst = gy_operand(r, l, step->dst, piece.start);
+    unsigned char *src = gy_operand(r, l, step->src, piece.start), *dst;
+    if (step->kind == GY_COPY && step->src == GY_INPUT && step->dst == GY_OUTPUT) {
+        /* all_to_allv: the block has the same length on both sides, and begins elsewhere */
+        int32_t block = block_of(r, l);
+        size_t offset = piece.start - gy_layout_start(layout_of(r, step), block);
+        src = gy_operand(r, l, GY_INPUT, gy_layout_start(&r->in, block) + offset);
+        dst = gy_operand(r, l, GY_OUTPUT, gy_layout_start(&r->out, block) + offset);
+    } else {
+        dst = gy_operand(r, l, step->dst, piece.start);
+    }
     if (step->kind == GY_REDUCE) {
         gy_combine(&r->operation, dst, src, gy_operand(r, l, step->src2, piece.start), piece.count);
     } else if (src != dst) {
