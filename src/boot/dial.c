@@ -43,7 +43,9 @@ static void dial_end(struct gy_dial *dial, int fd)
 static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
 {
     struct gy_dial *dial = user;
-    bool refused = greeting->handshake.state == GY_HANDSHAKE_REFUSED;
+    const struct gy_handshake *handshake = &greeting->handshake;
+    bool refused = handshake->state == GY_HANDSHAKE_REFUSED;
+    char text[GY_REFUSAL_TEXT];
 
     if (greeting->fd >= 0) {
         dial_end(dial, greeting->fd);
@@ -52,7 +54,8 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     if (!refused && errnum == ECONNRESET && dial->attempts < ATTEMPTS && dial_start(dial) == 0)
         return;
     gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank,
-           refused ? gy_refusal_text(greeting->handshake.refusal) : strerror(errnum));
+           refused ? gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text)
+                   : strerror(errnum));
     dial_end(dial, -1);
 }
 

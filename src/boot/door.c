@@ -137,13 +137,14 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
 {
     struct gy_door *door = user;
     struct gy_handshake handshake = greeting->handshake;
+    char text[GY_REFUSAL_TEXT];
     int fd = greeting->fd;
 
     unlink_greeting(door, greeting);
     gy_free(greeting);
     if (handshake.state == GY_HANDSHAKE_REFUSED) {
         gy_log(GY_LOG_WARN, "a visitor that says it is rank %u was refused: %s", handshake.from,
-               gy_refusal_text(handshake.refusal));
+               gy_refusal_print(handshake.refusal, handshake.peer_version, handshake.version, text));
         if (door->refused)
             door->refused(door->refused_user, &handshake);
         return;

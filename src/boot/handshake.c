@@ -3,6 +3,7 @@
 #include "boot/handshake.h"
 
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "boot/wire.h"
@@ -302,6 +303,16 @@ const char *gy_refusal_text(enum gy_refusal refusal)
     };
 
     return (unsigned)refusal < GY_REFUSALS ? texts[refusal] : "refused";
+}
+
+const char *gy_refusal_print(enum gy_refusal refusal, uint16_t theirs, uint16_t ours, char text[GY_REFUSAL_TEXT])
+{
+    if (refusal == GY_REFUSAL_VERSION && theirs != 0)
+        snprintf(text, GY_REFUSAL_TEXT, "%s: it speaks %u, this process %u: install the same gyre for every rank",
+                 gy_refusal_text(refusal), theirs, ours);
+    else
+        snprintf(text, GY_REFUSAL_TEXT, "%s", gy_refusal_text(refusal));
+    return text;
 }
 
 void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job,

@@ -16,6 +16,7 @@
 
 #include "core/base.h"
 
+/* Of everything that ranks say to each other, frames and segments too: docs/wire.md has the policy. */
 #define GY_HANDSHAKE_VERSION 1
 #define GY_HANDSHAKE_KEY_BYTES 32
 #define GY_HANDSHAKE_NONCE_BYTES 32
@@ -73,6 +74,9 @@ void gy_handshake_taken(struct gy_handshake *handshake, size_t count);
 
 /* "wrong secret", ...: static. */
 const char *gy_refusal_text(enum gy_refusal refusal);
+#define GY_REFUSAL_TEXT 96
+/* The same with both versions where these are the reason: "wrong version: it speaks 2, this process 1". Returns `text`. */
+const char *gy_refusal_print(enum gy_refusal refusal, uint16_t theirs, uint16_t ours, char text[GY_REFUSAL_TEXT]);
 
 /* key_p = BLAKE2b keyed with `key` over `label`, `job` and 32 bytes of `salt` (NULL: zeros). */
 void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job,

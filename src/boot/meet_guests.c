@@ -182,7 +182,8 @@ static void on_refused(void *user, const struct gy_handshake *handshake)
     struct gy_meet_root *root = user;
 
     if (handshake->from > 0 && handshake->from < (uint32_t)root->world->size)
-        root->refusals[handshake->from] = handshake->refusal;
+        root->refusals[handshake->from] = (struct gy_meet_refusal){handshake->refusal, handshake->peer_version,
+                                                                   handshake->version};
     if (handshake->refusal == GY_REFUSAL_RANK) {
         root->stranger = true;
         root->stranger_rank = handshake->from;

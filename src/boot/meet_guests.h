@@ -12,9 +12,12 @@ struct gy_meet_root {
     struct gy_world *world;
     struct gy_door *listener;
     struct gy_meet_guest *guests;
-    int *seats;                /* [size] by rank; 0: not registered */
-    int *ranks;                /* [size] by seat */
-    enum gy_refusal *refusals; /* [size] why the last one that said it was this rank was refused */
+    int *seats; /* [size] by rank; 0: not registered */
+    int *ranks; /* [size] by seat */
+    struct gy_meet_refusal {
+        enum gy_refusal why;
+        uint16_t theirs, ours; /* versions */
+    } * refusals;              /* [size] why the last one that said it was this rank was refused */
     bool stranger;             /* one was refused that said it was a rank that there cannot be: */
     uint32_t stranger_rank;
     int registered, late; /* late: told of the failure instead of being registered */

@@ -31,9 +31,10 @@ struct member {
     bool greeting_over;
     int errnum;              /* of the last attempt */
     enum gy_refusal refusal; /* of the last attempt */
-    char why[400];           /* of the last attempt */
-    struct gy_stream root;   /* to rank 0 */
-    bool hung_up;            /* rank 0, before it had registered us */
+    char refused[GY_REFUSAL_TEXT];
+    char why[400];         /* of the last attempt */
+    struct gy_stream root; /* to rank 0 */
+    bool hung_up;          /* rank 0, before it had registered us */
     bool registered, seated;
     int parent;
     struct gy_meet_tree tree;
@@ -106,7 +107,9 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
 
     member->greeting_over = true;
     member->errnum = errnum;
-    member->refusal = greeting->handshake.state == GY_HANDSHAKE_REFUSED ? greeting->handshake.refusal : GY_REFUSAL_NONE;
+    const struct gy_handshake *handshake = &greeting->handshake;
+    member->refusal = handshake->state == GY_HANDSHAKE_REFUSED ? handshake->refusal : GY_REFUSAL_NONE;
+    gy_refusal_print(member->refusal, handshake->peer_version, handshake->version, member->refused);
 }
 
 /* One attempt, to whoever listens at `place`. true: greeting.fd is authenticated. */
@@ -192,14 +195,13 @@ static gyre_status reach_root(struct member *member)
             gy_place_format(&place, at, sizeof(at));
             if (refused_for_good(member, &first_refusal))
                 return gy_error_set(member->error, GYRE_REFUSED, member->world->rank, "rank %d at %s: refused: %s%s",
-                                    member->world->rank, at, gy_refusal_text(member->refusal),
+                                    member->world->rank, at, member->refused,
                                     member->refusal == GY_REFUSAL_SECRET
                                         ? "; every rank needs the same GYRE_SECRET or GYRE_SECRET_FILE"
                                         : "");
             if (!*member->why || gy_now() < member->deadline) /* not: the last attempt was cut short */
                 snprintf(member->why, sizeof(member->why), "%s: %s", at,
-                         member->refusal != GY_REFUSAL_NONE ? gy_refusal_text(member->refusal)
-                                                            : strerror(member->errnum));
+                         member->refusal != GY_REFUSAL_NONE ? member->refused : strerror(member->errnum));
         }
         if (failed(member))
             return member->error->status;
@@ -312,8 +314,7 @@ static void join_parent(struct member *member)
             "rank %d cannot reach rank %d at its door %s: %s; if that is the wrong network, set GYRE_INTERFACE on "
             "rank %d's host",
             world->rank, member->parent, gy_place_format(&place, member->why, sizeof(member->why)),
-            member->refusal != GY_REFUSAL_NONE ? gy_refusal_text(member->refusal) : strerror(member->errnum),
-            member->parent);
+            member->refusal != GY_REFUSAL_NONE ? member->refused : strerror(member->errnum), member->parent);
 }
 
 /* Sends what rank 0 is still to hear, for a short time, and closes. */

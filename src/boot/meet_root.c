@@ -30,10 +30,12 @@ static void name_missing(const struct gy_meet_root *root, char *text_p, size_t b
     for (int rank = 1; rank < root->world->size && used + 160 < bytes; rank++) {
         if (root->seats[rank])
             continue;
+        const struct gy_meet_refusal *refused = &root->refusals[rank];
+        char text[GY_REFUSAL_TEXT];
         used += (size_t)snprintf(text_p + used, bytes - used, "%s%d", named ? ", " : "", rank);
-        if (root->refusals[rank] != GY_REFUSAL_NONE)
+        if (refused->why != GY_REFUSAL_NONE)
             used += (size_t)snprintf(text_p + used, bytes - used, " (one was refused: %s)",
-                                     gy_refusal_text(root->refusals[rank]));
+                                     gy_refusal_print(refused->why, refused->theirs, refused->ours, text));
         named++;
     }
     if (named < missing)

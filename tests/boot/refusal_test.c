@@ -31,6 +31,7 @@ void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[
         return;
     handshake->version = rank_self->version;
     handshake->out[4] = handshake->transcript[4] = (uint8_t)rank_self->version; /* message 1 is written already */
+    handshake->out[5] = handshake->transcript[5] = (uint8_t)(rank_self->version >> 8);
 }
 
 void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
@@ -118,22 +119,32 @@ static void other_job(void)
     ranks_expect(ranks, 4, GYRE_REFUSED, "rank 3 belongs to another job");
 }
 
-static void other_version(void)
+/* A rank of an older or a newer gyre: it is told both versions at once, and everyone who waits for it at the end. `theirs`
+ * is what its greetings say; `ours` is this tree's. */
+static void other_version(uint16_t ours, uint16_t theirs)
 {
     struct rank *ranks = prepare(3, 3, refusing);
+    char told[96], missing[160];
 
-    ranks[1].version = 9;
+    for (int i = 0; i < 3; i++)
+        ranks[i].version = i == 1 ? theirs : ours;
     ranks_run(ranks, 3);
-    ranks_expect(ranks, 1, GYRE_MEETING_FAILED, "missing: rank 1 (one was refused: wrong version)");
-    ranks_expect(ranks + 1, 1, GYRE_REFUSED, "refused: wrong version");
-    ranks_expect(ranks + 2, 1, GYRE_MEETING_FAILED, "missing: rank 1 (one was refused: wrong version)");
+    snprintf(told, sizeof(told), "refused: wrong version: it speaks %u, this process %u", ours, theirs);
+    snprintf(missing, sizeof(missing),
+             "missing: rank 1 (one was refused: wrong version: it speaks %u, this process %u: ", theirs, ours);
+    ranks_expect(ranks, 1, GYRE_MEETING_FAILED, missing);
+    ranks_expect(ranks + 1, 1, GYRE_REFUSED, told);
+    ranks_expect(ranks + 2, 1, GYRE_MEETING_FAILED, missing);
 
-    ranks = prepare(3, 3, refusing);
-    ranks[0].version = 9;
+    ranks = prepare(3, 3, refusing); /* rank 0 is the one */
+    for (int i = 0; i < 3; i++)
+        ranks[i].version = i == 0 ? theirs : ours;
     ranks_run(ranks, 3);
-    ranks_expect(ranks, 1, GYRE_MEETING_FAILED,
-                 "1 (one was refused: wrong version), 2 (one was refused: wrong version)");
-    ranks_expect(ranks + 1, 2, GYRE_REFUSED, "refused: wrong version");
+    snprintf(told, sizeof(told), "refused: wrong version: it speaks %u, this process %u", theirs, ours);
+    snprintf(missing, sizeof(missing), "1 (one was refused: wrong version: it speaks %u, this process %u: ", ours,
+             theirs);
+    ranks_expect(ranks, 1, GYRE_MEETING_FAILED, missing);
+    ranks_expect(ranks + 1, 2, GYRE_REFUSED, told);
 }
 
 /* Somebody with another secret is refused, and the job meets all the same. */
@@ -239,7 +250,11 @@ static void everything(void)
     twice();
     other_size();
     other_job();
-    other_version();
+    other_version(GY_HANDSHAKE_VERSION, GY_HANDSHAKE_VERSION + 1); /* newer */
+    if (strncmp(address, "file", 4) != 0) {
+        other_version(GY_HANDSHAKE_VERSION + 1, GY_HANDSHAKE_VERSION);   /* older */
+        other_version(GY_HANDSHAKE_VERSION, 257 + GY_HANDSHAKE_VERSION); /* both bytes count */
+    }
     other_secret();
     other_settings();
     death(3, false);
