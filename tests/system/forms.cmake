@@ -1,5 +1,5 @@
 # The forms of calls: with counts, from point to point, persistent, operations of one's own, programs of all of them.
-foreach(test varying_test)
+foreach(test varying_test programs_test)
   add_executable(${test} ${test}.c trial.c)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
@@ -22,3 +22,7 @@ endforeach()
 gyre_forms_test(varying.disagree.small 60 3 varying_test disagree 10)
 gyre_forms_test(varying.disagree.large 60 3 varying_test disagree 100000)
 gyre_forms_test(varying.differ 60 3 varying_test differ)
+
+foreach(ranks 1 2 3 4 6)
+  gyre_forms_test(programs.${ranks} 130 ${ranks} programs_test)
+endforeach()
