@@ -79,19 +79,20 @@ static void window_dequeue(struct gyre_request *r)
     r->next_window = NULL;
 }
 
-/* What the peers that came first have called: their early frames carry the shape. */
-static void check_early(struct gyre_request *r)
+/* What the peers that came first have called: their early frames carry the shape. False: something else. */
+static bool check_early(struct gyre_request *r)
 {
     if (r->plan->shape.collective == GY_SEND_TO) /* what comes from the peer under this number is another message */
-        return;
+        return true;
     bool message = gy_is_point_to_point(r->plan->shape.collective);
     int first = message ? r->plan->shape.root : 0, end = message ? first + 1 : r->comm->size;
     for (int peer = first; peer < end; peer++) { /* other peers number their messages alike */
         struct gy_channel *channel = r->comm->channels[peer];
         struct gy_stashed *early = channel ? gy_channel_any(channel, r->shape.sequence) : NULL;
         if (early && !gy_flow_fits(r, peer, &early->frame))
-            return;
+            return false;
     }
+    return true;
 }
 
 /* The number of the operation: of the communicator, or of the messages between two ranks in one direction. */
@@ -137,7 +138,8 @@ static void launch(struct gyre_request *r)
         window_enqueue(r);
     if (comm->window_reserved && !gy_is_point_to_point(r->plan->shape.collective))
         gy_window_arrive(comm, &r->shape);
-    check_early(r);
+    if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
+        gy_context_fail(ctx);
     if (!r->complete)
         gy_request_advance(r);
     if (!r->complete) /* a thread that sleeps has not armed itself for this one */

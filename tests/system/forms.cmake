@@ -1,5 +1,5 @@
 # The forms of calls: with counts, from point to point, persistent, operations of one's own, programs of all of them.
-foreach(test varying_test programs_test)
+foreach(test varying_test programs_test messages_test)
   add_executable(${test} ${test}.c trial.c)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
@@ -25,4 +25,15 @@ gyre_forms_test(varying.differ 60 3 varying_test differ)
 
 foreach(ranks 1 2 3 4 6)
   gyre_forms_test(programs.${ranks} 130 ${ranks} programs_test)
+endforeach()
+
+foreach(suite sizes many early group)
+  gyre_forms_test(messages.${suite} 120 3 messages_test ${suite})
+endforeach()
+foreach(what count count_late type small small_late large large_late large_early both timeout)
+  gyre_forms_test(messages.${what} 60 3 messages_test ${what})
+endforeach()
+foreach(transport shm tcp)
+  gyre_system_test(messages.death.${transport} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
+    $<TARGET_FILE:messages_test> death)
 endforeach()
