@@ -213,6 +213,86 @@ GYRE_API int gyre_comm_size(const gyre_comm *comm);
 /* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. */
 GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
 
+/* Attributes of a communicator, as text. `key` is one of
+ *
+ *   name        this rank's own name for it, at most 63 bytes; shown by gyre_comm_dump. Empty at first
+ *   order       "shape" or "canonical": in which order reductions combine, as GYRE_ORDER
+ *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing
+ *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
+ *
+ * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its
+ * name. Setting `order` or `algorithm` is collective and blocking, as they must be the same everywhere: different values
+ * are GYRE_INVALID_ARGUMENT on every rank, and nothing changes. They hold for what is called afterwards; persistent
+ * requests stay as they were made. get writes at most `value_bytes` bytes with the final zero; a buffer that is too small
+ * and an unknown key are GYRE_INVALID_ARGUMENT. */
+GYRE_API gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value);
+GYRE_API gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes);
+
+/* Where a rank of a communicator is. Set `size = sizeof(gyre_rank_place)`; as much of it is written. */
+typedef struct gyre_rank_place {
+    size_t size;       /* sizeof(gyre_rank_place), for compatibility */
+    int world_rank;    /* its rank in the world */
+    int host, hosts;   /* number of its host, from 0 in order of the lowest rank there; hosts of this communicator */
+    int local, locals; /* its place among the ranks of the communicator on its host, in rank order; how many */
+    int same_host;     /* 1: it shares memory with this process's host, 0: it does not */
+    int64_t process;   /* its process number, in its own name space */
+    const char *transport; /* what carries messages to it: "self", "shm", "tcp"; static; "none" where nothing does */
+} gyre_rank_place;
+GYRE_API gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p);
+
+/* What a communicator has done on this rank. Set `size = sizeof(gyre_counters)`; as much of it is written. */
+typedef struct gyre_counters {
+    size_t size;                    /* sizeof(gyre_counters), for compatibility */
+    uint64_t started, done, failed; /* operations; those under way are the difference */
+    uint64_t bytes;                 /* of the vectors that these operations were called with */
+    uint64_t window_bytes;          /* part of `bytes`: through memory that a host's ranks share */
+    uint64_t self_bytes, shm_bytes, tcp_bytes, other_bytes; /* payload handed to links, by transport */
+} gyre_counters;
+GYRE_API gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p);
+
+/* Tells `func` of every operation of this communicator on this rank, at its start and at its end; NULL: no more. It is
+ * called inside gyre's calls, in whichever thread drives (at an end that may be gyre's own), must not call gyre, and the
+ * event is valid until it returns. Communicators that are made of this one have no trace of their own at first. */
+typedef struct gyre_trace_event {
+    size_t size;            /* of this version's struct */
+    int ended;              /* 0: it starts, 1: it has ended */
+    gyre_status status;     /* GYRE_IN_PROGRESS at its start */
+    const char *collective; /* "all_reduce", "send", ...; static */
+    const char *algorithm;  /* "ring", ...; static */
+    uint64_t sequence;      /* number of the operation, from 1; messages are counted for each peer and direction */
+    uint64_t count;         /* elements; 0 where the counts differ by rank */
+    gyre_dtype dtype;
+    gyre_op op;
+    int root;            /* of a message its sender: both ends are a "send" */
+    int64_t began, time; /* nanoseconds of CLOCK_MONOTONIC: at the start, and now */
+} gyre_trace_event;
+typedef void (*gyre_trace_func)(void *user, const gyre_trace_event *event);
+GYRE_API gyre_status gyre_comm_trace(gyre_comm *comm, gyre_trace_func func, void *user);
+
+/* Lines of gyre's log go to `func`, without the newline, instead of standard error; NULL: back to it. For the whole
+ * process. GYRE_LOG says which levels there are. It is called in any thread, must not call gyre, and is not changed while
+ * a call of gyre is under way in another thread. */
+typedef enum gyre_log_level {
+    GYRE_LOG_ERROR = 0,
+    GYRE_LOG_WARN = 1,
+    GYRE_LOG_INFO = 2,
+    GYRE_LOG_DEBUG = 3,
+} gyre_log_level;
+typedef void (*gyre_log_func)(void *user, gyre_log_level level, const char *line);
+GYRE_API void gyre_log_set(gyre_log_func func, void *user);
+
+/* gyre's memory comes from these functions; NULL: from malloc again. For the whole process, before its first communicator
+ * is made: GYRE_INVALID_ARGUMENT when gyre holds memory already. Copied. All three are called in any thread. Shared memory,
+ * and what other libraries take for themselves, does not come from here. */
+typedef struct gyre_allocator {
+    size_t size;                                               /* sizeof(gyre_allocator), for compatibility */
+    void *(*allocate)(void *user, size_t bytes, size_t align); /* align: a power of two; NULL: there is none */
+    void *(*resize)(void *user, void *memory, size_t bytes);   /* as realloc; NULL leaves `memory` as it was */
+    void (*release)(void *user, void *memory);                 /* never of NULL */
+    void *user;                                                /* first argument of the three */
+} gyre_allocator;
+GYRE_API gyre_status gyre_allocator_set(const gyre_allocator *allocator);
+
 /* Collectives. Buffers belong to the caller; counts are in elements. Alignment of the element type is not required. A
  * count of 0 is legal. Every rank of the communicator calls with the same count, dtype, op and root.
  *
@@ -432,8 +512,8 @@ GYRE_API gyre_status gyre_window_wait(gyre_window *window, unsigned index, uint6
 GYRE_API gyre_status gyre_progress(gyre_comm *comm);
 
 /* Memory that every rank of this host has mapped. Page-aligned, zeroed; in bytes. Local, not collective. To be freed by
- * gyre_mem_free before the world ends. Where there is no shared memory it is plain memory. In this version collectives
- * treat it like any other memory: that they need not copy it is its purpose, and still to come. */
+ * gyre_mem_free before the world ends. Inside a host, collectives read large operands in it where they are instead of
+ * copying them first, and one-sided access reaches it directly. Where there is no shared memory it is plain memory. */
 GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 

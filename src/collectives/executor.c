@@ -223,8 +223,8 @@ bool gy_request_advance(struct gyre_request *r)
     if (!r->complete)
         r->waiting_for = missed;
     if (finished && !r->complete) {
-        if (r->plan->window)
-            gy_window_end(r);
+        if (r->plan->window && !gy_window_end(r))
+            return moved;
         gy_request_finish(r, GYRE_SUCCESS);
         return true;
     }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "collectives/mapped.h"
 #include "core/clock.h"
 #include "core/mem.h"
 
@@ -125,6 +126,8 @@ static void launch(struct gyre_request *r)
     record->began = gy_now();
     r->record = record->serial;
     comm->recorder.bytes += r->in.total * r->element;
+    if (r->plan->window)
+        comm->recorder.window_bytes += r->in.total * r->element;
     for (int l = 0; l < r->plan->lanes; l++) {
         r->lane[l].step = r->plan->lane[l].first;
         gy_lane_begin(r, l);
@@ -133,11 +136,13 @@ static void launch(struct gyre_request *r)
         r->ticket = comm->channels[r->plan->shape.root]->tickets++;
     if (r->staged.memory)
         gy_prepare_stage(r);
+    if (r->plan->window)
+        gy_mapped_offer(r);
     active_append(ctx, r);
     if (r->plan->window)
         window_enqueue(r);
     if (comm->window_reserved && !gy_is_point_to_point(r->plan->shape.collective))
-        gy_window_arrive(comm, &r->shape);
+        gy_window_arrive(comm, &r->shape, r->offer);
     if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
         gy_context_fail(ctx);
     if (!r->complete)
@@ -210,9 +215,11 @@ static void record_end(struct gyre_request *r)
     struct gy_record *record = gy_recorder_at(recorder, r->record);
     bool good = r->status == GYRE_SUCCESS;
     *(good ? &recorder->done : &recorder->failed) += 1;
+    int64_t now = gy_now();
+    gy_recorder_trace(recorder, &r->shape, r->status, record ? record->began : 0, now);
     if (!record)
         return;
-    record->ended = gy_now();
+    record->ended = now;
     record->state = good ? GY_RECORD_DONE : GY_RECORD_FAILED;
     record->waiting_for = good || r->waiting_for < 0 ? -1 : gy_group_world(&r->comm->group, r->waiting_for);
 }

@@ -63,7 +63,11 @@ struct gyre_request {
     struct gy_arrival shape;
     const unsigned char *user_input; /* the call's */
     const unsigned char *input;      /* what the plan reads: the call's, or its staged copy */
-    unsigned char *output;
+    unsigned char *output;           /* what the plan writes: the call's, or a float32 copy */
+    unsigned char *user_output;
+    bool canonical;           /* order of operands */
+    bool widened;             /* the plan works on float32 copies of narrow floats */
+    gyre_dtype dtype;         /* the call's; the operation's is what the plan works on */
     bool persistent;          /* keeps plan and buffers from one start to the next */
     bool launched;            /* and has been started since its owner collected it last */
     bool collected;           /* its owner has had it: on the free list, or another's by now */
@@ -80,8 +84,9 @@ struct gyre_request {
     uint64_t tiny_number;
     int tiny_next; /* peers below this one have published */
     uint64_t window_base;
-    size_t slot_bytes; /* of the plan's scratch */
-    struct gy_buffer scratch, staged, table;
+    struct gy_offer offer; /* mapped.c: what others read in place */
+    size_t slot_bytes;     /* of the plan's scratch */
+    struct gy_buffer scratch, staged, table, wide;
     struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
     int waiting_for;                 /* a rank that the last attempt missed, in the first lane that missed one; −1 */
     int64_t idle_since, asked, told; /* clocks: see liveness.c */
@@ -149,14 +154,15 @@ extern const struct gy_sink gy_flow_sink; /* without `user` */
 /* windows.c: the steps over shared memory. */
 /* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across
  * algorithms. */
-void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape);
+void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer);
 /* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
 gyre_status gy_window_begin(struct gyre_request *request);
 bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
                         uint64_t target);
 void gy_window_step(struct gyre_request *request, int lane);
-void gy_window_end(struct gyre_request *request);
+/* All lanes have finished here; false: others still read what this rank offered. */
+bool gy_window_end(struct gyre_request *request);
 size_t gy_window_tile(const struct gyre_request *request);
 /* Rings the doorbells of those who sleep; after the store that they wait for. */
 void gy_window_wake(const struct gyre_comm *comm);

@@ -11,6 +11,7 @@
  * waiting it becomes a request, in the middle of its exchange, so that clocks and verdicts are the same for all. */
 #include <string.h>
 
+#include "collectives/order.h"
 #include "collectives/request.h"
 #include "core/clock.h"
 
@@ -64,7 +65,7 @@ static void reduce_lines(const struct gyre_comm *comm, const struct gy_operation
     const void *lines[GY_WINDOW_RANKS];
     for (int p = 0; p < comm->size; p++)
         lines[p] = payload_of(comm, p, number);
-    gy_combine_many(operation, output, NULL, lines, comm->size, count);
+    (gy_comm_canonical(comm) ? gy_combine_tree : gy_combine_many)(operation, output, NULL, lines, comm->size, count);
     gy_operation_end(operation, output, count, comm->size);
 }
 
@@ -155,7 +156,8 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     shape.sequence = ++comm->sequence;
     struct gy_record *record = gy_recorder_begin(&comm->recorder, &shape);
     comm->recorder.bytes += bytes;
-    gy_window_arrive(comm, &shape);
+    comm->recorder.window_bytes += bytes;
+    gy_window_arrive(comm, &shape, (struct gy_offer){0});
     publish(comm, &shape, number, call->input, bytes);
     unsigned spins = comm->ctx->crowded ? GY_TINY_SPINS / 100 : GY_TINY_SPINS;
     for (int p = 0; p < comm->size; p++) {

@@ -6,9 +6,10 @@
  *
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
  * mod GY_WINDOW_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
- * the data is touched. Tiny vectors skip the slots: see tiny.c. */
+ * the data is touched. Tiny vectors skip the slots: see tiny.c; shared operands are read in place: see mapped.h. */
 #include <string.h>
 
+#include "collectives/mapped.h"
 #include "collectives/request.h"
 
 static int local_of(const struct gyre_comm *comm, int rank)
@@ -40,10 +41,18 @@ static unsigned char *slot_of(const struct gyre_request *r, int rank, enum gy_sp
     return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
 }
 
-void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape)
+void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer)
 {
     struct gy_window_control *mine = comm->control[comm->rank];
-    mine->arrival[shape->sequence % GY_ARRIVALS] = *shape;
+    unsigned place = (unsigned)(shape->sequence % GY_ARRIVALS);
+    mine->arrival[place] = *shape;
+    if (offer.input || offer.output || atomic_load_explicit(&mine->offered[place], memory_order_relaxed) != 0) {
+        atomic_store_explicit(&mine->offered[place], 0, memory_order_relaxed);
+        atomic_thread_fence(memory_order_release);
+        mine->offer[place] = offer;
+        if (offer.input || offer.output)
+            atomic_store_explicit(&mine->offered[place], shape->sequence, memory_order_release);
+    }
     atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
 }
 
@@ -135,6 +144,8 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
 
 static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
+    if (r->offer.input) /* they read it where it is */
+        return;
     unsigned char *slot = slot_of(r, r->comm->rank, GY_WINDOW, iteration);
     for (int32_t i = 0; i < step->range.width; i++) {
         int32_t b = step->range.lo + i;
@@ -160,13 +171,27 @@ static void gather(struct gyre_request *r, const struct gy_step *step, int l, ui
     if (step->range.width == 0 || piece.count == 0)
         return;
     const void *sources[GY_WINDOW_RANKS];
-    for (int p = 0; p < r->comm->size; p++)
+    for (int p = 0; p < r->comm->size; p++) {
+        const unsigned char *input = p == r->comm->rank ? NULL : gy_mapped_input(r, p);
         sources[p] = p == r->comm->rank ? gy_operand_at(r, step->src, step->range.lo, piece.start)
+                     : input            ? input + piece.start * r->element
                                         : published(r, p, step->range.lo, iteration);
-    void *kept = step->keep ? slot_of(r, r->comm->rank, GY_RESULT, iteration) : NULL;
+    }
+    void *kept = step->keep && !r->offer.output ? slot_of(r, r->comm->rank, GY_RESULT, iteration) : NULL;
     void *dst = step->dst == GY_RESULT ? slot_of(r, r->comm->rank, GY_RESULT, iteration)
                                        : gy_operand_at(r, step->dst, step->range.lo, piece.start);
-    gy_combine_many(&r->operation, dst, kept, sources, r->comm->size, piece.count);
+    (r->canonical ? gy_combine_tree : gy_combine_many)(&r->operation, dst, kept, sources, r->comm->size, piece.count);
+}
+
+/* Tile of slice b that rank `from` has gathered, or of its own block. */
+static const unsigned char *collected(const struct gyre_request *r, const struct gy_step *step, int from, int32_t b,
+                                      size_t start, uint64_t iteration)
+{
+    const unsigned char *whole = step->src == GY_RESULT ? gy_mapped_output(r, from) : NULL;
+    const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
+    if (whole)
+        return whole + start * r->element;
+    return block ? block + (start - gy_layout_start(&r->in, b)) * r->element : slot_of(r, from, step->src, iteration);
 }
 
 static void collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
@@ -179,7 +204,7 @@ static void collect(struct gyre_request *r, const struct gy_step *step, int l, u
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         if (piece.count > 0)
-            memcpy(gy_operand_at(r, step->dst, b, piece.start), slot_of(r, from, step->src, iteration),
+            memcpy(gy_operand_at(r, step->dst, b, piece.start), collected(r, step, from, b, piece.start, iteration),
                    piece.count * r->element);
     }
 }
@@ -191,8 +216,11 @@ static void exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         if (p == r->comm->rank || (step->peer >= 0 && p != step->peer))
             continue;
         struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
+        const unsigned char *input = gy_mapped_input(r, p);
+        size_t mine = gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b);
         if (piece.count > 0)
-            memcpy(gy_operand_at(r, step->dst, b, piece.start), published(r, p, r->comm->rank, iteration),
+            memcpy(gy_operand_at(r, step->dst, b, piece.start),
+                   input ? input + mine * r->element : published(r, p, r->comm->rank, iteration),
                    piece.count * r->element);
     }
 }
@@ -218,7 +246,7 @@ void gy_window_step(struct gyre_request *r, int l)
     gy_window_wake(r->comm);
 }
 
-void gy_window_end(struct gyre_request *r)
+bool gy_window_end(struct gyre_request *r)
 {
     struct gy_window_control *mine = r->comm->control[r->comm->rank];
     uint64_t after = r->window_base + gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
@@ -231,4 +259,5 @@ void gy_window_end(struct gyre_request *r)
     }
     if (changed)
         gy_window_wake(r->comm);
+    return gy_mapped_quiet(r, after);
 }

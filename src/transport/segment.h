@@ -37,6 +37,11 @@ struct gy_arrival {
     uint8_t collective, dtype, op, algorithm;
 };
 
+/* Memory on the rank's shared heap that others may read for one operation: its offset there + 1; 0: none. */
+struct gy_offer {
+    uint64_t input, output;
+};
+
 /* What a rank exposes for one communicator; single writer: that rank. */
 struct gy_window_control {
     struct gy_window_line line[2]; /* one-shot, double-buffered by parity */
@@ -48,6 +53,8 @@ struct gy_window_control {
                                                                      * written before the first signal */
     _Atomic uint64_t entered;                                       /* sequence of the operation this rank is
                                                                      * in, release after arrival */
+    struct gy_offer offer[GY_ARRIVALS];
+    _Atomic uint64_t offered[GY_ARRIVALS]; /* whose offer it is: 0 while it is being replaced */
 };
 
 /* What a rank exposes once per world; single writer: that rank, but for `doorbell` which a peer clears. */

@@ -1,0 +1,63 @@
+/* One rank of the test of operands that others read in place: every collective, each rank's input and output in memory of
+ * gyre or of the heap as its own dice fall, in place or not, late or not, away in the middle or not; and what a rank gets
+ * back is overwritten at once (the result is put aside first), which a reader that is still there would show. */
+#include "collective.h"
+#include "support/rank.h"
+
+#define BYTES (3u << 20)
+#define ROUNDS 120
+
+static unsigned char *memory[2][2]; /* [of gyre][input, output] */
+static unsigned char *aside;
+
+int main(void)
+{
+    gyre_comm *comm = rank_begin(100);
+    int rank = gyre_comm_rank(comm), size = gyre_comm_size(comm);
+    unsigned common = 7, own = (unsigned)rank * 77 + 5;
+    for (int i = 0; i < 2; i++) {
+        void *shared;
+        OK(comm, gyre_mem_alloc(comm, BYTES, &shared));
+        memory[1][i] = shared;
+        memory[0][i] = malloc(BYTES);
+        CHECK(memory[0][i] != NULL);
+    }
+    aside = malloc(BYTES);
+    CHECK(aside != NULL);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        struct gy_case it = {.kind = (enum gy_kind)(rand_r(&common) % GY_KINDS),
+                             .comm = comm,
+                             .rank = rank,
+                             .size = size,
+                             .root = rand_r(&common) % size,
+                             .dtype = rand_r(&common) % 2 ? GYRE_FLOAT32 : GYRE_FLOAT64,
+                             .op = GYRE_SUM};
+        gy_case_size(&it, (size_t)rand_r(&common) % BYTES);
+        it.in_place = rand_r(&common) % 3 == 0;
+        it.input = memory[rand_r(&own) % 2][0];
+        it.output = memory[rand_r(&own) % 2][1];
+        gy_case_fill(&it, round);
+        if (rand_r(&own) % 4 == 0)
+            usleep((unsigned)rand_r(&own) % 2000);
+        if (rand_r(&common) % 2) {
+            OK(comm, gy_case_call(&it));
+        } else {
+            gyre_request *request;
+            OK(comm, gy_case_start(&it, &request));
+            if (rand_r(&own) % 3 == 0)
+                usleep((unsigned)rand_r(&own) % 3000);
+            OK(comm, gyre_wait(&request));
+        }
+        memset(it.input, 0x11, it.bytes);
+        memcpy(aside, it.output, it.bytes);
+        memset(it.output, 0x22, it.bytes);
+        it.output = aside;
+        size_t wrong = gy_case_wrong(&it, round);
+        if (wrong)
+            rank_fail("round %d: %s of %zu bytes: %zu elements are wrong, in place %d, root %d", (int)round,
+                      gy_kind_name(it.kind), it.bytes, wrong, it.in_place, it.root);
+    }
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(comm));
+    return 0;
+}
