@@ -1,5 +1,5 @@
 # The forms of calls: with counts, from point to point, persistent, operations of one's own, programs of all of them.
-foreach(test varying_test programs_test messages_test)
+foreach(test varying_test programs_test messages_test persistent_test operations_test)
   add_executable(${test} ${test}.c trial.c)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
@@ -36,4 +36,15 @@ endforeach()
 foreach(transport shm tcp)
   gyre_system_test(messages.death.${transport} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
     $<TARGET_FILE:messages_test> death)
+endforeach()
+
+foreach(suite order misuse destroyed)
+  gyre_forms_test(persistent.${suite} 90 3 persistent_test ${suite})
+endforeach()
+foreach(suite average scaled crossed wrong)
+  gyre_forms_test(operations.${suite} 90 3 operations_test ${suite})
+endforeach()
+foreach(ranks 1 2 3 5)
+  gyre_system_test(operations.own.${ranks}.shm 90 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm
+    $<TARGET_FILE:gyre-run> -n ${ranks} $<TARGET_FILE:operations_test> own)
 endforeach()
