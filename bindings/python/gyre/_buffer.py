@@ -1,0 +1,151 @@
+"""Buffers: the memory of whatever has the buffer protocol, held for as long as gyre may touch it.
+
+A Buffer keeps the object's export (Py_buffer) until release(): the object can neither be freed nor resized meanwhile,
+even if the caller forgets it. Nothing is copied. The memory has to be in one piece, in C order; what gyre writes to has
+to be writable. The element type is that of the object, or, for types that Python has no letter for (bfloat16, 8-bit
+floats) and for plain bytes, the one that the caller names.
+"""
+import ctypes
+import sys
+from ctypes import POINTER, c_char_p, c_int, c_ssize_t, c_void_p
+from typing import Any, Optional
+
+from ._errors import InvalidArgument, Unsupported
+from ._memory import Memory
+from ._types import AnyDType, DType
+
+
+class _PyBuffer(ctypes.Structure):
+    """Py_buffer of CPython's stable interface."""
+
+    _fields_ = [
+        ("buf", c_void_p),
+        ("obj", c_void_p),
+        ("len", c_ssize_t),
+        ("itemsize", c_ssize_t),
+        ("readonly", c_int),
+        ("ndim", c_int),
+        ("format", c_char_p),
+        ("shape", POINTER(c_ssize_t)),
+        ("strides", POINTER(c_ssize_t)),
+        ("suboffsets", POINTER(c_ssize_t)),
+        ("internal", c_void_p),
+    ]
+
+
+_FULL_READ_ONLY = 0x0100 | 0x0018 | 0x0004  # PyBUF_FULL_RO: indirect, strides, format; writable is not demanded
+
+# These run with the interpreter's lock held, as the buffer protocol wants it. Through a library handle of our own, so
+# that other users of ctypes.pythonapi may declare them as they like.
+_api = ctypes.PyDLL(None)
+_get = _api.PyObject_GetBuffer
+_get.argtypes = [ctypes.py_object, POINTER(_PyBuffer), c_int]
+_get.restype = c_int
+_is_contiguous = _api.PyBuffer_IsContiguous
+_is_contiguous.argtypes = [POINTER(_PyBuffer), ctypes.c_char]
+_is_contiguous.restype = c_int
+_release = _api.PyBuffer_Release
+_release.argtypes = [POINTER(_PyBuffer)]
+_release.restype = None
+
+_SIGNED = {1: DType.INT8, 4: DType.INT32, 8: DType.INT64}
+_UNSIGNED = {1: DType.UINT8, 4: DType.UINT32, 8: DType.UINT64}
+_FLOATS = {"e": DType.FLOAT16, "f": DType.FLOAT32, "d": DType.FLOAT64}
+_FOREIGN = ">!" if sys.byteorder == "little" else "<"
+
+
+def dtype_of(dtype: AnyDType) -> DType:
+    """The type of this name or number."""
+    try:
+        return DType[dtype.upper()] if isinstance(dtype, str) else DType(dtype)
+    except (KeyError, ValueError):
+        names = ", ".join(kind.name.lower() for kind in DType)
+        raise InvalidArgument(f"{dtype!r} is not an element type; there are {names}") from None
+
+
+def _natural(form: str, itemsize: int) -> Optional[DType]:
+    """The type that a format of the struct module stands for."""
+    letter = form.lstrip("@=<>!")
+    if letter in ("b", "h", "i", "l", "q", "n"):
+        return _SIGNED.get(itemsize)
+    if letter in ("B", "H", "I", "L", "Q", "N", "c"):
+        return _UNSIGNED.get(itemsize)
+    return _FLOATS.get(letter)
+
+
+class Buffer:
+    """`address`, `count` elements of `dtype`, in `nbytes` bytes. `what` names the argument in sentences."""
+
+    __slots__ = ("_view", "_held", "address", "nbytes", "dtype", "count")
+
+    def __init__(
+        self, what: str, source: Any, *, writable: bool, dtype: Optional[AnyDType] = None, raw: bool = False
+    ) -> None:
+        """`raw`: bytes, whatever the elements are."""
+        self._held = False
+        cuda = getattr(source, "__cuda_array_interface__", None)
+        if cuda is not None:
+            raise Unsupported(
+                f"{what}: the array is in the memory of a GPU (address {cuda['data'][0]:#x}), which this version of "
+                "gyre cannot reach: copy it to the host first"
+            )
+        self._view = _PyBuffer()
+        exporter = source.view if isinstance(source, Memory) else source
+        try:
+            _get(exporter, self._view, _FULL_READ_ONLY)
+        except (TypeError, BufferError, ValueError) as reason:
+            raise InvalidArgument(
+                f"{what}: a {type(source).__name__} has no memory that gyre can use ({reason}): give a NumPy array, "
+                "array.array, bytearray, memoryview or another object with the buffer protocol"
+            ) from None
+        self._held = True
+        try:
+            self._check(what, source, writable)
+            self.dtype = DType.UINT8 if raw else self._choose(what, source, dtype)
+        except BaseException:
+            self.release()
+            raise
+        self.address: Optional[int] = self._view.buf
+        self.nbytes: int = self._view.len
+        self.count: int = self.nbytes // self.dtype.size
+
+    def _check(self, what: str, source: Any, writable: bool) -> None:
+        if not _is_contiguous(self._view, b"C"):
+            raise InvalidArgument(
+                f"{what}: the {type(source).__name__} is not in one piece in C order; give a contiguous one, for "
+                "instance numpy.ascontiguousarray of it"
+            )
+        if writable and self._view.readonly:
+            raise InvalidArgument(f"{what}: the {type(source).__name__} is read-only, and gyre is to write to it")
+
+    def _choose(self, what: str, source: Any, wanted: Optional[AnyDType]) -> DType:
+        form = (self._view.format or b"B").decode("ascii", "replace")
+        itemsize = self._view.itemsize
+        if wanted is not None:
+            dtype = dtype_of(wanted)
+            if itemsize not in (1, dtype.size) or self._view.len % dtype.size:
+                raise InvalidArgument(
+                    f"{what}: dtype={dtype.name.lower()} does not fit {self._view.len} bytes of a "
+                    f"{type(source).__name__} in elements of {itemsize}: one element has {dtype.size} bytes"
+                )
+            return dtype
+        natural = _natural(form, itemsize)
+        if natural is None or (form[0] in _FOREIGN and itemsize > 1):
+            raise InvalidArgument(
+                f"{what}: gyre has no type for elements of format {form!r} and {itemsize} bytes; convert them, or say "
+                "what they are with dtype=, for instance dtype='bfloat16'"
+            )
+        return natural
+
+    def release(self) -> None:
+        """Gives the memory back to its owner. May be called again."""
+        if self._held:
+            self._held = False
+            _release(self._view)
+
+    def __del__(self) -> None:
+        if getattr(self, "_held", False):
+            self.release()
+
+
+AnyBuffer = Any  # typing.Buffer needs Python 3.12

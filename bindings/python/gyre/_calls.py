@@ -1,0 +1,498 @@
+"""What each call needs: from Python's arguments to those of libgyre, checked.
+
+Every function here checks its buffers against each other and against the ranks of the communicator, so that no call can
+make gyre touch memory beyond them, and derives the counts. What they give, a Call, is run in one of three forms by the
+communicator: at once, as a request, as a persistent request. Their documentation is that of the communicator's methods.
+
+An argument that this rank does not need (the output of a reduce elsewhere than on root) may be None.
+"""
+import ctypes
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+from ._buffer import AnyBuffer, Buffer, dtype_of
+from ._errors import InvalidArgument
+from ._types import AnyDType, DType, Op
+from ._world import UserOp, World
+
+AnyOp = Union[Op, str, UserOp]
+Counts = Sequence[int]
+
+
+class Call:
+    """A function of libgyre by its name without gyre_, its arguments but the communicator, the buffers it touches."""
+
+    __slots__ = ("name", "arguments", "buffers")
+
+    def __init__(self, name: str, arguments: Tuple[Any, ...], buffers: Tuple[Buffer, ...]) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.buffers = buffers
+
+
+class Ranks:
+    """What a call has to know of its communicator."""
+
+    rank: int
+    size: int
+    _world: World
+
+
+def op_number(comm: Ranks, op: AnyOp) -> int:
+    if isinstance(op, UserOp):
+        if op.world is not comm._world:
+            raise InvalidArgument("the operation was made on a communicator of another world")
+        return op.number
+    try:
+        return Op[op.upper()] if isinstance(op, str) else Op(op)
+    except (KeyError, ValueError):
+        names = ", ".join(kind.name.lower() for kind in Op)
+        raise InvalidArgument(f"{op!r} is not an operation; there are {names}, and those of op_create") from None
+
+
+def _rank(what: str, rank: int, comm: Ranks) -> int:
+    if not 0 <= rank < comm.size:
+        raise InvalidArgument(f"{what} {rank} is not a rank: there are {comm.size}")
+    return rank
+
+
+def _read(name: str, source: AnyBuffer, dtype: Optional[AnyDType]) -> Buffer:
+    return Buffer(f"{name}: input", source, writable=False, dtype=dtype)
+
+
+def _write(name: str, source: AnyBuffer, dtype: Optional[AnyDType]) -> Buffer:
+    return Buffer(f"{name}: output", source, writable=True, dtype=dtype)
+
+
+def _same_type(name: str, input: Buffer, output: Buffer) -> None:
+    if input.dtype != output.dtype:
+        raise InvalidArgument(
+            f"{name}: input holds {input.dtype.name.lower()}, output {output.dtype.name.lower()}; both must be equal"
+        )
+
+
+def _want(name: str, what: str, has: int, wants: int, why: str) -> None:
+    if has != wants:
+        raise InvalidArgument(f"{name}: {what} has {has} elements and needs {wants}: {why}")
+
+
+def _divide(name: str, what: str, count: int, comm: Ranks) -> int:
+    if count % comm.size:
+        raise InvalidArgument(f"{name}: {what} has {count} elements, which {comm.size} ranks cannot share evenly")
+    return count // comm.size
+
+
+def _vector(
+    name: str, input: AnyBuffer, output: Optional[AnyBuffer], dtype: Optional[AnyDType]
+) -> Tuple[Buffer, Buffer]:
+    """Input and output of equal length, or one for both."""
+    if output is None or output is input:
+        both = _write(name, input, dtype)
+        return both, both
+    source, target = _read(name, input, dtype), _write(name, output, dtype)
+    _same_type(name, source, target)
+    _want(name, "output", target.count, source.count, "as many as input")
+    return source, target
+
+
+# ---- blocks of equal size ----
+
+
+def all_reduce(
+    comm: Ranks,
+    input: AnyBuffer,
+    output: Optional[AnyBuffer] = None,
+    op: AnyOp = Op.SUM,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """Reduces `input` over all ranks into `output` on every rank; without `output`, in place."""
+    source, target = _vector("all_reduce", input, output, dtype)
+    arguments = (source.address, target.address, source.count, source.dtype, op_number(comm, op))
+    return Call("all_reduce", arguments, (source, target))
+
+
+def reduce(
+    comm: Ranks,
+    input: AnyBuffer,
+    output: Optional[AnyBuffer] = None,
+    op: AnyOp = Op.SUM,
+    root: int = 0,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """Reduces `input` over all ranks into `output` on `root`; without `output`, in place there. Elsewhere `output` is
+    not needed, and `input` stays as it is."""
+    _rank("root", root, comm)
+    if comm.rank == root:
+        source, target = _vector("reduce", input, output, dtype)
+        address = target.address
+    else:
+        source = target = _read("reduce", input, dtype)
+        address = None
+    return Call(
+        "reduce", (source.address, address, source.count, source.dtype, op_number(comm, op), root), (source, target)
+    )
+
+
+def reduce_scatter(
+    comm: Ranks,
+    input: AnyBuffer,
+    output: Optional[AnyBuffer] = None,
+    op: AnyOp = Op.SUM,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """Reduces `input` over all ranks, of which rank r gets block r (of as many blocks as ranks) in `output`; without
+    `output`, in place: in that block of `input`."""
+    name = "reduce_scatter"
+    source = _read(name, input, dtype) if output is not None else _write(name, input, dtype)
+    block = _divide(name, "input", source.count, comm)
+    target, address = _block_or_own(comm, name, source, output, block, dtype)
+    return Call(name, (source.address, address, block, source.dtype, op_number(comm, op)), (source, target))
+
+
+def _block_or_own(
+    comm: Ranks, name: str, whole: Buffer, output: Optional[AnyBuffer], block: int, dtype: Optional[AnyDType]
+) -> Tuple[Buffer, Optional[int]]:
+    """The output of one block, or this rank's block of the input."""
+    if output is None:
+        return whole, (whole.address or 0) + comm.rank * block * whole.dtype.size
+    target = _write(name, output, dtype)
+    _same_type(name, whole, target)
+    _want(name, "output", target.count, block, f"the input's {whole.count} shared by {comm.size} ranks")
+    return target, target.address
+
+
+def broadcast(
+    comm: Ranks,
+    input: Optional[AnyBuffer],
+    output: Optional[AnyBuffer] = None,
+    root: int = 0,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """Copies `input` of `root` to `output` on every rank; without `output`, `input` is the buffer on every rank: what
+    is sent on root, what is received elsewhere."""
+    _rank("root", root, comm)
+    if comm.rank != root:
+        target = _write("broadcast", input if output is None else output, dtype)
+        return Call("broadcast", (None, target.address, target.count, target.dtype, root), (target,))
+    if output is None: # in place nothing is written on root: a buffer that is read-only will do
+        source = target = _read("broadcast", input, dtype)
+    else:
+        source, target = _vector("broadcast", input, output, dtype)
+    return Call("broadcast", (source.address, target.address, source.count, source.dtype, root), (source, target))
+
+
+def all_gather(
+    comm: Ranks, input: Optional[AnyBuffer], output: AnyBuffer, *, dtype: Optional[AnyDType] = None
+) -> Call:
+    """Collects `input` of every rank in `output` of every rank, in rank order. `input` None: in place, it is already
+    there as block `rank` of `output`."""
+    source, address, target, block = _own_and_whole(comm, "all_gather", input, output, dtype)
+    return Call("all_gather", (address, target.address, block, target.dtype), (source, target))
+
+
+def _own_and_whole(
+    comm: Ranks, name: str, input: Optional[AnyBuffer], output: AnyBuffer, dtype: Optional[AnyDType]
+) -> Tuple[Buffer, Optional[int], Buffer, int]:
+    """One block of input and all blocks of output; without input it is the output's own block."""
+    target = _write(name, output, dtype)
+    block = _divide(name, "output", target.count, comm)
+    if input is None:
+        return target, (target.address or 0) + comm.rank * block * target.dtype.size, target, block
+    source = _read(name, input, dtype)
+    _same_type(name, source, target)
+    _want(name, "output", target.count, source.count * comm.size, f"the input's {source.count} of {comm.size} ranks")
+    return source, source.address, target, block
+
+
+def gather(
+    comm: Ranks,
+    input: Optional[AnyBuffer],
+    output: Optional[AnyBuffer] = None,
+    root: int = 0,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """Collects `input` of every rank in `output` on `root`, in rank order. `input` None on root: in place, as for
+    all_gather. Elsewhere `output` is not needed."""
+    _rank("root", root, comm)
+    if comm.rank == root:
+        if output is None:
+            raise InvalidArgument("gather: output is None on root")
+        source, address, target, block = _own_and_whole(comm, "gather", input, output, dtype)
+        return Call("gather", (address, target.address, block, target.dtype, root), (source, target))
+    source = _read("gather", input, dtype)
+    return Call("gather", (source.address, None, source.count, source.dtype, root), (source,))
+
+
+def scatter(
+    comm: Ranks,
+    input: Optional[AnyBuffer],
+    output: Optional[AnyBuffer] = None,
+    root: int = 0,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """Gives block r of `input` on `root` to rank r, in `output`. `output` None on root: in place, its own block stays
+    where it is. Elsewhere `input` is not needed."""
+    _rank("root", root, comm)
+    if comm.rank == root:
+        if input is None:
+            raise InvalidArgument("scatter: input is None on root")
+        whole = _read("scatter", input, dtype)
+        block = _divide("scatter", "input", whole.count, comm)
+        target, address = _block_or_own(comm, "scatter", whole, output, block, dtype)
+        return Call("scatter", (whole.address, address, block, whole.dtype, root), (whole, target))
+    target = _write("scatter", output, dtype)
+    return Call("scatter", (None, target.address, target.count, target.dtype, root), (target,))
+
+
+def all_to_all(
+    comm: Ranks, input: AnyBuffer, output: Optional[AnyBuffer] = None, *, dtype: Optional[AnyDType] = None
+) -> Call:
+    """Sends block r of `input` to rank r; block r of `output` comes from rank r. Without `output`, in place."""
+    source, target = _vector("all_to_all", input, output, dtype)
+    block = _divide("all_to_all", "input", source.count, comm)
+    return Call("all_to_all", (source.address, target.address, block, source.dtype), (source, target))
+
+
+def barrier(comm: Ranks) -> Call:
+    """Returns, or completes, when every rank has called it."""
+    return Call("barrier", (), ())
+
+
+# ---- blocks of different sizes ----
+
+
+class _Blocks:
+    """A list of counts, with displacements or one block after the other."""
+
+    def __init__(self, name: str, comm: Ranks, counts: Counts, places: Optional[Counts]) -> None:
+        self.name = name
+        self.rank = comm.rank
+        self.counts = self._list(comm, "counts", counts)
+        self.places = None if places is None else self._list(comm, "displacements", places)
+
+    def _list(self, comm: Ranks, what: str, values: Counts) -> List[int]:
+        numbers = [int(value) for value in values]
+        if len(numbers) != comm.size:
+            raise InvalidArgument(f"{self.name}: {len(numbers)} {what} for {comm.size} ranks")
+        for rank, number in enumerate(numbers):
+            if not 0 <= number < 1 << 62:
+                raise InvalidArgument(f"{self.name}: {what}[{rank}] is {number}")
+        return numbers
+
+    @property
+    def own(self) -> int:
+        return self.counts[self.rank]
+
+    def check(self, what: str, buffer: Buffer) -> None:
+        """Does the buffer hold all the blocks?"""
+        place = 0
+        for rank, count in enumerate(self.counts):
+            if self.places is not None:
+                place = self.places[rank]
+            if count > 0 and place + count > buffer.count:
+                raise InvalidArgument(
+                    f"{self.name}: block {rank} of {what} would be elements {place} to {place + count - 1} of "
+                    f"{buffer.count}"
+                )
+            place += count
+
+    def own_address(self, whole: Buffer) -> int:
+        place = self.places[self.rank] if self.places is not None else sum(self.counts[: self.rank])
+        return (whole.address or 0) + place * whole.dtype.size
+
+    def arguments(self) -> Tuple[Any, Any]:
+        array = ctypes.c_size_t * len(self.counts)
+        return array(*self.counts), None if self.places is None else array(*self.places)
+
+
+def _own_v(
+    blocks: _Blocks, input: Optional[AnyBuffer], whole: Optional[Buffer], dtype: Optional[AnyDType]
+) -> Tuple[Buffer, Optional[int]]:
+    """This rank's block: a buffer of exactly its size, or in place."""
+    if input is None and whole is not None:
+        return whole, blocks.own_address(whole)
+    source = _read(blocks.name, input, dtype)
+    _want(blocks.name, "input", source.count, blocks.own, f"counts[{blocks.rank}]")
+    if whole is not None:
+        _same_type(blocks.name, source, whole)
+    return source, source.address
+
+
+def all_gatherv(
+    comm: Ranks,
+    input: Optional[AnyBuffer],
+    output: AnyBuffer,
+    counts: Counts,
+    displacements: Optional[Counts] = None,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """all_gather with blocks of `counts[r]` elements, the same list on every rank, at `displacements[r]` of `output`
+    or one after the other."""
+    blocks = _Blocks("all_gatherv", comm, counts, displacements)
+    target = _write(blocks.name, output, dtype)
+    blocks.check("output", target)
+    source, address = _own_v(blocks, input, target, dtype)
+    return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype), (source, target))
+
+
+def gatherv(
+    comm: Ranks,
+    input: Optional[AnyBuffer],
+    output: Optional[AnyBuffer],
+    counts: Counts,
+    displacements: Optional[Counts] = None,
+    root: int = 0,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """gather with blocks of `counts[r]` elements, the same list on every rank."""
+    _rank("root", root, comm)
+    blocks = _Blocks("gatherv", comm, counts, displacements)
+    if comm.rank != root:
+        source, address = _own_v(blocks, input, None, dtype)
+        return Call(blocks.name, (address, None, *blocks.arguments(), source.dtype, root), (source,))
+    target = _write(blocks.name, output, dtype)
+    blocks.check("output", target)
+    source, address = _own_v(blocks, input, target, dtype)
+    return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype, root), (source, target))
+
+
+def scatterv(
+    comm: Ranks,
+    input: Optional[AnyBuffer],
+    output: Optional[AnyBuffer],
+    counts: Counts,
+    displacements: Optional[Counts] = None,
+    root: int = 0,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """scatter with blocks of `counts[r]` elements, the same list on every rank."""
+    _rank("root", root, comm)
+    blocks = _Blocks("scatterv", comm, counts, displacements)
+    if comm.rank != root:
+        target = _write(blocks.name, output, dtype)
+        _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
+        return Call(blocks.name, (None, *blocks.arguments(), target.address, target.dtype, root), (target,))
+    source = _read(blocks.name, input, dtype)
+    blocks.check("input", source)
+    target, address = source, blocks.own_address(source)
+    if output is not None:
+        target = _write(blocks.name, output, dtype)
+        _same_type(blocks.name, source, target)
+        _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
+        address = target.address or 0
+    return Call(blocks.name, (source.address, *blocks.arguments(), address, source.dtype, root), (source, target))
+
+
+def reduce_scatterv(
+    comm: Ranks,
+    input: AnyBuffer,
+    output: Optional[AnyBuffer],
+    counts: Counts,
+    op: AnyOp = Op.SUM,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """reduce_scatter with blocks of `counts[r]` elements, the same list on every rank, one after the other."""
+    blocks = _Blocks("reduce_scatterv", comm, counts, None)
+    source = _read(blocks.name, input, dtype) if output is not None else _write(blocks.name, input, dtype)
+    _want(blocks.name, "input", source.count, sum(blocks.counts), "the sum of counts")
+    target, address = source, blocks.own_address(source)
+    if output is not None:
+        target = _write(blocks.name, output, dtype)
+        _same_type(blocks.name, source, target)
+        _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
+        address = target.address or 0
+    arguments = (source.address, address, blocks.arguments()[0], source.dtype, op_number(comm, op))
+    return Call(blocks.name, arguments, (source, target))
+
+
+def all_to_allv(
+    comm: Ranks,
+    input: AnyBuffer,
+    output: Optional[AnyBuffer],
+    input_counts: Counts,
+    output_counts: Counts,
+    input_displacements: Optional[Counts] = None,
+    output_displacements: Optional[Counts] = None,
+    *,
+    dtype: Optional[AnyDType] = None,
+) -> Call:
+    """all_to_all with blocks of different sizes: what a rank sends to another is what the other expects from it.
+    `output` None: in place, with equal lists."""
+    name = "all_to_allv"
+    sent = _Blocks(name, comm, input_counts, input_displacements)
+    received = _Blocks(name, comm, output_counts, output_displacements)
+    in_place = output is None or output is input
+    source = _write(name, input, dtype) if in_place else _read(name, input, dtype)
+    target = source if in_place else _write(name, output, dtype)
+    _same_type(name, source, target)
+    sent.check("input", source)
+    received.check("output", target)
+    arguments = (source.address, *sent.arguments(), target.address, *received.arguments(), source.dtype)
+    return Call(name, arguments, (source, target))
+
+
+# ---- between two ranks ----
+
+
+def send(comm: Ranks, input: AnyBuffer, peer: int, *, dtype: Optional[AnyDType] = None) -> Call:
+    """Sends `input` to rank `peer`. May wait for its receive, unless inside a group."""
+    source = _read("send", input, dtype)
+    return Call("send", (source.address, source.count, source.dtype, _rank("peer", peer, comm)), (source,))
+
+
+def recv(comm: Ranks, output: AnyBuffer, peer: int, *, dtype: Optional[AnyDType] = None) -> Call:
+    """Receives from rank `peer` as many elements as `output` has."""
+    target = _write("recv", output, dtype)
+    return Call("recv", (target.address, target.count, target.dtype, _rank("peer", peer, comm)), (target,))
+
+
+def sendrecv(
+    comm: Ranks, input: AnyBuffer, to: int, output: AnyBuffer, from_: int, *, dtype: Optional[AnyDType] = None
+) -> Call:
+    """Sends `input` to one rank and receives `output` from the same or another, at once."""
+    source, target = _read("sendrecv", input, dtype), _write("sendrecv", output, dtype)
+    _same_type("sendrecv", source, target)
+    _rank("peer", to, comm)
+    _rank("peer", from_, comm)
+    arguments = (source.address, source.count, to, target.address, target.count, from_, source.dtype)
+    return Call("sendrecv", arguments, (source, target))
+
+
+def scalar_bytes(scalar: Any, dtype: AnyDType) -> "ctypes.Array[ctypes.c_char]":
+    """One element as gyre wants it: a number, or a buffer that holds it (for types that Python has no number for)."""
+    kind = dtype_of(dtype)
+    if isinstance(scalar, (int, float)):
+        if kind in (DType.BFLOAT16, DType.FLOAT8_E4M3, DType.FLOAT8_E5M2):
+            raise InvalidArgument(
+                f"Python has no {kind.name.lower()}: give the scalar as a buffer of {kind.size} bytes that holds it"
+            )
+        return _packed(scalar, kind)
+    buffer = Buffer("scalar", scalar, writable=False, dtype=kind)
+    _want("premul_sum", "scalar", buffer.count, 1, "one element")
+    copied = ctypes.create_string_buffer(ctypes.string_at(buffer.address or 0, kind.size), kind.size)
+    buffer.release()
+    return copied
+
+
+def _packed(number: Union[int, float], kind: DType) -> "ctypes.Array[ctypes.c_char]":
+    import struct
+
+    from ._types import FORMATS
+
+    integer = kind < DType.FLOAT16
+    try:
+        packed = struct.pack("=" + FORMATS[kind], int(number) if integer else float(number))
+    except (struct.error, OverflowError) as reason:
+        raise InvalidArgument(f"{number!r} is no {kind.name.lower()}: {reason}") from None
+    if integer and int(number) != number:
+        raise InvalidArgument(f"{number!r} is no {kind.name.lower()}")
+    return ctypes.create_string_buffer(packed, kind.size)

@@ -1,0 +1,447 @@
+"""Communicators: an ordered set of ranks, and every call on it.
+
+Of libgyre's functions each takes one thread at a time per communicator; a second thread gets an error here. Whatever
+libgyre may still touch is held by this object: buffers of requests by their Flight, memory by its views.
+"""
+import atexit
+import ctypes
+import functools
+import gc
+import os
+import tempfile
+import threading
+import warnings
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any, Callable, Deque, List, Optional, Sequence, Set, Union
+
+from . import _calls as calls
+from . import _group
+from ._buffer import AnyBuffer, dtype_of
+from ._calls import Call, Ranks, scalar_bytes
+from ._errors import Aborted, Error, InvalidArgument, error_for, text_of
+from ._library import CALLS, lib
+from ._memory import Memory
+from ._request import Flight, PersistentRequest, Request
+from ._types import AnyDType, Status
+from ._window import Window
+from ._world import ReduceFunction, UserOp, World, local, numpy_or_none, reduce_callback
+
+if TYPE_CHECKING:
+    from typing import Concatenate, ParamSpec
+
+    P = ParamSpec("P")
+
+_BLOCKING = {name: getattr(lib, f"gyre_{name}") for name in [*CALLS, "sendrecv"]}
+_STARTING = {name: getattr(lib, f"gyre_{name}_start") for name in CALLS}
+_KEEPING = {name: getattr(lib, f"gyre_{name}_init") for name in CALLS}
+
+_open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
+_abandoned: List["tuple[Any, World]"] = []  # handles of communicators that could not be destroyed when they were dropped
+
+
+def _describe(method: Any, prepare: Any, suffix: str, text: str, result: Any) -> None:
+    """For help()."""
+    method.__name__ = prepare.__name__ + suffix
+    method.__qualname__ = f"Communicator.{method.__name__}"
+    method.__module__ = __name__
+    method.__doc__ = text.format(prepare.__doc__)
+    method.__annotations__ = {**prepare.__annotations__, "return": result}
+
+
+def _blocking(prepare: "Callable[Concatenate[Ranks, P], Call]") -> "Callable[Concatenate[Communicator, P], None]":
+    @functools.wraps(prepare)
+    def method(self: "Communicator", /, *args: "P.args", **kwargs: "P.kwargs") -> None:
+        self._run(prepare(self, *args, **kwargs))
+
+    _describe(method, prepare, "", "{}", None)
+    return method
+
+
+def _starting(prepare: "Callable[Concatenate[Ranks, P], Call]") -> "Callable[Concatenate[Communicator, P], Request]":
+    @functools.wraps(prepare)
+    def method(self: "Communicator", /, *args: "P.args", **kwargs: "P.kwargs") -> Request:
+        return Request(self._begin(prepare(self, *args, **kwargs), _STARTING, persistent=False))
+
+    text = "{} As a request: never blocks; the buffers are gyre's until it is complete."
+    _describe(method, prepare, "_start", text, Request)
+    return method
+
+
+def _keeping(
+    prepare: "Callable[Concatenate[Ranks, P], Call]",
+) -> "Callable[Concatenate[Communicator, P], PersistentRequest]":
+    @functools.wraps(prepare)
+    def method(self: "Communicator", /, *args: "P.args", **kwargs: "P.kwargs") -> PersistentRequest:
+        return PersistentRequest(self._begin(prepare(self, *args, **kwargs), _KEEPING, persistent=True))
+
+    text = "{} As a persistent request: begun by its start(), any number of times."
+    _describe(method, prepare, "_init", text, PersistentRequest)
+    return method
+
+
+class Communicator(Ranks):
+    """An ordered set of ranks. gyre.create() makes the world's; split, sub and duplicate make others of it.
+
+    A context manager: leaving it closes. Every collective call is made by all ranks, in the same order, with the same
+    count, type, operation and root."""
+
+    def __init__(self, handle: int, world: World) -> None:
+        """Not to be called: see gyre.create."""
+        self._handle: Optional[int] = handle
+        self._world = world
+        self._lock = threading.Lock()  # held by the thread inside
+        self._life = threading.Lock()  # between abort, from anywhere, and close
+        self._flights: Set[Flight] = set()
+        self._windows: Set[Window] = set()
+        self._orphans: Deque[Flight] = deque()  # requests that nobody holds any more
+        self._pid = os.getpid()
+        self.rank: int = lib.gyre_comm_rank(handle)
+        self.size: int = lib.gyre_comm_size(handle)
+        world.communicators.add(self)
+        _open.add(self)
+
+    # ---- entering, leaving, errors ----
+
+    def _enter(self) -> None:
+        if local.calling:
+            raise InvalidArgument("an operation of one's own, or an exchange, must not call gyre")
+        if not self._lock.acquire(False):
+            raise InvalidArgument(
+                "another thread is inside a call on this communicator: one thread at a time; give each its duplicate()"
+            )
+        if self._handle is None:
+            self._lock.release()
+            raise InvalidArgument("the communicator is closed")
+        if self._orphans:
+            self._collect()
+        if self._world.unused:
+            self._world.free_unused(self._handle)
+
+    def _leave(self) -> None:
+        self._lock.release()
+
+    def _collect(self) -> None:
+        """Forgotten requests: once each, those still under way stay."""
+        for _ in range(len(self._orphans)):
+            flight = self._orphans.popleft()
+            if not flight.free():
+                self._orphans.append(flight)
+
+    def _error_or_none(self, code: int) -> Optional[Error]:
+        failure = self._world.failure
+        if code == Status.SUCCESS and failure is None:
+            return None
+        if failure is not None:
+            error: Error = Aborted(f"an operation of one's own raised {failure!r}; the world was aborted")
+            error.__cause__ = failure
+            return error
+        sentence = text_of(lib.gyre_last_error(self._handle)) if self._handle is not None else ""
+        return error_for(code, sentence or text_of(lib.gyre_status_text(code)))
+
+    def _check(self, code: int) -> None:
+        error = self._error_or_none(code)
+        if error is not None:
+            raise error
+
+    def _fails_with(self, code: int) -> bool:
+        """Has the world failed with this status?"""
+        return int(lib.gyre_progress(self._handle)) == code
+
+    # ---- the three forms of a call ----
+
+    def _run(self, call: Call) -> None:
+        grouped = _group.local.depth > 0
+        self._enter()
+        try:
+            if grouped:
+                _group.add(self, call.buffers)
+            self._check(_BLOCKING[call.name](self._handle, *call.arguments))
+        finally:
+            self._leave()
+            if not grouped:
+                for buffer in call.buffers:
+                    buffer.release()
+
+    def _begin(self, call: Call, functions: Any, persistent: bool) -> Flight:
+        self._enter()
+        try:
+            flight = Flight(self, call.buffers, persistent)
+            self._flights.add(flight)  # before libgyre knows the buffers
+            code = functions[call.name](self._handle, *call.arguments, flight.handle)
+            if code != Status.SUCCESS:
+                flight.let_go()
+            self._check(code)
+            return flight
+        finally:
+            self._leave()
+
+    all_reduce = _blocking(calls.all_reduce)
+    all_reduce_start = _starting(calls.all_reduce)
+    all_reduce_init = _keeping(calls.all_reduce)
+    reduce = _blocking(calls.reduce)
+    reduce_start = _starting(calls.reduce)
+    reduce_init = _keeping(calls.reduce)
+    reduce_scatter = _blocking(calls.reduce_scatter)
+    reduce_scatter_start = _starting(calls.reduce_scatter)
+    reduce_scatter_init = _keeping(calls.reduce_scatter)
+    broadcast = _blocking(calls.broadcast)
+    broadcast_start = _starting(calls.broadcast)
+    broadcast_init = _keeping(calls.broadcast)
+    all_gather = _blocking(calls.all_gather)
+    all_gather_start = _starting(calls.all_gather)
+    all_gather_init = _keeping(calls.all_gather)
+    gather = _blocking(calls.gather)
+    gather_start = _starting(calls.gather)
+    gather_init = _keeping(calls.gather)
+    scatter = _blocking(calls.scatter)
+    scatter_start = _starting(calls.scatter)
+    scatter_init = _keeping(calls.scatter)
+    all_to_all = _blocking(calls.all_to_all)
+    all_to_all_start = _starting(calls.all_to_all)
+    all_to_all_init = _keeping(calls.all_to_all)
+    barrier = _blocking(calls.barrier)
+    barrier_start = _starting(calls.barrier)
+    barrier_init = _keeping(calls.barrier)
+    all_gatherv = _blocking(calls.all_gatherv)
+    all_gatherv_start = _starting(calls.all_gatherv)
+    all_gatherv_init = _keeping(calls.all_gatherv)
+    gatherv = _blocking(calls.gatherv)
+    gatherv_start = _starting(calls.gatherv)
+    gatherv_init = _keeping(calls.gatherv)
+    scatterv = _blocking(calls.scatterv)
+    scatterv_start = _starting(calls.scatterv)
+    scatterv_init = _keeping(calls.scatterv)
+    reduce_scatterv = _blocking(calls.reduce_scatterv)
+    reduce_scatterv_start = _starting(calls.reduce_scatterv)
+    reduce_scatterv_init = _keeping(calls.reduce_scatterv)
+    all_to_allv = _blocking(calls.all_to_allv)
+    all_to_allv_start = _starting(calls.all_to_allv)
+    all_to_allv_init = _keeping(calls.all_to_allv)
+    send = _blocking(calls.send)
+    send_start = _starting(calls.send)
+    send_init = _keeping(calls.send)
+    recv = _blocking(calls.recv)
+    recv_start = _starting(calls.recv)
+    recv_init = _keeping(calls.recv)
+    sendrecv = _blocking(calls.sendrecv)
+
+    # ---- other communicators ----
+
+    def duplicate(self) -> "Communicator":
+        """A communicator of the same ranks with its own order of operations. Collective; opens no connection."""
+        made = self._divide(lib.gyre_comm_duplicate)
+        assert made is not None
+        return made
+
+    def split(self, color: int, key: int = 0) -> "Optional[Communicator]":
+        """Ranks with equal `color` get a communicator of their own, ordered by `key`, then by rank; a negative color
+        gives None. Collective."""
+        return self._divide(lib.gyre_comm_split, color, key)
+
+    def sub(self, ranks: Sequence[int]) -> "Optional[Communicator]":
+        """A communicator of the ranks listed, in that order; None for the others. Collective: all give the same list."""
+        listed = [int(rank) for rank in ranks]
+        return self._divide(lib.gyre_comm_sub, (ctypes.c_int * len(listed))(*listed), len(listed))
+
+    def _divide(self, function: Any, *arguments: Any) -> "Optional[Communicator]":
+        made = ctypes.c_void_p()
+        self._enter()
+        try:
+            self._check(function(self._handle, *arguments, made))
+            return None if made.value is None else Communicator(made.value, self._world)
+        finally:
+            self._leave()
+
+    # ---- operations, memory, progress, information ----
+
+    def op_create(
+        self, func: ReduceFunction, commutative: bool = True, *, numpy: Optional[bool] = None
+    ) -> UserOp:
+        """An operation of one's own: func(left, right, result) writes `left op right` to `result`, element by element, as
+        NumPy's functions with two arguments do: op_create(numpy.hypot). It is to be associative up to rounding.
+
+        The three are NumPy arrays, or memoryviews where there is no NumPy or `numpy` is False. They are valid during
+        the call only; `result` may be the memory of `left` or `right`. bfloat16 and 8-bit floats are seen as unsigned
+        integers (float16 too, as memoryview). `func` must not call gyre. If it raises, the world is aborted, and the
+        call raises Aborted with that exception as its cause.
+
+        Every rank makes the same operations in the same order, at most 128. They live as long as the world."""
+        module = None if numpy is False else numpy_or_none()
+        if numpy and module is None:
+            raise InvalidArgument("op_create: numpy=True, but NumPy cannot be imported")
+        callback = reduce_callback(self._world, weakref.ref(self), func, module)
+        number = ctypes.c_int()
+        self._enter()
+        try:
+            self._check(lib.gyre_op_create(self._handle, callback, None, int(commutative), number))
+            self._world.kept.append(callback)
+        finally:
+            self._leave()
+        return UserOp(self._world, number.value, getattr(func, "__name__", repr(func)))
+
+    def op_create_premul_sum(self, scalar: Union[float, AnyBuffer], dtype: AnyDType) -> UserOp:
+        """A sum of which this rank's contributions are first multiplied by `scalar`, which other ranks may have other
+        values of. For calls of this element type only."""
+        element = scalar_bytes(scalar, dtype)
+        number = ctypes.c_int()
+        self._enter()
+        try:
+            self._check(lib.gyre_op_create_premul_sum(self._handle, element, dtype_of(dtype), number))
+        finally:
+            self._leave()
+        return UserOp(self._world, number.value, "premul_sum")
+
+    def mem_alloc(self, nbytes: int) -> Memory:
+        """Memory that every rank of this host has mapped; page-aligned, zeroed. Local, not collective. Freed once nobody
+        looks at it any more; the last communicator of a world cannot be closed before."""
+        if nbytes < 0:
+            raise InvalidArgument(f"mem_alloc: {nbytes} bytes")
+        address = ctypes.c_void_p()
+        self._enter()
+        try:
+            self._check(lib.gyre_mem_alloc(self._handle, nbytes, address))
+            assert address.value is not None
+            return Memory(self, address.value, nbytes)
+        finally:
+            self._leave()
+
+    def window_create(self, memory: Optional[AnyBuffer]) -> Window:
+        """Exposes `memory` to all ranks of the communicator; None: nothing, but this rank reaches the others'. Sizes may
+        differ. Collective. See Window."""
+        return Window(self, memory)
+
+    def progress(self) -> None:
+        """Advances all requests of the world a little, without blocking; for use between pieces of computation."""
+        self._enter()
+        try:
+            self._check(lib.gyre_progress(self._handle))
+        finally:
+            self._leave()
+
+    def algorithm(self, collective: str, count: int, dtype: AnyDType) -> str:
+        """The algorithm that would be chosen for this call: "ring", "direct_two_shot", ..."""
+        self._enter()
+        try:
+            name = lib.gyre_comm_algorithm(self._handle, collective.encode(), count, dtype_of(dtype))
+        finally:
+            self._leave()
+        if name is None:
+            raise InvalidArgument(f"algorithm: {collective!r} is not a collective")
+        return text_of(name)
+
+    def dump(self) -> str:
+        """The last 256 operations, and the counters, as text."""
+        with tempfile.TemporaryFile() as file:
+            self._enter()
+            try:
+                self._check(lib.gyre_comm_dump(self._handle, file.fileno()))
+            finally:
+                self._leave()
+            file.seek(0)
+            return file.read().decode("utf-8", "replace")
+
+    @property
+    def last_error(self) -> str:
+        """The sentence of the last error on this communicator; empty when there was none."""
+        self._enter()
+        try:
+            return text_of(lib.gyre_last_error(self._handle))
+        finally:
+            self._leave()
+
+    # ---- the end ----
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None
+
+    def abort(self) -> None:
+        """Ends all outstanding requests of the world with Aborted, here and on all other ranks. From any thread; does
+        not block. Only close() is useful afterwards."""
+        with self._life:
+            if self._handle is not None:
+                lib.gyre_comm_abort(self._handle)
+
+    def close(self) -> None:
+        """Frees the communicator; says goodbye to the others when it is the last of its world. Waits for nobody. Requests
+        under way end with Aborted, and end the world. BufferError while memory of mem_alloc is looked at by somebody
+        and this is the world's last communicator. May be called again."""
+        if self._handle is None:
+            return
+        self._enter()
+        try:
+            if self._last_of_world() and self._memory_in_use():
+                used = len(self._world.blocks)
+                raise BufferError(
+                    f"{used} block{'s' if used > 1 else ''} of mem_alloc {'are' if used > 1 else 'is'} still looked at "
+                    "by views or arrays: del them before the last communicator of the world is closed"
+                )
+            self._destroy()
+        finally:
+            self._leave()
+
+    def _last_of_world(self) -> bool:
+        return all(other is self or other.closed for other in list(self._world.communicators))
+
+    def _memory_in_use(self) -> bool:
+        if self._world.blocks:
+            gc.collect()  # views in reference cycles
+        self._world.free_unused(self._handle)
+        return bool(self._world.blocks)
+
+    def _destroy(self) -> None:
+        with self._life:
+            handle, self._handle = self._handle, None
+        code = lib.gyre_comm_destroy(handle)
+        for flight in list(self._flights):
+            if code == Status.SUCCESS:
+                outcome = lib.gyre_test(flight.handle)
+            else:
+                outcome = code  # a forked child: nothing is its own
+            if flight.busy and outcome != Status.SUCCESS:
+                text = "the communicator was closed while the request was under way"
+                other = text_of(lib.gyre_status_text(outcome))
+                flight.error = error_for(outcome, text if outcome == Status.ABORTED else other)
+            flight.let_go()
+        for window in list(self._windows):
+            window._let_go()
+        self._orphans.clear()
+
+    def __enter__(self) -> "Communicator":
+        return self
+
+    def __exit__(self, kind: object, reason: object, trace: object) -> None:
+        try:
+            self.close()
+        except BufferError:
+            if kind is None:
+                raise
+            self.abort()  # what left the block is the news; the others shall know at once
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is None:
+            return
+        warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self)
+        if local.calling or self._pid != os.getpid() or (self._last_of_world() and self._world.blocks):
+            _abandoned.append((handle, self._world))  # not from here: libgyre is being called, or its memory is in use
+            self._handle = None
+        else:
+            self._destroy()
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return f"<closed gyre communicator, was rank {self.rank} of {self.size}>"
+        return f"<gyre communicator, rank {self.rank} of {self.size}>"
+
+
+@atexit.register
+def _close_all() -> None:
+    """An orderly goodbye of whatever is still open; not of what another thread is inside."""
+    for comm in list(_open):
+        if comm._handle is not None and comm._lock.acquire(False):
+            comm._destroy()
+            comm._lock.release()
+    while _abandoned:
+        lib.gyre_comm_destroy(_abandoned.pop()[0])

@@ -1,0 +1,82 @@
+"""Groups: blocking calls of this thread that are started together and waited for at the end."""
+import threading
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple, Type
+
+from ._errors import error_for, text_of
+from ._library import lib
+
+if TYPE_CHECKING:
+    from ._buffer import Buffer
+    from ._communicator import Communicator
+
+
+class _Local(threading.local):
+    """The open groups of a thread, and what was started in them."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.buffers: List["Buffer"] = []
+        self.comms: List["Communicator"] = []
+
+
+local = _Local()
+
+
+def add(comm: "Communicator", buffers: Tuple["Buffer", ...]) -> None:
+    """A blocking call inside a group: what it needs is kept until the end."""
+    local.buffers.extend(buffers)
+    if comm not in local.comms:
+        local.comms.append(comm)
+
+
+class group:
+    """`with gyre.group():` the blocking calls in it are started, and the end waits for all and raises the first failure.
+
+    Sends and receives inside match in any order, and one thread may drive several communicators. Groups may be nested:
+    the outermost waits. What is received may be looked at after the end only.
+
+    If an exception leaves the block, nobody knows whether the other ranks' calls will ever be matched: the worlds of
+    those calls that were started are aborted, rather than waited for."""
+
+    def __enter__(self) -> "group":
+        lib.gyre_group_begin()
+        local.depth += 1
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], reason: Any, trace: Any) -> None:
+        if kind is not None:
+            for comm in local.comms:
+                comm.abort()
+        local.depth -= 1
+        if local.depth > 0:
+            lib.gyre_group_end()
+            return
+        self._end(raised=kind is not None)
+
+    def _end(self, raised: bool) -> None:
+        buffers, local.buffers = local.buffers, []
+        comms, local.comms = local.comms, []
+        entered: List["Communicator"] = []
+        try:
+            for comm in comms:
+                if not comm.closed:
+                    comm._enter()
+                    entered.append(comm)
+            code = lib.gyre_group_end()
+            if not raised:
+                _check(comms, code)
+        finally:
+            for comm in entered:
+                comm._leave()
+            for buffer in buffers:
+                buffer.release()
+
+
+def _check(comms: List["Communicator"], code: int) -> None:
+    """Raises the failure of the first communicator whose world has failed so, else of the first."""
+    live = [comm for comm in comms if not comm.closed]
+    culprit = next((comm for comm in live if code and comm._fails_with(code)), None)
+    for comm in [culprit] if culprit else live:
+        comm._check(code)
+    if code:
+        raise error_for(code, text_of(lib.gyre_status_text(code)))

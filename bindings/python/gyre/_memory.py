@@ -1,0 +1,67 @@
+"""Memory of gyre_mem_alloc: mapped by every rank of the host, and freed when nobody looks at it any more.
+
+Everything that looks at it (memoryviews, NumPy arrays) holds one ctypes array, which holds the communicator. When the
+array goes, the address is noted, and the next call on the world frees it: finalisers never call libgyre."""
+import ctypes
+import weakref
+from typing import TYPE_CHECKING, Any, Optional
+
+from ._errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from ._communicator import Communicator
+
+
+class Memory:
+    """A block of memory; page-aligned, zeroed. Any call takes it as a buffer of bytes; `view` is a memoryview of it, and
+    numpy.asarray(memory) or memory.array("float32") are arrays that keep it alive."""
+
+    def __init__(self, comm: "Communicator", address: int, nbytes: int) -> None:
+        base: Any = (ctypes.c_uint8 * nbytes).from_address(address)
+        base.owner = comm
+        unused = comm._world.unused
+        blocks = comm._world.blocks
+
+        def gone(_: object) -> None:
+            if blocks.pop(address, None) is not None:
+                unused.append(address)
+
+        blocks[address] = weakref.ref(base, gone)
+        self._base: Any = base
+        self.nbytes = nbytes
+        self.address = address
+
+    @property
+    def view(self) -> memoryview:
+        """Its bytes."""
+        if self._base is None:
+            raise InvalidArgument("the memory has been freed")
+        return memoryview(self._base).cast("B")
+
+    def cast(self, format: str) -> memoryview:
+        """Its elements, by a letter of the struct module."""
+        return self.view.cast(format)
+
+    def array(self, dtype: Any = "uint8", count: Optional[int] = None) -> Any:
+        """A NumPy array on it, of `count` elements or as many as there are."""
+        import numpy
+
+        return numpy.frombuffer(self.view, dtype=dtype, count=-1 if count is None else count)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
+        plain = self.array()
+        return plain if dtype is None else plain.astype(dtype)
+
+    def __buffer__(self, flags: int) -> memoryview:  # from Python 3.12 on; elsewhere Buffer knows this class
+        return self.view
+
+    def free(self) -> None:
+        """This object lets go of the memory; it is freed once no view and no array is left. `del` does the same."""
+        self._base = None
+
+    def __len__(self) -> int:
+        return self.nbytes
+
+    def __repr__(self) -> str:
+        state = "freed" if self._base is None else f"at {self.address:#x}"
+        return f"<gyre memory of {self.nbytes} bytes {state}>"

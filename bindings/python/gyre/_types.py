@@ -1,0 +1,74 @@
+"""Element types, operations and statuses: the lists of gyre.h, with the same names and values."""
+from enum import IntEnum
+from typing import Union
+
+
+class DType(IntEnum):
+    """Element types. Where a call takes a type it takes the name as well: "float32"."""
+
+    INT8 = 0
+    UINT8 = 1
+    INT32 = 2
+    UINT32 = 3
+    INT64 = 4
+    UINT64 = 5
+    FLOAT16 = 6
+    BFLOAT16 = 7
+    FLOAT32 = 8
+    FLOAT64 = 9
+    FLOAT8_E4M3 = 10
+    FLOAT8_E5M2 = 11
+
+    @property
+    def size(self) -> int:
+        """Bytes of one element."""
+        return _SIZES[self]
+
+
+_SIZES = (1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1)
+
+# The format letters of the struct module; what memoryview and user-defined operations see. Types that Python has no
+# letter for are seen as unsigned integers of their size.
+FORMATS = ("b", "B", "i", "I", "q", "Q", "e", "H", "f", "d", "B", "B")
+
+
+class Op(IntEnum):
+    """Operations. Where a call takes one it takes the name as well: "sum"; or what Communicator.op_create gives."""
+
+    SUM = 0
+    PRODUCT = 1
+    MIN = 2
+    MAX = 3
+    AVERAGE = 4
+    BIT_AND = 5
+    BIT_OR = 6
+    BIT_XOR = 7
+    PREMUL_SUM = 8
+
+
+class Status(IntEnum):
+    """What a call of libgyre returns. Below 20 the call is at fault, below 40 this process, else a peer or the world."""
+
+    SUCCESS = 0
+    IN_PROGRESS = 1
+    INVALID_ARGUMENT = 2
+    UNSUPPORTED = 3
+    FORKED = 4
+    NO_MEMORY = 20
+    NO_DESCRIPTORS = 21
+    BAD_CONFIGURATION = 22
+    SYSTEM = 23
+    PEER_DEAD = 40
+    PEER_UNREACHABLE = 41
+    PEER_STALLED = 42
+    PEER_LATE = 43
+    PEER_LEFT = 44
+    MISMATCH = 45
+    ABORTED = 46
+    MEETING_FAILED = 47
+    REFUSED = 48
+    PROTOCOL = 49
+    INTERNAL = 50
+
+
+AnyDType = Union[DType, str]

@@ -1,0 +1,266 @@
+"""What the ranks of test_worlds.py do: python3 -m tests.programs NAME. A program that returns has succeeded."""
+import asyncio
+import gc
+import os
+import signal
+import sys
+import time
+from typing import Any, List, Type
+
+import numpy
+
+import gyre
+
+
+def check(condition: Any, *what: Any) -> None:
+    if not condition:
+        raise AssertionError(what)
+
+
+def failure(kind: Type[gyre.Error], call: Any) -> str:
+    """The sentence of the error that `call` raises."""
+    try:
+        call()
+    except kind as reason:
+        check(type(reason) is kind, type(reason))
+        check(reason.status is not None and reason.status == reason.code)
+        return str(reason)
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def forever(comm: gyre.Communicator) -> None:
+    x = numpy.ones(100_000)
+    while True:
+        comm.all_reduce(x, op="max")
+
+
+def death(comm: gyre.Communicator) -> None:
+    """The last rank is killed while the others are in calls; they name it, however they wait."""
+    victim = comm.size - 1
+    x = numpy.ones(100_000)
+    comm.all_reduce(x)
+    if comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == 0:
+        sentence = failure(gyre.PeerDead, lambda: forever(comm))
+    elif comm.rank == 1:
+        sentence = failure(gyre.PeerDead, lambda: asyncio.run(forever_asleep(comm)))
+    else:
+        sentence = failure(gyre.PeerDead, lambda: comm.all_reduce_start(x, op="max").wait())
+    check(f"rank {victim}" in sentence, sentence)
+    check("all_reduce" in sentence, sentence)
+    check(isinstance(gyre.PeerDead(""), gyre.CommunicatorError))
+    check(failure(gyre.PeerDead, comm.barrier))  # it stays failed
+    comm.close()
+    print(sentence)
+
+
+async def forever_asleep(comm: gyre.Communicator) -> None:
+    x = numpy.ones(100_000)
+    while True:
+        await comm.all_reduce_start(x, op="max")
+
+
+def torchrun(comm: gyre.Communicator) -> None:
+    check(comm.rank == int(os.environ["RANK"]) and comm.size == int(os.environ["WORLD_SIZE"]))
+    x = numpy.ones(10)
+    with comm:
+        comm.all_reduce(x)
+    check((x == comm.size).all())
+
+
+def by_exchange() -> None:
+    """A framework's all-gather: files in a folder."""
+    rank, size, folder = int(os.environ["TEST_RANK"]), int(os.environ["TEST_SIZE"]), os.environ["TEST_FOLDER"]
+    calls = 0
+
+    def exchange(mine: bytes) -> List[bytes]:
+        nonlocal calls
+        calls += 1
+        with open(f"{folder}/{calls}.{rank}.part", "wb") as part:
+            part.write(mine)
+        os.rename(part.name, f"{folder}/{calls}.{rank}")
+        everyone = []
+        for other in range(size):
+            deadline = time.monotonic() + 20
+            while not os.path.exists(f"{folder}/{calls}.{other}") and time.monotonic() < deadline:
+                time.sleep(0.002)
+            with open(f"{folder}/{calls}.{other}", "rb") as file:
+                everyone.append(file.read())
+        return everyone
+
+    with gyre.create(rank=rank, world_size=size, exchange=exchange) as comm:
+        check(comm.rank == rank and comm.size == size and calls > 0)
+        x = numpy.ones(10)
+        comm.all_reduce(x)
+        check((x == size).all())
+
+
+def operation_raises(comm: gyre.Communicator) -> None:
+    def divide(left: Any, right: Any, result: Any) -> None:
+        raise ZeroDivisionError("of the user's own")
+
+    op = comm.op_create(divide)
+    x = numpy.ones(100)
+    try:
+        comm.all_reduce(x, op=op)
+        comm.all_reduce(x, op=op)
+    except gyre.Aborted as reason:
+        # A rank that had nothing to reduce itself is told by another.
+        if reason.__cause__ is not None:
+            check(isinstance(reason.__cause__, ZeroDivisionError) and "of the user's own" in str(reason), str(reason))
+            print("cause")
+    else:
+        raise AssertionError("no error")
+    failure(gyre.Aborted, comm.barrier)
+    comm.close()
+
+
+def mismatch(comm: gyre.Communicator) -> None:
+    x = numpy.ones(100 + comm.rank)
+    sentence = failure(gyre.Mismatch, lambda: comm.all_reduce(x))
+    check("100" in sentence and "101" in sentence, sentence)
+    comm.close()
+
+
+def fork(comm: gyre.Communicator) -> None:
+    x = bytearray(1000)
+    request = comm.all_reduce_init(x)
+    child = os.fork()
+    if child == 0:
+        try:
+            failure(gyre.Forked, comm.barrier)
+            failure(gyre.Forked, request.start)
+            del request
+            comm.close()
+            gc.collect()
+        except BaseException as reason:
+            print("child:", repr(reason), flush=True)
+            os._exit(1)
+        os._exit(0)
+    check(os.waitpid(child, 0)[1] == 0)
+    with request:
+        request.start().wait()
+    comm.barrier()
+    comm.close()
+
+
+def left_open(comm: gyre.Communicator) -> None:
+    """Rank 0 ends without close(): a goodbye, and no death."""
+    comm.barrier()
+    if comm.rank > 0:
+        sentence = failure(gyre.PeerLeft, lambda: comm.recv(bytearray(1), 0))
+        check("rank 0" in sentence, sentence)
+
+
+def memory_in_use(comm: gyre.Communicator) -> None:
+    x = comm.mem_alloc(100_000).array("float32")
+    twin = comm.duplicate()
+    comm.close()  # not the last of its world
+    try:
+        twin.close()
+    except BufferError as reason:
+        check("1 block of mem_alloc is still looked at" in str(reason), str(reason))
+    else:
+        raise AssertionError("closed under an array")
+    x[:] = 1
+    twin.all_reduce(x)
+    check((x == twin.size).all())
+    del x
+    twin.close()
+    check(twin.closed)
+
+
+def group_raises(comm: gyre.Communicator) -> None:
+    """Nobody waits for a group that an exception has left; the others are told."""
+    if comm.rank == 0:
+        try:
+            with gyre.group():
+                comm.recv(bytearray(8), 1)
+                raise KeyError("left")
+        except KeyError:
+            pass
+        failure(gyre.Aborted, comm.barrier)
+    else:
+        failure(gyre.Aborted, comm.barrier)
+    with gyre.group():
+        pass
+    comm.close()
+
+
+def close_under_way(comm: gyre.Communicator) -> None:
+    """Requests end with the communicator, and give their buffers back."""
+    comm.barrier()
+    if comm.rank == 0:
+        x = bytearray(100)
+        request = comm.recv_start(x, 1)
+        persistent = comm.recv_init(x, 1)
+        comm.close()
+        check("closed while the request was under way" in failure(gyre.Aborted, request.wait))
+        check(request.done)
+        x.extend(b"mine again")
+        persistent.free()
+        failure(gyre.InvalidArgument, persistent.start)
+    else:
+        failure(gyre.Aborted, lambda: comm.recv(bytearray(1), 0))
+        comm.close()
+
+
+def progress_thread(comm: gyre.Communicator) -> None:
+    """GYRE_PROGRESS_THREAD: an operation of one's own runs in a thread that Python has not made."""
+    threads = set()
+
+    def add(left: Any, right: Any, result: Any) -> None:
+        import threading
+
+        threads.add(threading.get_ident())
+        numpy.add(left, right, out=result)
+
+    op = comm.op_create(add)
+    for turn in range(20):
+        x = numpy.full(300_000, comm.rank + turn, "int64")
+        request = comm.all_reduce_start(x, op=op)
+        deadline = time.monotonic() + 0.05
+        while time.monotonic() < deadline:  # computing
+            sum(range(1000))
+        request.wait()
+        check((x == sum(range(comm.size)) + turn * comm.size).all())
+    comm.close()
+    check(len(threads) >= 1, threads)
+
+
+def two_worlds(comm: gyre.Communicator) -> None:
+    """Requests and groups over worlds that share nothing."""
+    other = gyre.create(address=os.environ["GYRE_ADDRESS"] + "-second")
+    x, y = numpy.ones(100_000), numpy.ones(100_000)
+    pair = [comm.all_reduce_start(x), other.all_reduce_start(y)]
+    gyre.wait_all(pair if comm.rank % 2 else reversed(pair))
+    with gyre.group():
+        for one in (comm, other) if comm.rank % 2 else (other, comm):
+            one.all_reduce(x if one is comm else y)
+    check((x == comm.size**2).all() and (y == comm.size**2).all())
+    try:
+        other.all_reduce(x, op=comm.op_create(numpy.hypot))
+    except gyre.InvalidArgument as reason:
+        check("another world" in str(reason))
+    else:
+        raise AssertionError("an operation of another world")
+    if comm.rank == 0:
+        comm.abort()
+    failure(gyre.Aborted, lambda: gyre.wait_all([other.all_reduce_start(y), comm.all_reduce_start(x)]))
+    other.all_reduce(y)
+    comm.close()
+    other.close()
+
+
+def main() -> None:
+    name = sys.argv[1]
+    if name == "by_exchange":
+        by_exchange()
+    else:
+        globals()[name](gyre.create())
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()

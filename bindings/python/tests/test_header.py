@@ -1,0 +1,86 @@
+"""The package against gyre.h: every function, every number, the layout of the configuration."""
+import ctypes
+import re
+import unittest
+from pathlib import Path
+
+import gyre
+from gyre._errors import _BY_STATUS
+from gyre._library import Config, prototypes
+
+HEADER = (Path(__file__).parents[3] / "include/gyre/gyre.h").read_text()
+
+# What is not called, and why not.
+NOT_CALLED = {
+    "gyre_wait_all": "which of the requests failed would be lost: gyre_wait and gyre_wait_any do the same",
+    "gyre_wait_some": "likewise",
+}
+
+
+def rows(name: str) -> "list[list[str]]":
+    body = re.search(rf"#define {name}\(X\)((?:.*\\\n)+.*)", HEADER)
+    assert body
+    return [row.split(", ") for row in re.findall(r"X\((.*?)\)", body.group(1))]
+
+
+class Header(unittest.TestCase):
+    def test_functions(self) -> None:
+        declared = set(re.findall(r"^GYRE_API [\w \*]*?\**(gyre_\w+)\(", HEADER, re.MULTILINE))
+        self.assertGreater(len(declared), 80)
+        self.assertEqual(declared - set(NOT_CALLED), set(prototypes()))
+
+    def test_arguments(self) -> None:
+        """Their number and kind, read from the declarations."""
+        for name, (result, arguments) in prototypes().items():
+            with self.subTest(name):
+                found = re.search(rf"^GYRE_API ([\w \*]*?\**){name}\(([^;]*)\);", HEADER, re.MULTILINE)
+                assert found
+                texts = [] if found.group(2) == "void" else [" ".join(text.split()) for text in found.group(2).split(",")]
+                self.assertEqual(len(texts), len(arguments), texts)
+                for text, argument in zip(texts, arguments):
+                    self.assertIn(self.kind_of(text), self.kind_of_ctypes(argument), text)
+
+    @staticmethod
+    def kind_of(text: str) -> str:
+        if "*" in text or "_func" in text:
+            return "pointer"
+        if "size_t" in text or "uint64_t" in text:
+            return "size"
+        return "int"
+
+    @staticmethod
+    def kind_of_ctypes(argument: object) -> "tuple[str, ...]":
+        if argument is ctypes.c_int:
+            return ("int",)
+        if argument in (ctypes.c_size_t, ctypes.c_uint64):
+            return ("size",)
+        if argument is ctypes.c_uint:
+            return ("int",)
+        return ("pointer",)
+
+    def test_numbers(self) -> None:
+        for table, kind in (("GYRE_DTYPE_MAP", gyre.DType), ("GYRE_OP_MAP", gyre.Op), ("GYRE_STATUS_MAP", gyre.Status)):
+            self.assertEqual({row[1]: int(row[0]) for row in rows(table)}, {member.name: int(member) for member in kind})
+        for row in rows("GYRE_DTYPE_MAP"):
+            self.assertEqual(gyre.DType(int(row[0])).size, int(row[3]))
+            self.assertEqual(gyre.DType(int(row[0])).name.lower(), row[2].strip('"'))
+        for row in rows("GYRE_OP_MAP"):
+            self.assertEqual(gyre.Op(int(row[0])).name.lower(), row[2].strip('"'))
+
+    def test_an_exception_per_status(self) -> None:
+        statuses = {int(row[0]) for row in rows("GYRE_STATUS_MAP")} - {0, 1}
+        self.assertEqual(statuses, set(_BY_STATUS))
+        for code, kind in _BY_STATUS.items():
+            group = gyre.CallError if code < 20 else gyre.LocalError if code < 40 else gyre.CommunicatorError
+            self.assertTrue(issubclass(kind, group) and issubclass(kind, gyre.Error))
+            self.assertIs(getattr(gyre, kind.__name__), kind)
+
+    def test_configuration(self) -> None:
+        body = re.search(r"typedef struct gyre_config \{(.*?)\} gyre_config;", HEADER, re.DOTALL)
+        assert body
+        plain = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
+        self.assertEqual(re.findall(r"(\w+);", plain), [field[0] for field in Config._fields_])
+
+
+if __name__ == "__main__":
+    unittest.main()
