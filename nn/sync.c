@@ -36,16 +36,18 @@ struct gyre_nn_sync {
 static gyre_status broadcast_state(gyre_nn_sync *sync)
 {
     const gyre_nn_model *model = sync->model;
-    uint64_t steps = gyre_nn_optimizer_steps(sync->optimizer);
-    void *arrays[3] = {model->params, gyre_nn_optimizer_state(sync->optimizer, 0),
-                       gyre_nn_optimizer_state(sync->optimizer, 1)};
+    const gyre_nn_optimizer *optimizer = sync->optimizer;
+    uint64_t steps = optimizer ? gyre_nn_optimizer_steps(optimizer) : 0;
+    void *arrays[3] = {model->params, optimizer ? gyre_nn_optimizer_state(optimizer, 0) : NULL,
+                       optimizer ? gyre_nn_optimizer_state(optimizer, 1) : NULL};
     gyre_status status = gyre_broadcast(sync->comm, &steps, &steps, 2, GYRE_INT32, 0);
     for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++)
         if (arrays[i])
             status = gyre_broadcast(sync->comm, arrays[i], arrays[i], model->count, model->backend->dtype, 0);
     if (status != GYRE_SUCCESS)
         return gy_nn_fail_comm(status, sync->comm, "the broadcast of the initial state");
-    gyre_nn_optimizer_set_steps(sync->optimizer, steps);
+    if (optimizer)
+        gyre_nn_optimizer_set_steps(sync->optimizer, steps);
     return GYRE_SUCCESS;
 }
 

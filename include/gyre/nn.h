@@ -277,7 +277,8 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
  * single one. Where gyre gives memory that the ranks of a host share, the gradients move there until detach. Several
  * ranks on this host divide its cores among their BLAS threads. `comm` stays the caller's, and is left alone by others
  * from begin to finish. clip_norm: the largest norm of the mean gradient; 0: no clipping. With comm NULL or of one rank
- * nothing is communicated, and all works the same. */
+ * nothing is communicated, and all works the same. optimizer NULL: for begin, passed
+ * and reduce alone. */
 typedef struct gyre_nn_sync gyre_nn_sync;
 typedef struct gyre_nn_trace gyre_nn_trace;
 GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,

@@ -103,11 +103,7 @@ static void step_alone(struct gy_nn_periodic *self, const struct gyre_nn_step *s
         return;
     if (self->outer->pull)
         self->outer->pull(self, step->rows);
-    double scale = 1 / (double)step->rows;
-    if (self->run.clip_norm > 0) {
-        double norm = sqrt(gy_vector_sum_squares(0, self->count, self->grads)) * scale;
-        scale *= norm > self->run.clip_norm ? self->run.clip_norm / norm : 1;
-    }
+    double scale = gy_vector_clip(self->count, self->grads, 1 / (double)step->rows, self->run.clip_norm);
     gyre_nn_optimizer_begin(self->run.optimizer);
     gyre_nn_optimizer_update(self->run.optimizer, 0, self->count, step->rate, scale);
 }

@@ -1,6 +1,7 @@
 /* One loop per operation and type. */
 #include "strategies/vector.h"
 
+#include <math.h>
 #include <string.h>
 
 #define BLEND(type)                                                                             \
@@ -34,12 +35,15 @@ void gy_vector_copy(size_t first, size_t count, struct gy_vector x, struct gy_ve
     memcpy(gy_vector_at(y, first), gy_vector_at(x, first), count * gyre_dtype_size(x.dtype));
 }
 
-double gy_vector_sum_squares(size_t first, size_t count, struct gy_vector x)
+double gy_vector_clip(size_t count, struct gy_vector grads, double scale, double clip_norm)
 {
     double sum = 0;
-    for (size_t i = first; i < first + count; i++) {
-        double value = x.dtype == GYRE_FLOAT64 ? ((const double *)x.data)[i] : (double)((const float *)x.data)[i];
+    if (clip_norm <= 0)
+        return scale;
+    for (size_t i = 0; i < count; i++) {
+        double value = gy_vector_get(grads, i);
         sum += value * value;
     }
-    return sum;
+    double norm = sqrt(sum) * scale;
+    return norm > clip_norm ? scale * (clip_norm / norm) : scale;
 }

@@ -15,12 +15,25 @@ static inline void *gy_vector_at(struct gy_vector x, size_t first)
     return (char *)x.data + first * (x.dtype == GYRE_FLOAT64 ? sizeof(double) : sizeof(float));
 }
 
+static inline double gy_vector_get(struct gy_vector x, size_t i)
+{
+    return x.dtype == GYRE_FLOAT64 ? ((const double *)x.data)[i] : (double)((const float *)x.data)[i];
+}
+
+static inline void gy_vector_set(struct gy_vector x, size_t i, double value)
+{
+    if (x.dtype == GYRE_FLOAT64)
+        ((double *)x.data)[i] = value;
+    else
+        ((float *)x.data)[i] = (float)value;
+}
+
 /* Over [first, first + count): y = a·x; y = y + a·x; y = a·x + b·y; y = x. */
 void gy_vector_scale(size_t first, size_t count, double a, struct gy_vector x, struct gy_vector y);
 void gy_vector_add(size_t first, size_t count, double a, struct gy_vector x, struct gy_vector y);
 void gy_vector_blend(size_t first, size_t count, double a, struct gy_vector x, double b, struct gy_vector y);
 void gy_vector_copy(size_t first, size_t count, struct gy_vector x, struct gy_vector y);
-/* Σ x², in double. */
-double gy_vector_sum_squares(size_t first, size_t count, struct gy_vector x);
+/* The factor that makes gradient sums the mean gradient, and clips its norm: scale, or less. clip_norm 0: no clipping. */
+double gy_vector_clip(size_t count, struct gy_vector grads, double scale, double clip_norm);
 
 #endif

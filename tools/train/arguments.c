@@ -23,6 +23,7 @@ enum {
     KEY_DATA,
     KEY_STRATEGY,
     KEY_CHECK,
+    KEY_DETERMINISTIC,
     KEY_BATCH,
     KEY_EPOCHS,
     KEY_STEPS,
@@ -62,6 +63,7 @@ static const struct argp_option options[] = {
     {"data", KEY_DATA, "D", 0, "digits (default, built in), idx:DIR, csv:FILE, npy:FILE or text:FILE", 1},
     {"strategy", KEY_STRATEGY, "S", 0,
      "how ranks share the work: sync (default), or another, with settings: NAME:NAME=VALUE,...; help lists them", 2},
+    {"deterministic", KEY_DETERMINISTIC, NULL, 0, "the same bits on any number of ranks: --strategy deterministic", 2},
     {"check", KEY_CHECK, "N", 0, "compare the ranks' state every N steps (default 100; 0: never)", 2},
     {"batch", KEY_BATCH, "GLOBAL", 0, "samples of a step, divided over the ranks (default 64)", 2},
     {"epochs", KEY_EPOCHS, "E", 0, "passes over the training samples (default 30)", 2},
@@ -213,6 +215,7 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     struct gyre_nn_train_options *train = &parse->out.train;
     switch (key) {
     case KEY_STRATEGY: parse_strategy(train, arg); break;
+    case KEY_DETERMINISTIC: parse_strategy(train, "deterministic"); break;
     case KEY_CHECK: train->check_every = (uint64_t)gy_options_integer("--check", arg, 0, INT64_MAX); break;
     case KEY_BATCH: train->batch = (size_t)gy_options_integer("--batch", arg, 1, INT32_MAX); break;
     case KEY_EPOCHS: train->epochs = (size_t)gy_options_integer("--epochs", arg, 1, INT32_MAX); break;
