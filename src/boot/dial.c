@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "boot/door.h"
+#include "boot/overlay.h"
 #include "core/log.h"
 #include "core/mem.h"
 
@@ -51,7 +52,7 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
         dial_end(dial, greeting->fd);
         return;
     }
-    if (!refused && errnum == ECONNRESET && dial->attempts < ATTEMPTS && dial_start(dial) == 0)
+    if (!refused && (errnum == ECONNRESET || errnum == EPIPE) && dial->attempts < ATTEMPTS && dial_start(dial) == 0)
         return;
     gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank,
            refused ? gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text)
@@ -159,6 +160,7 @@ static void world_end(struct gy_world *world, bool forked)
             gy_greeting_cancel(&dial->greeting);
         gy_free(dial);
     }
+    gy_overlay_abandon(world->spare); /* only memory, nothing is open */
     if (forked)
         gy_door_abandon(world->door);
     else

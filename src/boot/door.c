@@ -20,12 +20,6 @@
 #define SILENCE (GY_SECOND / 2)
 #define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
 
-struct kept {
-    struct kept *next;
-    int rank, fd;
-    uint8_t purpose;
-};
-
 struct gy_door {
     struct gy_door_env env;
     uint8_t key[GY_KEY_BYTES];
@@ -34,8 +28,8 @@ struct gy_door {
     struct gy_watch watch, timer_watch;
     struct gy_greeting *greetings; /* newest first */
     int greeting_count;
-    int guests; /* counted only where env.most says so */
-    struct kept *kept;
+    int guests;               /* counted only where env.most says so */
+    struct gy_greeting *kept; /* done, and nobody has asked for their purpose yet */
     gy_door_func on[GY_PURPOSES];
     void *user[GY_PURPOSES];
     gy_door_refused_func refused;
@@ -113,24 +107,20 @@ static void drop_older_than(struct gy_door *door, int64_t age)
     }
 }
 
-static void keep(struct gy_door *door, int rank, uint8_t purpose, int fd)
+/* Takes over the greeting, so that keeping asks for no memory. */
+static void keep(struct gy_door *door, struct gy_greeting *greeting)
 {
-    struct kept *kept;
+    struct gy_greeting **at = &door->kept;
 
-    for (kept = door->kept; kept; kept = kept->next) {
-        if (kept->rank == rank && kept->purpose == purpose) {
-            close(kept->fd);
-            kept->fd = fd;
-            return;
-        }
+    while (*at && ((*at)->handshake.from != greeting->handshake.from ||
+                   (*at)->handshake.purpose != greeting->handshake.purpose))
+        at = &(*at)->next;
+    greeting->next = *at ? (*at)->next : NULL;
+    if (*at) {
+        close((*at)->fd);
+        gy_free(*at);
     }
-    kept = gy_alloc(sizeof(*kept));
-    if (!kept) {
-        close(fd);
-        return;
-    }
-    *kept = (struct kept){.next = door->kept, .rank = rank, .fd = fd, .purpose = purpose};
-    door->kept = kept;
+    *at = greeting;
 }
 
 static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
@@ -141,6 +131,11 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     int fd = greeting->fd;
 
     unlink_greeting(door, greeting);
+    if (handshake.state != GY_HANDSHAKE_REFUSED && !errnum && fd >= 0 && !door->on[handshake.purpose]) {
+        door->guests += door->env.most > 0;
+        keep(door, greeting);
+        return;
+    }
     gy_free(greeting);
     if (handshake.state == GY_HANDSHAKE_REFUSED) {
         gy_log(GY_LOG_WARN, "a visitor that says it is rank %u was refused: %s", handshake.from,
@@ -153,10 +148,7 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
         return;
     if (door->env.most)
         door->guests++;
-    if (door->on[handshake.purpose])
-        door->on[handshake.purpose](door->user[handshake.purpose], (int)handshake.from, fd);
-    else
-        keep(door, (int)handshake.from, handshake.purpose, fd);
+    door->on[handshake.purpose](door->user[handshake.purpose], (int)handshake.from, fd);
 }
 
 static void greet(struct gy_door *door, int fd)
@@ -260,15 +252,15 @@ void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func call
     door->user[purpose] = user;
     if (!callback)
         return;
-    for (struct kept **at = &door->kept; *at;) {
-        struct kept *kept = *at;
+    for (struct gy_greeting **at = &door->kept; *at;) {
+        struct gy_greeting *kept = *at;
 
-        if (kept->purpose != purpose) {
+        if (kept->handshake.purpose != purpose) {
             at = &kept->next;
             continue;
         }
         *at = kept->next;
-        callback(user, kept->rank, kept->fd);
+        callback(user, (int)kept->handshake.from, kept->fd);
         gy_free(kept);
     }
 }
@@ -293,8 +285,7 @@ void gy_door_on_starved(struct gy_door *door, gy_door_starved_func callback, voi
 
 static void door_end(struct gy_door *door, bool forked)
 {
-    struct gy_greeting *greeting;
-    struct kept *kept;
+    struct gy_greeting *greeting, *kept;
 
     if (!door)
         return;

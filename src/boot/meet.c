@@ -6,6 +6,7 @@
  *                      7 */
 #include "boot/meet.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "boot/wire.h"
@@ -85,15 +86,21 @@ bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *
     return false;
 }
 
-size_t gy_meet_failed_encode(const struct gy_error *error, uint8_t body_p[8 + GY_MEET_TEXT])
+size_t gy_meet_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_MEET_TEXT])
 {
     struct gy_wire wire = gy_wire_over(body_p, 8 + GY_MEET_TEXT);
-    size_t length = strnlen(error->text, GY_MEET_TEXT);
+    bool mine = error->rank < 0 && (error->status == GYRE_NO_MEMORY || error->status == GYRE_NO_DESCRIPTORS ||
+                                    error->status == GYRE_SYSTEM);
+    char text[GY_MEET_TEXT + 1];
 
+    if (mine && strncmp(error->text, "rank ", 5) != 0)
+        snprintf(text, sizeof(text), "rank %d cannot meet the others: %.450s", own, error->text);
+    else
+        snprintf(text, sizeof(text), "%.*s", GY_MEET_TEXT, error->text);
     gy_wire_put(&wire, (uint64_t)error->status, 4);
-    gy_wire_put(&wire, (uint32_t)error->rank, 4);
-    gy_wire_put_bytes(&wire, error->text, length);
-    return 8 + length;
+    gy_wire_put(&wire, (uint32_t)(mine ? own : error->rank), 4);
+    gy_wire_put_bytes(&wire, text, strlen(text));
+    return 8 + strlen(text);
 }
 
 bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error)

@@ -78,7 +78,8 @@ struct gy_meet_claim {
 bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *theirs, struct gy_error *error);
 
 #define GY_MEET_TEXT 512
-size_t gy_meet_failed_encode(const struct gy_error *error, uint8_t body_p[8 + GY_MEET_TEXT]);
+/* A shortage that names nobody becomes `own`'s. */
+size_t gy_meet_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_MEET_TEXT]);
 /* false: not understood. Fills error (which holds nothing yet) and logs it at INFO: it was decided elsewhere. */
 bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error);
 bool gy_meet_table_encode(const struct gy_world *world, uint8_t **body_p, size_t *bytes_p);

@@ -48,7 +48,7 @@ static void tell(struct gy_meet_root *root, struct gy_meet_guest *guest)
     uint8_t body[8 + GY_MEET_TEXT];
 
     if (!guest->seated)
-        gy_stream_send(&guest->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(&root->failure, body));
+        gy_stream_send(&guest->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(&root->failure, 0, body));
 }
 
 static void register_guest(struct gy_meet_root *root, struct gy_meet_guest *guest, const struct gy_member *member)
@@ -88,7 +88,7 @@ static void hear_duplicate(struct gy_meet_root *root, struct gy_meet_guest *gues
     if (root->tree.has_table) { /* the world is complete without it */
         uint8_t body[8 + GY_MEET_TEXT];
 
-        gy_stream_send(&guest->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(&own, body));
+        gy_stream_send(&guest->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(&own, 0, body));
     }
 }
 
@@ -137,7 +137,7 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     } else if (kind == GY_MEET_SEATED && guest->registered) {
         guest->seated = true;
         dismiss(guest);
-    } else if (kind == GY_MEET_FAILED && guest->registered && !failed(root)) {
+    } else if (kind == GY_MEET_FAILED && (guest->registered || !root->seats[guest->rank]) && !failed(root)) {
         gy_meet_failed_decode(body, bytes, &root->failure);
     } else {
         dismiss(guest);
@@ -168,6 +168,7 @@ static void on_guest(void *user, int rank, int fd)
     *guest = (struct gy_meet_guest){.root = root, .rank = rank, .since = gy_now(), .counted = true};
     if (gy_stream_open(&guest->stream, root->world->poller, fd, gy_max_size(8 + GY_MEET_TEXT, GY_HELLO_MOST),
                        on_message, on_closed, guest, NULL) != GYRE_SUCCESS) {
+        close(fd);
         uncount(guest);
         gy_free(guest);
         return;

@@ -246,6 +246,7 @@ static gyre_status take_seat(struct member *member)
 {
     struct gy_world *world = member->world;
     int64_t pause = BACKOFF_LEAST;
+    uint8_t body[8 + GY_MEET_TEXT];
 
     do {
         if (member->hung_up) {
@@ -257,8 +258,11 @@ static gyre_status take_seat(struct member *member)
             break;
         if (gy_stream_open(&member->root, world->poller, member->greeting.fd,
                            gy_max_size(8 + GY_MEET_TEXT, GY_SEAT_BYTES), on_message, on_closed, member,
-                           member->error) != GYRE_SUCCESS)
+                           member->error) != GYRE_SUCCESS) {
+            gy_stream_refuse(member->greeting.fd, GY_MEET_FAILED, body,
+                             gy_meet_failed_encode(member->error, member->world->rank, body));
             break;
+        }
         member->root.sent_count = &world->counters.messages_sent;
         member->root.received_count = &world->counters.messages_received;
         say_hello(member);
@@ -336,7 +340,8 @@ static gyre_status meet(struct member *member)
     if (take_seat(member) == GYRE_SUCCESS)
         join_parent(member);
     if (failed(member)) /* SEAT may be on its way to us; who is not registered is not listened to */
-        gy_stream_send(&member->root, GY_MEET_FAILED, body, gy_meet_failed_encode(member->error, body));
+        gy_stream_send(&member->root, GY_MEET_FAILED, body,
+                       gy_meet_failed_encode(member->error, member->world->rank, body));
     leave_root(member);
     wait_for(member, &member->tree.went, "registered with rank 0, but the others were not complete");
     gy_meet_tree_end(&member->tree);

@@ -53,7 +53,7 @@ static void send_failure(struct gy_meet_tree *tree, struct gy_meet_branch *branc
 {
     uint8_t body[8 + GY_MEET_TEXT];
 
-    gy_stream_send(&branch->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(tree->error, body));
+    gy_stream_send(&branch->stream, GY_MEET_FAILED, body, gy_meet_failed_encode(tree->error, tree->world->rank, body));
 }
 
 /* Tells every branch but the one it came from. */
@@ -170,6 +170,7 @@ static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch
 {
     size_t limit = 8 + GY_MEET_TEXT;
     struct gy_error why = {.rank = -1, .quiet = true};
+    uint8_t body[8 + GY_MEET_TEXT];
 
     if (branch == &tree->branches[GY_MEET_UP])
         limit = gy_max_size(limit, 4 + (size_t)tree->world->size * GY_MEMBER_WIRE);
@@ -178,6 +179,7 @@ static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch
         GYRE_SUCCESS) {
         gy_error_set(tree->error, why.status, tree->world->rank, "rank %d cannot keep its connection to rank %d: %s",
                      tree->world->rank, rank, why.text);
+        gy_stream_refuse(fd, GY_MEET_FAILED, body, gy_meet_failed_encode(tree->error, tree->world->rank, body));
         return;
     }
     branch->stream.sent_count = &tree->world->counters.messages_sent;

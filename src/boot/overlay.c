@@ -24,34 +24,44 @@ static void on_starved(void *user, int errnum)
     gy_flood_verdict(overlay, error.status, overlay->world->rank, error.text, NULL);
 }
 
-gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error)
+gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error)
 {
     struct gy_overlay *overlay = gy_alloc_zero(1, sizeof(*overlay));
-    struct stat about;
-    gyre_status status;
 
     if (!overlay)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay");
     overlay->world = world;
+    overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
+    if (overlay->left && gy_neighbours_list(overlay)) {
+        world->spare = overlay;
+        return GYRE_SUCCESS;
+    }
+    gy_neighbours_free(overlay);
+    gy_free(overlay->left);
+    gy_free(overlay);
+    return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay of %d ranks", world->size);
+}
+
+gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error)
+{
+    struct gy_overlay *overlay = world->spare;
+    struct stat about;
+    gyre_status status;
+
+    world->spare = NULL;
     overlay->verdict = world->doom;
     if (overlay->verdict.rank < 0 || overlay->verdict.rank >= world->size)
         overlay->verdict.rank = world->doom.status == GYRE_SUCCESS ? -1 : world->rank;
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
-    overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
-    if (!overlay->left || !gy_neighbours_list(overlay)) {
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay of %d ranks", world->size);
-        goto free_overlay;
-    }
     gy_world_on_starved(world, on_starved, overlay);
     status = gy_neighbours_connect(overlay, error);
-    if (status != GYRE_SUCCESS)
-        goto free_overlay;
+    if (status != GYRE_SUCCESS) {
+        gy_overlay_free(overlay);
+        return status;
+    }
     world->overlay = overlay;
     *overlay_p = overlay;
     return GYRE_SUCCESS;
-free_overlay:
-    gy_overlay_free(overlay);
-    return status;
 }
 
 void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word)
@@ -140,12 +150,10 @@ void gy_overlay_free(struct gy_overlay *overlay)
     if (!overlay)
         return;
     gy_world_on_starved(overlay->world, NULL, NULL);
-    if (overlay->left) {
-        gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the goodbye */
-        gy_flood_goodbye(overlay, overlay->world->rank, overlay->world->rank, NULL);
-        gy_neighbours_flush(overlay);
-        gy_neighbours_close(overlay);
-    }
+    gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the goodbye */
+    gy_flood_goodbye(overlay, overlay->world->rank, overlay->world->rank, NULL);
+    gy_neighbours_flush(overlay);
+    gy_neighbours_close(overlay);
     gy_world_cancel_dials(overlay->world, overlay);
     overlay->world->overlay = NULL;
     gy_neighbours_free(overlay);

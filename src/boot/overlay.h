@@ -11,6 +11,8 @@
 
 struct gy_overlay;
 
+/* Has the memory for it, as world->spare, which gy_overlay_create takes; gy_overlay_free takes it otherwise. */
+gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error);
 /* Blocks until all neighbours are connected, within the meeting's deadline. */
 gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
 /* Tells the others why this rank ends before it has a communicator, in its own words; the goodbye follows. */

@@ -120,6 +120,12 @@ static int count_absent(struct gy_overlay *overlay, struct gy_neighbour **absent
     return count;
 }
 
+static void dial(struct gy_neighbour *neighbour, struct gy_error *error)
+{
+    neighbour->dialled = gy_world_dial_overlay(neighbour->overlay->world, neighbour->rank, on_dialled,
+                                               neighbour->overlay, error) == GYRE_SUCCESS;
+}
+
 static void dial_all(struct gy_overlay *overlay)
 {
     struct gy_world *world = overlay->world;
@@ -128,19 +134,26 @@ static void dial_all(struct gy_overlay *overlay)
     gy_world_on_overlay(world, on_accepted, overlay);
     for (int i = 0; i < overlay->count && error.status == GYRE_SUCCESS; i++) {
         if (overlay->neighbours[i]->dials)
-            gy_world_dial_overlay(world, overlay->neighbours[i]->rank, on_dialled, overlay, &error);
+            dial(overlay->neighbours[i], &error);
     }
     if (error.status != GYRE_SUCCESS)
         gy_overlay_give_up(overlay, &error);
 }
 
+/* Who dials us is looked for, who was not dialled for want of something is dialled again, to be told of that. */
 static void probe_absent(struct gy_overlay *overlay)
 {
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+
     for (int i = 0; i < overlay->count; i++) {
         struct gy_neighbour *neighbour = overlay->neighbours[i];
 
-        if (!neighbour->dials && !neighbour->connected && !neighbour->ended)
+        if (neighbour->connected || neighbour->ended)
+            continue;
+        if (!neighbour->dials)
             probe(neighbour);
+        else if (!neighbour->dialled)
+            dial(neighbour, &ignored);
     }
 }
 

@@ -23,7 +23,7 @@ void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank)
         atomic_compare_exchange_strong(overlay->word, &none, (uint64_t)(rank + 1) << 8 | (uint64_t)status);
 }
 
-static size_t encode_verdict(const struct gy_overlay *overlay, uint8_t body_p[GY_OVERLAY_BODY])
+size_t gy_flood_encode(const struct gy_overlay *overlay, uint8_t body_p[GY_OVERLAY_BODY])
 {
     const struct gy_error *verdict = &overlay->verdict;
     struct gy_wire wire = gy_wire_over(body_p, GY_OVERLAY_BODY);
@@ -48,7 +48,7 @@ void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, 
     snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
     gy_log(from ? GY_LOG_INFO : GY_LOG_ERROR, "%s", overlay->verdict.text);
     gy_flood_publish(overlay, status, rank);
-    bytes = encode_verdict(overlay, body);
+    bytes = gy_flood_encode(overlay, body);
     for (int i = 0; i < overlay->count; i++) {
         if (overlay->neighbours[i] != from)
             gy_stream_send(&overlay->neighbours[i]->stream, GY_OVERLAY_VERDICT, body, bytes);
@@ -98,7 +98,7 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
     uint8_t body[GY_OVERLAY_BODY];
 
     if (overlay->verdict.status != GYRE_SUCCESS)
-        gy_stream_send(&neighbour->stream, GY_OVERLAY_VERDICT, body, encode_verdict(overlay, body));
+        gy_stream_send(&neighbour->stream, GY_OVERLAY_VERDICT, body, gy_flood_encode(overlay, body));
     for (int rank = 0; rank < overlay->world->size; rank++) {
         if (overlay->left[rank])
             send_goodbye(neighbour, rank);

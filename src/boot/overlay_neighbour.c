@@ -164,7 +164,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd)
     struct gy_overlay *overlay = neighbour->overlay;
     struct gy_boot_counters *counters = &overlay->world->counters;
     struct gy_error error = {.rank = -1};
-    uint8_t body[8];
+    uint8_t body[8], verdict[GY_OVERLAY_BODY];
     struct gy_wire wire = gy_wire_over(body, sizeof(body));
 
     if (neighbour->connected) {
@@ -174,8 +174,9 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd)
     gy_neighbour_unwatch(neighbour, &neighbour->probe);
     if (gy_stream_open(&neighbour->stream, overlay->world->poller, fd, GY_OVERLAY_BODY, on_message, on_closed,
                        neighbour, &error) != GYRE_SUCCESS) {
-        neighbour->ended = true; /* it sees its socket close, and cannot be told more */
+        neighbour->ended = true;
         gy_overlay_give_up(overlay, &error);
+        gy_stream_refuse(fd, GY_OVERLAY_VERDICT, verdict, gy_flood_encode(overlay, verdict));
         return;
     }
     neighbour->connected = true;

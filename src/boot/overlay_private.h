@@ -19,6 +19,7 @@ struct gy_neighbour {
     int rank;
     bool dials;        /* we dial it */
     bool acquaintance; /* of ours: no neighbour by its number, see overlay_connect.c */
+    bool dialled;      /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
     struct gy_stream stream;
     struct gy_watch pidfd; /* fd −1: none */
@@ -51,6 +52,8 @@ void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank);
 /* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
 void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from);
+/* The verdict, which there is, as the body of a message: so many bytes. */
+size_t gy_flood_encode(const struct gy_overlay *overlay, uint8_t body_p[GY_OVERLAY_BODY]);
 void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
 void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes);

@@ -164,13 +164,12 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
     stream->out_room = OUT_ROOM;
     if (!stream->body || !stream->out) {
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for messages of %zu bytes", limit);
-        goto close_fd;
+        goto forget_fd;
     }
     status = gy_poller_add(poller, &stream->watch, error);
     if (status == GYRE_SUCCESS)
         return status;
-close_fd:
-    close(fd);
+forget_fd:
     forget(stream);
     return status;
 }
@@ -190,24 +189,42 @@ static bool make_room(struct gy_stream *stream, size_t bytes)
     return true;
 }
 
-bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
+static void encode(uint8_t *at, uint8_t kind, const void *body, size_t bytes)
 {
-    struct gy_wire wire;
+    struct gy_wire wire = gy_wire_over(at, GY_STREAM_HEADER + bytes);
 
-    if (!stream->poller || stream->fd < 0 || !make_room(stream, GY_STREAM_HEADER + bytes))
-        return false;
-    wire = gy_wire_over(stream->out + stream->out_end, GY_STREAM_HEADER + bytes);
     gy_wire_put(&wire, bytes, 4);
     gy_wire_put(&wire, kind, 1);
     gy_wire_put(&wire, 0, 3);
     if (bytes)
         gy_wire_put_bytes(&wire, body, bytes);
+}
+
+bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
+{
+    if (!stream->poller || stream->fd < 0 || !make_room(stream, GY_STREAM_HEADER + bytes))
+        return false;
+    encode(stream->out + stream->out_end, kind, body, bytes);
     stream->out_end += GY_STREAM_HEADER + bytes;
     if (stream->sent_count)
         ++*stream->sent_count;
     if (flush(stream) != 0) /* a real error comes back as an event and is told from there */
         gy_poller_change(stream->poller, &stream->watch, EPOLLIN | EPOLLRDHUP | EPOLLOUT);
     return true;
+}
+
+void gy_stream_refuse(int fd, uint8_t kind, const void *body, size_t bytes)
+{
+    uint8_t out[OUT_ROOM], in[OUT_ROOM];
+
+    if (bytes <= sizeof(out) - GY_STREAM_HEADER) {
+        encode(out, kind, body, bytes);
+        (void)!send(fd, out, GY_STREAM_HEADER + bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    shutdown(fd, SHUT_WR);
+    while (recv(fd, in, sizeof(in), MSG_DONTWAIT) > 0) /* unread bytes at close would make a reset of it */
+        ;
+    close(fd);
 }
 
 bool gy_stream_flushed(const struct gy_stream *stream)

@@ -29,13 +29,16 @@ struct gy_stream {
     uint64_t *sent_count, *received_count; /* counters, or NULL */
 };
 
-/* Takes over `fd`. On failure fd is closed. `stream` was zeroed or closed before. */
+/* Takes over `fd`; on failure it stays the caller's. `stream` was zeroed or closed before. */
 gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, size_t limit,
                            gy_stream_message_func message, gy_stream_closed_func closed, void *user,
                            struct gy_error *error);
 /* Queues a copy and sends what the socket takes. false: no memory (never for the first kilobyte that waits), or closed.
  * A broken socket is told by `closed`, later. */
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
+/* For a socket that no stream can be had for: says one message, as far as the socket takes it at once, and closes. Asks
+ * for no memory. */
+void gy_stream_refuse(int fd, uint8_t kind, const void *body, size_t bytes);
 bool gy_stream_flushed(const struct gy_stream *stream);
 /* Reads and delivers what is there, now. */
 void gy_stream_drain(struct gy_stream *stream);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "boot/meet.h"
+#include "boot/overlay.h"
 #include "boot/wire.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -35,38 +36,31 @@ static void know_myself(struct gy_world *world)
     gy_random(&own->nonce, sizeof(own->nonce));
 }
 
-/* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. */
-static gyre_status find_hosts(struct gy_world *world, struct gy_error *error)
+/* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. world->locals is there already, and
+ * serves as a list of each host's first rank on the way: nothing may fail between the meeting and the overlay. */
+static void find_hosts(struct gy_world *world)
 {
-    int *first = gy_alloc((size_t)world->size * sizeof(*first)),
-        *count = gy_alloc_zero((size_t)world->size, sizeof(*count));
-    gyre_status status = GYRE_SUCCESS;
+    int *first = world->locals;
 
-    world->locals = gy_alloc((size_t)world->size * sizeof(*world->locals));
-    if (!first || !count || !world->locals) {
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the hosts of %d ranks", world->size);
-        goto out;
-    }
     for (int rank = 0; rank < world->size; rank++) {
-        struct gy_member *member = &world->members[rank];
+        struct gy_member *member = &world->members[rank], *same;
         int host = 0;
 
         while (host < world->hosts && world->members[first[host]].host_key != member->host_key)
             host++;
         if (host == world->hosts)
             first[world->hosts++] = rank;
+        same = &world->members[first[host]];
         member->host = host;
-        member->local = count[host]++;
+        member->local = same == member ? 1 : same->local++; /* the first of a host counts all, */
     }
+    for (int host = 0; host < world->hosts; host++)
+        world->members[first[host]].local = 0; /* and is number 0 itself */
     for (int rank = 0; rank < world->size; rank++) {
         if (world->members[rank].host == world->members[world->rank].host)
             world->locals[world->nlocals++] = rank;
     }
     world->local = world->members[world->rank].local;
-out:
-    gy_free(first);
-    gy_free(count);
-    return status;
 }
 
 static gyre_status make_door(struct gy_world *world, const struct sockaddr_storage *own, struct gy_error *error)
@@ -356,22 +350,24 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
     world->poller = poller;
     gy_log_set_rank(world->rank);
     world->members = gy_alloc_zero((size_t)world->size, sizeof(*world->members));
-    if (!world->members) {
+    world->locals = gy_alloc_zero((size_t)world->size, sizeof(*world->locals));
+    if (!world->members || !world->locals) {
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", world->size);
         goto free_world;
     }
     know_myself(world);
-    status = meet(world, &identity, error);
+    status = gy_overlay_prepare(world, error);
+    if (status == GYRE_SUCCESS)
+        status = meet(world, &identity, error);
     if (status != GYRE_SUCCESS && world->complete) {
         /* The others may have been let go. Were our door to close now, we would look dead to them. */
         world->doom = *error;
         gy_error_clear(error);
         status = GYRE_SUCCESS;
     }
-    if (status == GYRE_SUCCESS)
-        status = find_hosts(world, error);
     if (status != GYRE_SUCCESS)
         goto free_world;
+    find_hosts(world);
     *world_p = world;
     return GYRE_SUCCESS;
 free_world:

@@ -46,9 +46,10 @@ struct gy_world {
     struct gy_config *config;
     struct gy_door *door;       /* the listener; see door.h */
     struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
-    struct gy_dial *dials;      /* under way */
-    bool complete;              /* every rank below us in the meeting's tree has the table: it may be over for some */
-    struct gy_error doom;       /* what ended such a meeting here, or success; the overlay tells the others */
+    struct gy_overlay *spare; /* its memory, had before the meeting: whoever has none fails while it can still say so */
+    struct gy_dial *dials;    /* under way */
+    bool complete;            /* every rank below us in the meeting's tree has the table: it may be over for some */
+    struct gy_error doom;     /* what ended such a meeting here, or success; the overlay tells the others */
     struct gy_boot_counters {
         uint64_t messages_sent, messages_received, sockets_opened;
         uint64_t registrations; /* sockets of rank 0's HELLOs, not in the others */

@@ -5,7 +5,8 @@
  *
  *   the victim   its failing call says GYRE_NO_MEMORY or GYRE_NO_DESCRIPTORS and gives a sentence; the call either can be
  *                repeated, with the communicator as it was, or the communicator is failed and stays so
- *   the others   go on, with right data, or get an error that names the victim, soon
+ *   the others   go on, with right data, or soon get an error that names the victim and its reason: it lives and can
+ *                say why, so nobody may call it dead. Only one that fails before it meets anybody is just missing
  *   everyone     ends in time, and leaves no descriptor open
  *
  * Arguments: memory|descriptors|space, the victim's rank. */
@@ -138,6 +139,10 @@ static void judge_other(gyre_status status, const char *text, const char *what)
     snprintf(name, sizeof name, "rank %d", victim);
     shared->other_status = (int)status;
     snprintf(shared->text, sizeof shared->text, "%s", text);
+    if (status != wanted_status() && !(status == GYRE_MEETING_FAILED && !comm) &&
+        !(status == GYRE_ABORTED && is("space")))
+        rank_fail("step %d: %s gave %s instead of the victim's reason: '%s'", step, what, gyre_status_name(status),
+                  text);
     if (!strstr(text, name))
         rank_fail("step %d: %s gave %s, which does not name %s: '%s'", step, what, gyre_status_name(status), name,
                   text);
