@@ -155,6 +155,8 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
         if (record)
             record->waiting_for = r->waiting_for < 0 ? -1 : gy_group_world(&comm->group, r->waiting_for);
     }
+    if (comm->attributes.name[0])
+        dprintf(fd, "communicator %s: ", comm->attributes.name);
     gy_recorder_dump(&comm->recorder, comm->rank, fd);
     gy_driver_leave(ctx);
     return GYRE_SUCCESS;

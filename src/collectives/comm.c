@@ -1,5 +1,7 @@
 #include "collectives/comm.h"
 
+#include <string.h>
+
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
 #include "core/mem.h"
@@ -37,6 +39,8 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     comm->size = group->size;
     comm->rank = gy_group_rank(group, ctx->world->rank);
     comm->window = window;
+    comm->attributes.timeout_ns = ctx->config.timeout_ns;
+    memcpy(comm->attributes.algorithm, ctx->config.algorithm, sizeof(comm->attributes.algorithm));
     comm->channels = gy_alloc_zero((size_t)comm->size, sizeof(struct gy_channel *));
     if (!comm->channels)
         goto free_comm;

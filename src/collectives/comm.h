@@ -12,8 +12,17 @@
 #define GY_PLANS_OTHER_ROOTS 32
 #define GY_WINDOW_RANKS 1024 /* a host with more ranks uses links */
 
+/* What gyre_comm_set changes. */
+struct gy_attributes {
+    char name[64];
+    char algorithm[256]; /* as GYRE_ALGORITHM */
+    bool canonical;      /* as GYRE_ORDER */
+    int64_t timeout_ns;  /* as GYRE_TIMEOUT */
+};
+
 struct gyre_comm {
     struct gy_context *ctx;
+    struct gy_attributes attributes;
     struct gyre_comm *next; /* in ctx->comms */
     uint32_t id;
     struct gy_group group;
@@ -44,9 +53,10 @@ struct gyre_comm {
     unsigned clock;
 
     struct gy_recorder recorder;
-    struct gy_error error;          /* in this communicator's words */
-    bool refused;                   /* the first call after the failure has been named in it */
-    uint64_t shown[GY_COLLECTIVES]; /* choices already printed, a bit per log2 of the size */
+    uint64_t sent[GY_TRANSPORTS_MOST]; /* bytes of payload handed to links */
+    struct gy_error error;             /* in this communicator's words */
+    bool refused;                      /* the first call after the failure has been named in it */
+    uint64_t shown[GY_COLLECTIVES];    /* choices already printed, a bit per log2 of the size */
 };
 
 /* The communicator of the whole world. */
@@ -72,13 +82,17 @@ void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan);
 /* Queues a frame to a member that has a link. */
 static inline void gy_comm_post(struct gyre_comm *comm, int rank, struct gy_frame_out *frame)
 {
-    gy_context_post(comm->ctx, gy_group_world(&comm->group, rank), frame);
+    int peer = gy_group_world(&comm->group, rank);
+    comm->sent[comm->ctx->peers[peer].transport] += frame->header.bytes;
+    gy_context_post(comm->ctx, peer, frame);
 }
 
 /* The channel to a peer; NULL when out of memory. */
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
 
 /* selector.c: a pure function of what all ranks share. */
+/* Is it a list as GYRE_ALGORITHM has? */
+gyre_status gy_select_check(const char *setting, struct gy_error *error);
 gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
                       enum gy_algorithm *algorithm_p, struct gy_error *error);
 

@@ -78,6 +78,10 @@ static gyre_status make(struct gyre_comm *parent, const struct ticket *tickets, 
             slots &= tickets[r].free_slots;
     int window = slots != 0 && gy_comm_together(parent->ctx, &group) ? __builtin_ctzll(slots) : -1;
     gyre_status status = gy_comm_create(parent->ctx, id, &group, window, comm_p, &parent->error);
+    if (status == GYRE_SUCCESS) {
+        (*comm_p)->attributes = parent->attributes;
+        (*comm_p)->attributes.name[0] = '\0';
+    }
     gy_group_free(&group);
     return status;
 }
@@ -111,7 +115,8 @@ gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32
     if (!words_agree(parent, tickets)) {
         status = gy_error_set(
             &parent->error, GYRE_INVALID_ARGUMENT, -1,
-            "the ranks gave different lists of ranks for a communicator, or made it by different calls");
+            "the ranks gave different lists of ranks for a communicator, or different values of an attribute, or made "
+            "different calls");
         goto free_tickets;
     }
     uint32_t id = 0;

@@ -182,7 +182,7 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
     if (r->idle_since == 0)
         r->idle_since = r->told = now;
     if (rank == r->comm->rank) { /* a message to itself, of which it has called one end only */
-        if (now - r->idle_since > ctx->config.timeout_ns)
+        if (now - r->idle_since > r->comm->attributes.timeout_ns)
             find_late(r, peer, (double)(now - r->idle_since) / 1e9);
         return ctx->error.status == GYRE_SUCCESS;
     }
@@ -217,7 +217,7 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
         post_ping(ctx, r, peer);
     int64_t heard = last_heard(ctx, peer, now);
     if (!has_entered(r, rank)) {
-        if (waited > ctx->config.timeout_ns) {
+        if (waited > r->comm->attributes.timeout_ns) {
             find_late(r, peer, (double)waited / 1e9);
         } else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;

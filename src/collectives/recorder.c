@@ -7,6 +7,27 @@
 #include "core/clock.h"
 #include "transport/segment.h"
 
+void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arrival *shape, gyre_status status,
+                       int64_t began, int64_t now)
+{
+    if (!recorder->trace)
+        return;
+    enum gy_collective collective = shape->collective & ~GY_VARYING;
+    const gyre_trace_event event = {.size = sizeof(event),
+                                    .ended = status != GYRE_IN_PROGRESS,
+                                    .status = status,
+                                    .collective = gy_collective_name(collective),
+                                    .algorithm = gy_algorithm_name((enum gy_algorithm)shape->algorithm),
+                                    .sequence = shape->sequence & ~GY_POINT_TO_POINT,
+                                    .count = shape->collective & GY_VARYING ? 0 : shape->count,
+                                    .dtype = (gyre_dtype)shape->dtype,
+                                    .op = (gyre_op)shape->op,
+                                    .root = (int)shape->root,
+                                    .began = began,
+                                    .time = now};
+    recorder->trace(recorder->trace_user, &event);
+}
+
 struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
 {
     uint64_t serial = ++recorder->started;
@@ -21,13 +42,33 @@ struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct g
                                  .op = shape->op,
                                  .algorithm = shape->algorithm,
                                  .state = GY_RECORD_STARTED};
+    if (recorder->trace) {
+        record->began = gy_now();
+        gy_recorder_trace(recorder, shape, GYRE_IN_PROGRESS, record->began, record->began);
+    }
     return record;
+}
+
+static struct gy_arrival shape_of(const struct gy_record *record)
+{
+    return (struct gy_arrival){.sequence = record->sequence,
+                               .count = record->count,
+                               .root = (uint32_t)record->root,
+                               .collective = record->collective,
+                               .dtype = record->dtype,
+                               .op = record->op,
+                               .algorithm = record->algorithm};
 }
 
 void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record)
 {
     record->state = GY_RECORD_DONE;
     recorder->done++;
+    if (recorder->trace) {
+        const struct gy_arrival shape = shape_of(record);
+        record->ended = gy_now();
+        gy_recorder_trace(recorder, &shape, GYRE_SUCCESS, record->began, record->ended);
+    }
 }
 
 struct gy_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial)
@@ -85,13 +126,7 @@ void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
 static void dump_record(const struct gy_record *record, int fd)
 {
     static const char *const states[] = {"running", "done", "failed"};
-    struct gy_arrival shape = {.sequence = record->sequence,
-                               .count = record->count,
-                               .root = (uint32_t)record->root,
-                               .collective = record->collective,
-                               .dtype = record->dtype,
-                               .op = record->op,
-                               .algorithm = record->algorithm};
+    struct gy_arrival shape = shape_of(record);
     char text[160];
     gy_shape_print(&shape, text, sizeof(text));
     int64_t end = record->ended ? record->ended : gy_now();

@@ -20,6 +20,9 @@ struct gy_record {
 
 struct gy_recorder {
     uint64_t started, done, failed, bytes;
+    uint64_t window_bytes; /* part of bytes: operations through shared windows */
+    gyre_trace_func trace; /* NULL: nobody wants to know */
+    void *trace_user;
     struct gy_record record[GY_RECORDS];
 };
 
@@ -28,6 +31,9 @@ struct gy_arrival;
 /* `began` is the caller's to set: the tiny path reads no clock. */
 struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape);
 void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record);
+/* Tells the trace, if there is one, of the end of an operation; IN_PROGRESS: of its start. */
+void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arrival *shape, gyre_status status,
+                       int64_t began, int64_t now);
 /* The record that was begun as `serial`, NULL when it has been overwritten. */
 struct gy_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial);
 /* The newest record of a collective with this sequence number, NULL likewise. */

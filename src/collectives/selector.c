@@ -36,6 +36,12 @@ static gyre_status forced(const char *setting, enum gy_collective collective, en
     return GYRE_SUCCESS;
 }
 
+gyre_status gy_select_check(const char *setting, struct gy_error *error)
+{
+    enum gy_algorithm algorithm;
+    return forced(setting, GY_BARRIER, &algorithm, error);
+}
+
 static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size)
 {
     if (collective == GY_BARRIER)
@@ -88,8 +94,8 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
     static const enum gy_algorithm order[] = {GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
                                               GY_BINARY_TREE,     GY_LINEAR,          GY_PAIRWISE};
     enum gy_algorithm choice;
-    if (comm->ctx->config.algorithm[0]) {
-        gyre_status status = forced(comm->ctx->config.algorithm, collective, &choice, error);
+    if (comm->attributes.algorithm[0]) {
+        gyre_status status = forced(comm->attributes.algorithm, collective, &choice, error);
         if (status != GYRE_SUCCESS)
             return status;
         if (choice != GY_ALGORITHMS && usable(comm, collective, varying, choice)) {

@@ -22,6 +22,8 @@ static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static const char *const level_titles[] = {"ERROR", "WARN", "INFO", "DEBUG"};
 static _Atomic int threshold = LEVEL_UNREAD;
 static _Thread_local int log_rank = -1;
+static _Atomic(gyre_log_func) sink; /* NULL: stderr */
+static _Atomic(void *) sink_user;   /* written before sink */
 
 bool gy_log_level_parse(const char *text, enum gy_log_level *level_p)
 {
@@ -54,6 +56,13 @@ static int threshold_get(void)
 bool gy_log_enabled(enum gy_log_level level)
 {
     return (int)level <= threshold_get();
+}
+
+void gy_log_set_sink(gyre_log_func func, void *user)
+{
+    atomic_store(&sink, NULL);
+    atomic_store(&sink_user, user);
+    atomic_store(&sink, func);
 }
 
 void gy_log_set_rank(int rank)
@@ -110,7 +119,11 @@ void gy_log(enum gy_log_level level, const char *format, ...)
     if (length > 0)
         used = gy_min_size(used + (size_t)length, sizeof(line) - 1);
     replace_control_characters(line, used);
-    line[used] = '\n';
-    write_quietly(line, used + 1);
+    gyre_log_func func = atomic_load(&sink);
+    line[used] = func ? '\0' : '\n';
+    if (func)
+        func(atomic_load(&sink_user), (gyre_log_level)level, line);
+    else
+        write_quietly(line, used + 1);
     errno = saved_errno;
 }

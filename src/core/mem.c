@@ -6,11 +6,15 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 static _Atomic uint64_t allocations;
 static _Atomic uint64_t fail_at;
+static _Atomic uint64_t outstanding;        /* allocated and not freed: the allocator may change when it is 0 */
+static gyre_allocator given;                /* valid while `allocator` points to it */
+static _Atomic(gyre_allocator *) allocator; /* NULL: libc */
 static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
 
 static void environment_read(void)
@@ -32,32 +36,80 @@ static bool must_fail(void)
     return number == atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
 
+static void *counted(void *memory)
+{
+    if (memory)
+        atomic_fetch_add_explicit(&outstanding, 1, memory_order_relaxed);
+    return memory;
+}
+
+static gyre_allocator *user_allocator(void)
+{
+    return atomic_load_explicit(&allocator, memory_order_acquire);
+}
+
+bool gy_mem_set_allocator(const gyre_allocator *wanted)
+{
+    if (atomic_load(&outstanding) != 0)
+        return false;
+    atomic_store(&allocator, NULL);
+    if (wanted) {
+        given = *wanted;
+        atomic_store_explicit(&allocator, &given, memory_order_release);
+    }
+    return true;
+}
+
 void *gy_alloc(size_t bytes)
 {
-    return must_fail() ? NULL : malloc(bytes ? bytes : 1);
+    gyre_allocator *user = user_allocator();
+
+    if (must_fail())
+        return NULL;
+    bytes = bytes ? bytes : 1;
+    return counted(user ? user->allocate(user->user, bytes, _Alignof(max_align_t)) : malloc(bytes));
 }
 
 void *gy_alloc_zero(size_t count, size_t bytes)
 {
+    gyre_allocator *user = user_allocator();
     size_t total;
 
     if (must_fail() || __builtin_mul_overflow(count, bytes, &total))
         return NULL;
-    return calloc(1, total ? total : 1);
+    total = total ? total : 1;
+    if (!user)
+        return counted(calloc(1, total));
+    void *memory = user->allocate(user->user, total, _Alignof(max_align_t));
+    return counted(memory ? memset(memory, 0, total) : NULL);
 }
 
 void *gy_alloc_aligned(size_t align, size_t bytes)
 {
+    gyre_allocator *user = user_allocator();
     void *memory = NULL;
 
-    if (must_fail() || posix_memalign(&memory, gy_max_size(align, sizeof(void *)), bytes ? bytes : 1))
+    if (must_fail())
         return NULL;
-    return memory;
+    align = gy_max_size(align, sizeof(void *));
+    bytes = bytes ? bytes : 1;
+    if (user)
+        return counted(user->allocate(user->user, bytes, align));
+    return counted(posix_memalign(&memory, align, bytes) ? NULL : memory);
 }
 
 void *gy_realloc(void *old, size_t bytes)
 {
-    return must_fail() ? NULL : realloc(old, bytes ? bytes : 1);
+    gyre_allocator *user = user_allocator();
+    void *memory;
+
+    if (must_fail())
+        return NULL;
+    bytes = bytes ? bytes : 1;
+    if (!old)
+        return counted(user ? user->allocate(user->user, bytes, _Alignof(max_align_t)) : malloc(bytes));
+    memory = user ? user->resize(user->user, old, bytes) : realloc(old, bytes);
+    return memory;
 }
 
 char *gy_strdup(const char *text)
@@ -70,7 +122,15 @@ char *gy_strdup(const char *text)
 
 void gy_free(void *memory)
 {
-    free(memory);
+    gyre_allocator *user = user_allocator();
+
+    if (!memory)
+        return;
+    atomic_fetch_sub_explicit(&outstanding, 1, memory_order_relaxed);
+    if (user)
+        user->release(user->user, memory);
+    else
+        free(memory);
 }
 
 uint64_t gy_alloc_count(void)

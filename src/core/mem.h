@@ -11,6 +11,9 @@ void *gy_realloc(void *old, size_t bytes);          /* NULL leaves `old` as it w
 char *gy_strdup(const char *text);
 void gy_free(void *memory); /* NULL is allowed */
 
+/* Memory from the user's functions from now on; NULL: from libc again. False: something is allocated still. */
+bool gy_mem_set_allocator(const gyre_allocator *allocator);
+
 /* For tests (not exported from libgyre.so): allocations since start; make the n-th from now fail (0: never). Also read
  * once from GYRE_TEST_FAIL_ALLOC. Thread-safe. */
 uint64_t gy_alloc_count(void);
