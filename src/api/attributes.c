@@ -1,0 +1,170 @@
+/* Attributes of a communicator: text in, text out, one row each. What every rank must have alike is agreed on before it
+ * changes: all ranks show the hash of key and value, and either all of them change or none. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "api/check.h"
+
+#define AGREEMENT 3u /* the word's lowest two bits: gyre_comm_sub has 2, duplicate and split have 0 and 1 */
+
+static gyre_status set_name(gyre_comm *comm, const char *value, struct gy_attributes *attributes)
+{
+    size_t length = strlen(value);
+    if (length >= sizeof(attributes->name))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "a name has at most %zu bytes, this one %zu",
+                             sizeof(attributes->name) - 1, length);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)value[i] < ' ' || value[i] == 0x7f)
+            return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "a name is one line of text: its byte %zu is %d", i,
+                                 (unsigned char)value[i]);
+    memcpy(attributes->name, value, length + 1);
+    return GYRE_SUCCESS;
+}
+
+static void get_name(const struct gy_attributes *attributes, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", attributes->name);
+}
+
+static gyre_status set_order(gyre_comm *comm, const char *value, struct gy_attributes *attributes)
+{
+    if (strcmp(value, "shape") != 0 && strcmp(value, "canonical") != 0)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "order is \"shape\" or \"canonical\", not \"%.80s\"", value);
+    attributes->canonical = value[0] == 'c';
+    return GYRE_SUCCESS;
+}
+
+static void get_order(const struct gy_attributes *attributes, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", attributes->canonical ? "canonical" : "shape");
+}
+
+static gyre_status set_algorithm(gyre_comm *comm, const char *value, struct gy_attributes *attributes)
+{
+    struct gy_error error = {.quiet = true};
+    if (strlen(value) >= sizeof(attributes->algorithm))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "a list of algorithms has at most %zu bytes",
+                             sizeof(attributes->algorithm) - 1);
+    if (gy_select_check(value, &error) != GYRE_SUCCESS)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "algorithm: %s", error.text);
+    memcpy(attributes->algorithm, value, strlen(value) + 1);
+    return GYRE_SUCCESS;
+}
+
+static void get_algorithm(const struct gy_attributes *attributes, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", attributes->algorithm);
+}
+
+static gyre_status set_timeout(gyre_comm *comm, const char *value, struct gy_attributes *attributes)
+{
+    int64_t nanoseconds;
+    if (!gy_parse_seconds(value, &nanoseconds) || nanoseconds <= 0)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                             "timeout is a time in seconds, such as 30 or 0.5 or 10m, not \"%.80s\"", value);
+    attributes->timeout_ns = nanoseconds;
+    return GYRE_SUCCESS;
+}
+
+static void get_timeout(const struct gy_attributes *attributes, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%.15g", (double)attributes->timeout_ns / 1e9);
+}
+
+static const struct row {
+    const char *key;
+    bool shared; /* the same on every rank */
+    gyre_status (*set)(gyre_comm *comm, const char *value, struct gy_attributes *attributes);
+    void (*get)(const struct gy_attributes *attributes, char *text, size_t bytes);
+} rows[] = {{"name", false, set_name, get_name},
+            {"order", true, set_order, get_order},
+            {"algorithm", true, set_algorithm, get_algorithm},
+            {"timeout", false, set_timeout, get_timeout}};
+
+static const struct row *find(gyre_comm *comm, const char *key)
+{
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].key, key) == 0)
+            return &rows[i];
+    gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                  "a communicator has no attribute \"%.80s\"; there are name, order, algorithm and timeout", key);
+    return NULL;
+}
+
+/* Every rank comes here, with a value that is good or not: the others wait for it. */
+static gyre_status agree(gyre_comm *comm, const struct row *row, const char *value, gyre_status good)
+{
+    struct gyre_comm *none = NULL;
+    struct gy_error mine = comm->error;
+    uint32_t word = (uint32_t)XXH3_64bits_withSeed(value, strlen(value), (uint64_t)(row - rows) + 1) | AGREEMENT;
+    gyre_status status = gy_comm_divide(comm, -1, 0, good == GYRE_SUCCESS ? word : AGREEMENT, &none);
+    if (good != GYRE_SUCCESS && (status == GYRE_SUCCESS || status == GYRE_INVALID_ARGUMENT)) {
+        comm->error = mine;
+        return good;
+    }
+    if (status == GYRE_INVALID_ARGUMENT)
+        return gy_check_fail(comm, status,
+                             "%s is not set to \"%.80s\": other ranks gave another value, or one that is wrong",
+                             row->key, value);
+    return status;
+}
+
+static gyre_status set(gyre_comm *comm, const char *key, const char *value)
+{
+    gyre_status status = gy_check_comm(comm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    const struct row *row = find(comm, key);
+    if (!row)
+        return GYRE_INVALID_ARGUMENT;
+    struct gy_attributes wanted = comm->attributes;
+    status = row->set(comm, value, &wanted);
+    if (row->shared)
+        status = agree(comm, row, value, status);
+    if (status != GYRE_SUCCESS)
+        return status;
+    comm->attributes = wanted;
+    memset(comm->tiny, 0, sizeof(comm->tiny)); /* what was found out about algorithms holds no more */
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = key && value ? set(comm, key, value)
+                                      : gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_set: %s is NULL",
+                                                      key ? "value" : "key");
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+static gyre_status get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes)
+{
+    char text[sizeof(struct gy_attributes)];
+    const struct row *row = find(comm, key);
+    if (!row)
+        return GYRE_INVALID_ARGUMENT;
+    row->get(&comm->attributes, text, sizeof(text));
+    size_t bytes = strlen(text) + 1;
+    if (bytes > value_bytes)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s needs %zu bytes, the buffer has %zu", key, bytes,
+                             value_bytes);
+    memcpy(value_p, text, bytes);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = key && value_p ? get(comm, key, value_p, value_bytes)
+                                        : gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_get: %s is NULL",
+                                                        key ? "value_p" : "key");
+    gy_driver_leave(comm->ctx);
+    return status;
+}

@@ -1,0 +1,109 @@
+/* What can be seen of a communicator: places of its ranks, counters, and a trace. The structs begin with their size as
+ * the caller's header knows it; that much of them is written, so that either side may be the older one. */
+#include <string.h>
+
+#include "api/check.h"
+
+/* Copies what both sides know of a struct that begins with its size; the rest of the caller's is zero. */
+static void give(void *theirs, size_t their_bytes, const void *ours, size_t our_bytes)
+{
+    size_t known = gy_min_size(their_bytes, our_bytes);
+    memset((char *)theirs + sizeof(size_t), 0, their_bytes - sizeof(size_t));
+    memcpy((char *)theirs + sizeof(size_t), (const char *)ours + sizeof(size_t), known - sizeof(size_t));
+}
+
+/* A size that no version ever had is a struct whose size was not set. */
+static gyre_status check_size(gyre_comm *comm, const char *function, const void *theirs, size_t bytes, size_t least)
+{
+    if (theirs && bytes >= least && bytes <= 4096)
+        return GYRE_SUCCESS;
+    return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                         theirs ? "%s: size is %zu, set it to the struct's" : "%s: the struct is NULL", function,
+                         bytes);
+}
+
+static const char *transport_name(const struct gy_context *ctx, int world_rank)
+{
+    int transport = ctx->peers[world_rank].transport;
+    return transport >= 0 ? ctx->ops[transport]->name : "none";
+}
+
+static void find_place(const struct gyre_comm *comm, int rank, gyre_rank_place *place)
+{
+    const struct gy_world *world = comm->ctx->world;
+    int mine = gy_group_world(&comm->group, rank);
+    const struct gy_member *member = &world->members[mine];
+    *place = (gyre_rank_place){.world_rank = mine,
+                               .same_host = member->host == world->members[world->rank].host,
+                               .process = member->pid,
+                               .transport = transport_name(comm->ctx, mine)};
+    for (int r = 0; r < comm->size; r++) {
+        int host = world->members[gy_group_world(&comm->group, r)].host, first = 0;
+        while (world->members[gy_group_world(&comm->group, first)].host != host)
+            first++;
+        if (first == r) { /* the first rank of its host in this communicator */
+            if (host == member->host)
+                place->host = place->hosts;
+            place->hosts++;
+        }
+        if (host == member->host) {
+            place->local += r < rank;
+            place->locals++;
+        }
+    }
+}
+
+gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gyre_rank_place place;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = check_size(comm, "gyre_comm_topology", place_p, place_p ? place_p->size : 0, sizeof(place));
+    if (status == GYRE_SUCCESS && (rank < 0 || rank >= comm->size))
+        status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_topology: %d is not a rank: there are %d", rank,
+                               comm->size);
+    if (status == GYRE_SUCCESS) {
+        find_place(comm, rank, &place);
+        give(place_p, place_p->size, &place, sizeof(place));
+    }
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    const struct gy_recorder *recorder = &comm->recorder;
+    gyre_counters counters = {.started = recorder->started,
+                              .done = recorder->done,
+                              .failed = recorder->failed,
+                              .bytes = recorder->bytes,
+                              .window_bytes = recorder->window_bytes};
+    for (int t = 0; t < comm->ctx->transports; t++) {
+        const struct gy_transport_ops *ops = comm->ctx->ops[t];
+        *(ops == &gy_transport_self  ? &counters.self_bytes
+          : ops == &gy_transport_shm ? &counters.shm_bytes
+          : ops == &gy_transport_tcp ? &counters.tcp_bytes
+                                     : &counters.other_bytes) += comm->sent[t];
+    }
+    gyre_status status = check_size(comm, "gyre_comm_counters", counters_p, counters_p ? counters_p->size : 0,
+                                    sizeof(counters));
+    if (status == GYRE_SUCCESS)
+        give(counters_p, counters_p->size, &counters, sizeof(counters));
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_comm_trace(gyre_comm *comm, gyre_trace_func func, void *user)
+{
+    if (!comm)
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    comm->recorder.trace = func;
+    comm->recorder.trace_user = user;
+    gy_driver_leave(comm->ctx);
+    return GYRE_SUCCESS;
+}
