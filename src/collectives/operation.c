@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "collectives/order.h"
 #include "core/mem.h"
 
 #define TILE_BYTES 8192 /* of a chain of user calls whose destination is also one of their sources */
@@ -77,6 +78,66 @@ void gy_combine_many(const struct gy_operation *operation, void *dst, void *dst2
     uint32_t saved = gy_fp_enter();
     gy_reduce_many(dst, dst2, sources, nsources, count, operation->dtype, kernel_of(operation));
     gy_fp_leave(saved);
+}
+
+bool gy_operation_widens(const struct gy_operation *operation)
+{
+    return gy_dtype_narrow(operation->dtype) && !(operation->made && operation->made->func);
+}
+
+#define TREE_TILE 2048 /* bytes; stays in the first-level cache with all levels */
+#define TREE_LEVELS 12 /* of up to 2048 sources, their leaves included */
+
+struct tree {
+    struct gy_operation inner; /* between partial results */
+    gyre_dtype narrow;         /* of the sources, when `widens` */
+    bool widens;
+    const void *const *sources;
+    size_t at, count; /* the tile: byte in the sources, elements */
+    _Alignas(64) unsigned char partial[TREE_LEVELS][TREE_TILE];
+};
+
+/* The reduction of sources [first, first + n): in partial[level], or the source itself. Writes no lower level. */
+static const void *combine_subtree(struct tree *tree, int first, int n, int level)
+{
+    unsigned char *result = tree->partial[level];
+    const unsigned char *source = (const unsigned char *)tree->sources[first] + tree->at;
+    if (n == 1 && !tree->widens)
+        return source;
+    if (n == 1) {
+        gy_widen((float *)(void *)result, source, tree->count, tree->narrow);
+        return result;
+    }
+    int half = gy_tree_split(n);
+    const void *left = combine_subtree(tree, first, half, level);
+    const void *right = combine_subtree(tree, first + half, n - half, level + 1);
+    gy_combine(&tree->inner, result, left, right, tree->count);
+    return result;
+}
+
+void gy_combine_tree(const struct gy_operation *operation, void *dst, void *dst2, const void *const *sources,
+                     int nsources, size_t count)
+{
+    struct tree tree; /* its tiles are written before they are read */
+    tree.inner = *operation;
+    tree.narrow = operation->dtype;
+    tree.widens = gy_operation_widens(operation) && nsources > 1;
+    tree.sources = sources;
+    if (tree.widens)
+        tree.inner.dtype = GYRE_FLOAT32;
+    size_t element = gyre_dtype_size(operation->dtype), most = TREE_TILE / gyre_dtype_size(tree.inner.dtype);
+    for (size_t done = 0; done < count; done += tree.count) {
+        tree.at = done * element;
+        tree.count = gy_min_size(most, count - done);
+        const void *result = combine_subtree(&tree, 0, nsources, 0);
+        unsigned char *to = (unsigned char *)dst + tree.at;
+        if (tree.widens)
+            gy_narrow(to, result, tree.count, operation->dtype);
+        else
+            memmove(to, result, tree.count * element);
+        if (dst2)
+            memcpy((unsigned char *)dst2 + tree.at, to, tree.count * element);
+    }
 }
 
 bool gy_operation_begins(const struct gy_operation *operation)

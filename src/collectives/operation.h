@@ -46,6 +46,12 @@ void gy_combine(const struct gy_operation *operation, void *dst, const void *lef
 /* dst = sources in order; also to dst2 if that is not NULL. dst may equal one of the sources. */
 void gy_combine_many(const struct gy_operation *operation, void *dst, void *dst2, const void *const *sources,
                      int nsources, size_t count);
+/* The same in the canonical tree (order.h): the partial results of narrow floats stay in float32, with one rounding at
+ * the end. dst and dst2 may equal sources. */
+void gy_combine_tree(const struct gy_operation *operation, void *dst, void *dst2, const void *const *sources,
+                     int nsources, size_t count);
+/* Do its partial results travel as float32 in canonical order? */
+bool gy_operation_widens(const struct gy_operation *operation);
 /* Has the input to be changed before its first use? Then into `dst`. */
 bool gy_operation_begins(const struct gy_operation *operation);
 void gy_operation_begin(const struct gy_operation *operation, void *dst, const void *src, size_t count);

@@ -36,6 +36,8 @@ static const struct {
     [GY_LINEAR] = {"linear", gy_build_linear,
                    SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) | SERVES(GY_SEND_TO) | SERVES(GY_RECEIVE_FROM)},
     [GY_PAIRWISE] = {"pairwise", gy_build_pairwise, SERVES(GY_ALL_TO_ALL)},
+    [GY_CANONICAL] = {"canonical", gy_build_canonical,
+                      SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_REDUCE_TO)},
 };
 
 static const char *const collectives[GY_COLLECTIVES] = {

@@ -73,8 +73,9 @@ enum gy_algorithm {
     GY_RING,
     GY_HALVING_DOUBLING,
     GY_BINARY_TREE,
-    GY_LINEAR,   /* the root with everyone, four at a time; point to point */
-    GY_PAIRWISE, /* everyone with everyone, one partner after the other */
+    GY_LINEAR,    /* the root with everyone, four at a time; point to point */
+    GY_PAIRWISE,  /* everyone with everyone, one partner after the other */
+    GY_CANONICAL, /* recursive halving with growing distance: canonical order at full bandwidth */
     GY_ALGORITHMS
 };
 
@@ -97,7 +98,8 @@ enum gy_step_kind {
     GY_PUBLISH, /* window[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
                  * of every slice b but mine, side by
                  * side: at element (b < rank ? b : b − 1) * tile of the slot */
-    GY_GATHER,  /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src);
+    GY_GATHER,  /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src), from
+                 * left to right, or in the canonical tree (order.h) where the call asks for it;
                  * also to the start of result[slot] when `keep`, or only there when dst is GY_RESULT */
     GY_COLLECT, /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer
                  * −1: of every slice b but mine, from rank b; peer >= 0: of slice lo, from that rank */

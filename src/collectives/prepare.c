@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "collectives/order.h"
 #include "collectives/request.h"
 #include "core/log.h"
 
@@ -33,9 +34,9 @@ static void give(struct gy_context *ctx, struct gy_buffer *buffer)
 /* A collective that writes where it has still to read needs the input aside: pairwise partners wait for each other. */
 static bool needs_staging(const struct gyre_request *r)
 {
-    bool in_place = r->user_input == r->output;
+    bool in_place = r->user_input == r->user_output;
     return r->plan->input_blocks > 0 &&
-           (gy_operation_begins(&r->operation) ||
+           (r->widened || gy_operation_begins(&r->operation) ||
             (in_place && r->plan->shape.collective == GY_ALL_TO_ALL && !r->plan->window && r->comm->size > 1));
 }
 
@@ -50,6 +51,12 @@ static size_t input_extent(const struct gyre_request *r)
     for (int32_t b = 0; b < in->blocks; b++)
         extent = gy_max_size(extent, in->places[b] + gy_layout_start(in, b + 1) - gy_layout_start(in, b));
     return extent;
+}
+
+static size_t output_elements(const struct gyre_request *r)
+{
+    const struct gy_plan *plan = r->plan;
+    return gy_layout_start(&r->out, plan->output_lo + plan->output_blocks) - gy_layout_start(&r->out, plan->output_lo);
 }
 
 static bool take_landings(struct gyre_request *r)
@@ -77,8 +84,14 @@ static bool take_buffers(struct gyre_request *r)
         if (!take(ctx, &r->scratch, r->slot_bytes * (size_t)plan->scratch_slots))
             return false;
     }
+    if (r->widened && plan->output_blocks > 0) {
+        if (!take(ctx, &r->wide, output_elements(r) * r->element))
+            return false;
+        r->output = r->wide.memory;
+    }
     if (needs_staging(r)) {
-        if (!take(ctx, &r->staged, input_extent(r) * r->element))
+        size_t beside = r->widened && gy_operation_begins(&r->operation) ? gyre_dtype_size(r->dtype) : 0;
+        if (!take(ctx, &r->staged, input_extent(r) * (r->element + beside)))
             return false;
         r->input = r->staged.memory;
     }
@@ -136,7 +149,9 @@ void gy_prepare_fill(struct gyre_request *r, struct gyre_comm *comm, const struc
 {
     r->comm = comm;
     r->user_input = r->input = call->input;
-    r->output = call->output;
+    r->user_output = r->output = call->output;
+    r->dtype = call->dtype;
+    r->canonical = gy_comm_canonical(comm);
     r->element = gyre_dtype_size(call->dtype);
     r->operation = (struct gy_operation){call->dtype, call->op, gy_operations_find(&comm->ctx->operations, call->op)};
     r->in = (struct gy_layout){.total = by_rank(call->collective) ? call->count * (size_t)comm->size : call->count,
@@ -204,18 +219,52 @@ static gyre_status reserve_window(struct gyre_comm *comm)
 void gy_prepare_stage(struct gyre_request *r)
 {
     size_t elements = input_extent(r);
-    if (gy_operation_begins(&r->operation))
-        gy_operation_begin(&r->operation, r->staged.memory, r->user_input, elements);
-    else
-        memcpy(r->staged.memory, r->user_input, elements * r->element);
+    const unsigned char *input = r->user_input;
+    struct gy_operation operation = r->operation;
+    operation.dtype = r->dtype;
+    if (gy_operation_begins(&operation)) {
+        void *product = (unsigned char *)r->staged.memory + (r->widened ? elements * r->element : 0);
+        gy_operation_begin(&operation, product, input, elements);
+        input = product;
+    }
+    if (r->widened)
+        gy_widen(r->staged.memory, input, elements, r->dtype);
+    else if (input != r->staged.memory)
+        memcpy(r->staged.memory, input, elements * r->element);
 }
 
 void gy_prepare_end(struct gyre_request *r)
 {
-    const struct gy_plan *plan = r->plan;
-    size_t elements = gy_layout_start(&r->out, plan->output_lo + plan->output_blocks) -
-                      gy_layout_start(&r->out, plan->output_lo);
-    gy_operation_end(&r->operation, r->output, elements, r->comm->size);
+    struct gy_operation operation = r->operation;
+    operation.dtype = r->dtype;
+    size_t elements = output_elements(r);
+    if (r->widened) {
+        uint32_t saved = gy_fp_enter();
+        gy_narrow(r->user_output, (const float *)(const void *)r->output, elements, r->dtype);
+        gy_fp_leave(saved);
+    }
+    gy_operation_end(&operation, r->user_output, elements, r->comm->size);
+}
+
+/* In canonical order narrow floats travel between ranks as float32. What a window holds has been combined nowhere yet. */
+static void widen(struct gyre_request *r)
+{
+    enum gy_collective collective = r->plan->shape.collective;
+    bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
+    r->widened = r->canonical && reduces && !r->plan->window && r->comm->size > 1 && gy_operation_widens(&r->operation);
+    if (!r->widened)
+        return;
+    r->operation.dtype = GYRE_FLOAT32;
+    r->element = sizeof(float);
+}
+
+/* What does not commute is combined in rank order, whatever the communicator promises. */
+static enum gy_operand_order order_of(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    const struct gy_op_made *made = gy_operations_find(&comm->ctx->operations, call->op);
+    if (gy_comm_canonical(comm))
+        return GY_ORDER_CANONICAL;
+    return made && made->func && !made->commutative ? GY_ORDER_RANKS : GY_ORDER_ANY;
 }
 
 void gy_prepare_undo(struct gyre_request *r)
@@ -224,6 +273,7 @@ void gy_prepare_undo(struct gyre_request *r)
     give(ctx, &r->scratch);
     give(ctx, &r->staged);
     give(ctx, &r->table);
+    give(ctx, &r->wide);
     for (int l = 0; l < GY_PLAN_LANES; l++)
         give(ctx, &r->landing[l]);
     if (r->plan)
@@ -236,7 +286,8 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
     enum gy_algorithm algorithm;
     size_t whole = call->count * gyre_dtype_size(call->dtype);
     comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
-    gyre_status status = gy_select(comm, call->collective, call->varying, whole, &algorithm, &comm->error);
+    gyre_status status = gy_select_ordered(comm, call->collective, call->varying, whole, order_of(comm, call),
+                                           &algorithm, &comm->error);
     if (status != GYRE_SUCCESS)
         return status;
     show_choice(comm, call->collective, whole, algorithm);
@@ -256,6 +307,7 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
         status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for the counts of %d ranks", comm->size);
         goto undo;
     }
+    widen(r);
     r->tile = tile_elements(r);
     if (!take_buffers(r)) {
         status = gy_error_set(&comm->error, GYRE_NO_MEMORY, -1,

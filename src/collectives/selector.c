@@ -2,7 +2,7 @@
  * configuration, all of which every rank shares (the configuration is compared when the world is made). */
 #include <string.h>
 
-#include "collectives/comm.h"
+#include "collectives/order.h"
 #include "core/log.h"
 
 /* The algorithm that GYRE_ALGORITHM forces for a collective; GY_ALGORITHMS: none. */
@@ -79,10 +79,18 @@ static bool takes_counts(enum gy_collective collective, enum gy_algorithm algori
     return algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR;
 }
 
-static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
+bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorithm, enum gy_operand_order order)
+{
+    bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
+    if (!reduces || order == GY_ORDER_ANY)
+        return true;
+    return algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_CANONICAL;
+}
+
+static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying, enum gy_operand_order order,
                    enum gy_algorithm algorithm)
 {
-    if (varying && !takes_counts(collective, algorithm))
+    if ((varying && !takes_counts(collective, algorithm)) || !gy_algorithm_keeps(collective, algorithm, order))
         return false;
     bool windows = algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT;
     return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
@@ -91,31 +99,44 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
 gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
                       enum gy_algorithm *algorithm_p, struct gy_error *error)
 {
-    static const enum gy_algorithm order[] = {GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
-                                              GY_BINARY_TREE,     GY_LINEAR,          GY_PAIRWISE};
+    enum gy_operand_order order = gy_comm_canonical(comm) ? GY_ORDER_CANONICAL : GY_ORDER_ANY;
+    return gy_select_ordered(comm, collective, varying, bytes, order, algorithm_p, error);
+}
+
+gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
+                              enum gy_operand_order order, enum gy_algorithm *algorithm_p, struct gy_error *error)
+{
+    static const enum gy_algorithm fallback[] = {
+        GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
+        GY_BINARY_TREE,     GY_LINEAR,          GY_PAIRWISE,         GY_CANONICAL};
+    static const char *const orders[] = {[GY_ORDER_ANY] = "",
+                                         [GY_ORDER_RANKS] = " in rank order, as the operation does not commute",
+                                         [GY_ORDER_CANONICAL] = " in canonical order"};
     enum gy_algorithm choice;
     if (comm->attributes.algorithm[0]) {
         gyre_status status = forced(comm->attributes.algorithm, collective, &choice, error);
         if (status != GYRE_SUCCESS)
             return status;
-        if (choice != GY_ALGORITHMS && usable(comm, collective, varying, choice)) {
+        if (choice != GY_ALGORITHMS && usable(comm, collective, varying, order, choice)) {
             *algorithm_p = choice;
             return GYRE_SUCCESS;
         }
         if (choice != GY_ALGORITHMS)
             return gy_error_set(
-                error, GYRE_UNSUPPORTED, -1, "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s%s",
+                error, GYRE_UNSUPPORTED, -1, "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s%s%s",
                 gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
                 varying ? " with counts of their own" : "",
+                gy_algorithm_keeps(collective, choice, order) ? "" : orders[order],
                 comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)" : "");
     }
     choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
                                : choose_links(collective, bytes, comm->size);
-    for (size_t i = 0; !usable(comm, collective, varying, choice); i++) {
-        if (i == GY_ARRAY_LENGTH(order))
-            return gy_error_set(error, GYRE_INTERNAL, -1, "no algorithm for %s on %d ranks",
-                                gy_collective_name(collective), comm->size);
-        choice = order[i];
+    for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
+        if (i == GY_ARRAY_LENGTH(fallback))
+            return gy_error_set(error, GYRE_UNSUPPORTED, -1, "there is no algorithm for %s on %d ranks%s%s%s",
+                                gy_collective_name(collective), comm->size, varying ? " with counts of their own" : "",
+                                orders[order], comm->window < 0 ? " without a shared window" : "");
+        choice = fallback[i];
     }
     *algorithm_p = choice;
     return GYRE_SUCCESS;

@@ -53,6 +53,15 @@ static bool parse_switch(const struct row *row, const char *text, void *field)
     return true;
 }
 
+static bool parse_order(const struct row *row, const char *text, void *field)
+{
+    (void)row;
+    if (strcmp(text, "shape") != 0 && strcmp(text, "canonical") != 0)
+        return false;
+    *(bool *)field = text[0] == 'c';
+    return true;
+}
+
 static bool parse_time(const struct row *row, const char *text, void *field)
 {
     int64_t nanoseconds;
@@ -180,6 +189,11 @@ static const struct row rows[] = {
     {"GYRE_ALGORITHM", parse_choices, FIELD(algorithm), 0, 0, "", "choices",
      "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas",
      "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree", SHARED},
+    {"GYRE_ORDER", parse_order, FIELD(canonical), 0, 0, "shape", "order",
+     "operands of a reduction: shape, an order that is a function of the call's shape; canonical, one tree over the "
+     "ranks "
+     "for every element; the same on every rank",
+     "shape or canonical", SHARED},
     {"GYRE_HOST_ID", parse_text, FIELD(host_id), 0, 0, "", "text",
      "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", PLAIN},
     {"GYRE_INTERFACE", parse_text, FIELD(interface), 0, 0, "", "name",
@@ -347,6 +361,8 @@ static void print_value(const struct row *row, const struct gy_config *config, c
         snprintf(text_p, bytes, "%zu", *(const size_t *)field);
     else if (row->parse == parse_time || row->parse == parse_spin)
         snprintf(text_p, bytes, "%" PRId64, *(const int64_t *)field);
+    else if (row->parse == parse_order)
+        snprintf(text_p, bytes, "%s", *(const bool *)field ? "canonical" : "shape");
     else if (row->parse == parse_switch)
         snprintf(text_p, bytes, "%d", *(const bool *)field);
     else if (row->parse == parse_level)

@@ -15,6 +15,7 @@ struct gy_config {
     int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   meeting, s, 300 */
     char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,tcp" */
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
+    bool canonical;           /* GYRE_ORDER          shape|canonical */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
     char interface[64];       /* GYRE_INTERFACE      "" = the one that routes to the meeting address */
     char address[256];        /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */

@@ -315,7 +315,7 @@ bool gy_checker_expression(const struct gy_plan_shape *shape, size_t total, size
     struct gy_plan **plans = gy_checker_plans(shape);
     if (plans == NULL)
         return false;
-    struct gy_checker_call call = {plans, total, tile, false, NULL};
+    struct gy_checker_call call = {plans, total, tile, false, NULL, false};
     struct gy_checker_report report;
     bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, expression_p);
     gy_checker_plans_free(plans, shape->size);

@@ -35,6 +35,7 @@ struct gy_checker_call {
     size_t total, tile;           /* elements */
     bool in_place;
     const struct gy_checker_tiny *tiny; /* NULL: by the plans */
+    bool canonical;                     /* gathers combine in the canonical tree, and so must every algorithm */
 };
 
 /* What was counted, over all ranks and calls. */

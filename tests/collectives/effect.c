@@ -62,6 +62,29 @@ bool effect_join(struct run *run, const struct iteration *it, int32_t left, int3
     return true;
 }
 
+static bool combine_tree(struct run *run, const struct iteration *it, const int32_t *values, int n, int32_t *value_p)
+{
+    int32_t left, right;
+    int half = 1;
+    while (2 * half < n)
+        half *= 2;
+    *value_p = values[0];
+    return n == 1 ||
+           (combine_tree(run, it, values, half, &left) && combine_tree(run, it, values + half, n - half, &right) &&
+            effect_join(run, it, left, right, value_p));
+}
+
+bool effect_combine(struct run *run, const struct iteration *it, const int32_t *values, int32_t *value_p)
+{
+    if (run->calls[run->rank[it->rank].call].canonical)
+        return combine_tree(run, it, values, run->size, value_p);
+    *value_p = values[0];
+    for (int r = 1; r < run->size; r++)
+        if (!effect_join(run, it, *value_p, values[r], value_p))
+            return false;
+    return true;
+}
+
 /* Elements of the iteration's range and tile; `skip_p`: where in the range they begin. */
 static size_t extent(const struct run *run, const struct iteration *it, size_t *start_p, size_t *skip_p)
 {
@@ -181,15 +204,16 @@ static bool gather(struct run *run, const struct iteration *it)
     size_t start, count = step->range.width == 1 ? piece_of(run, it, block, 1, &start) : 0;
     for (size_t i = 0; i < count; i++) {
         size_t e = start + i;
-        int32_t sum = GY_EXPRESSION_NONE, value;
+        int32_t sum, values[GY_EXPRESSION_RANKS];
         for (int r = 0; r < run->size; r++) {
             size_t at = place_of(run, it, r, block);
             struct gy_cell *cell = r == it->rank ? cell_at(run, it, step->src, e, 0)
                                                  : slot_cell(run, it, r, false, at + i);
-            if (!effect_load(run, it, cell, e, &value) || (r > 0 && !effect_join(run, it, sum, value, &value)))
+            if (!effect_load(run, it, cell, e, &values[r]))
                 return false;
-            sum = value;
         }
+        if (!effect_combine(run, it, values, &sum))
+            return false;
         struct gy_cell *dst = apart ? slot_cell(run, it, it->rank, true, i) : cell_at(run, it, step->dst, e, 0);
         if (!effect_store(run, it, dst, e, sum) ||
             (step->keep && !effect_store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
@@ -314,8 +338,10 @@ static uint64_t expected_hash(struct run *run, int call_number, const struct gy_
 {
     uint64_t *expected = &run->expected[(size_t)call_number * run->stride + e];
     if (*expected == 0) {
-        int block = gy_tree_block(&plan->shape, total, e);
-        int32_t tree = gy_tree_build(&plan->shape, block, e, &run->expression);
+        struct gy_plan_shape shape = plan->shape;
+        if (run->calls[call_number].canonical)
+            shape.algorithm = GY_CANONICAL;
+        int32_t tree = gy_tree_build(&shape, gy_tree_block(&shape, total, e), e, &run->expression);
         *expected = run->expression.node[tree].hash;
     }
     return *expected;

@@ -35,6 +35,42 @@ static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t to
     }
 }
 
+/* Groups of 2^b ranks by the bits of n. What moves towards the first group is a vector less than there are ranks. A
+ * group is ready when it has halved (b) and the next group's fold has come (one more); then each direction once more. */
+static struct cost canonical(const struct gy_plan_shape *shape, size_t total)
+{
+    int n = shape->size, bits = floor_log2(n), pieces = 1 << bits, ready = 0, place = 0, depth = 0;
+    for (int b = 0; b <= bits; b++)
+        if (n >> b & 1)
+            ready = b > ready + 1 || (n & ((1 << b) - 1)) == 0 ? b : ready + 1;
+    for (int b = bits; b >= 0; b--)
+        if (n >> b & 1) {
+            depth = ready + place + b > depth ? ready + place + b : depth;
+            place++;
+        }
+    size_t moved = (size_t)(n - 1) * total, count = total / (size_t)n;
+    if (shape->collective == GY_ALL_REDUCE)
+        return (struct cost){2 * moved, 0, 0, depth};
+    bool leaves = false;
+    for (int i = 0; i < pieces; i++) {
+        int piece = 0;
+        for (int k = 0; k < bits; k++)
+            piece |= (i >> k & 1) << (bits - 1 - k);
+        size_t P = (size_t)pieces, q = (size_t)piece;
+        size_t begin = total * q / P, end = total * (q + 1) / P;
+        if (shape->collective == GY_REDUCE_TO) {
+            moved += i == shape->root ? 0 : end - begin;
+            leaves = true;
+            continue;
+        }
+        for (int b = piece * n / pieces; b < (piece + 1) * n / pieces; b++) {
+            moved += b == i ? 0 : count;
+            leaves = leaves || b != i;
+        }
+    }
+    return (struct cost){moved, 0, 0, ready + leaves};
+}
+
 /* Through windows nobody publishes what only itself would read. */
 static struct cost direct(const struct gy_plan_shape *shape, size_t total)
 {
@@ -70,6 +106,7 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
         return (struct cost){empty ? 0 : (both ? 2 : 1) * others * total, 0, 0, (both || empty ? 2 : 1) * height};
     case GY_LINEAR:
         return (struct cost){gy_is_point_to_point(shape->collective) ? total : total - total / (size_t)n, 0, 0, 1};
+    case GY_CANONICAL: return canonical(shape, total);
     case GY_PAIRWISE: return (struct cost){others * total, 0, 0, 1};
     default: return direct(shape, total);
     }

@@ -82,8 +82,8 @@ static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_
     for (int r = 0; r < shape.size; r++)
         if (plans[r] != NULL)
             shape = plans[r]->shape;
-    arena->calls[run][arena->count[run]++] = (struct gy_checker_call){plans, vector(&shape, per_block), 1, in_place,
-                                                                      NULL};
+    arena->calls[run][arena->count[run]++] = (struct gy_checker_call){
+        plans, vector(&shape, per_block), 1, in_place, NULL, false};
 }
 
 /* Sequences in which every collective by every algorithm, over links and windows, comes before and after mine. */

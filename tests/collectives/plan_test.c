@@ -4,23 +4,31 @@
 #include <stdlib.h>
 
 #include "checker.h"
+#include "collectives/order.h"
 
 #define LARGEST 130
 
-static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, bool in_place)
+static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, bool in_place, bool canonical)
 {
     struct gy_plan **plans = gy_checker_plans(shape);
     cr_assert_not_null(plans);
-    struct gy_checker_call call = {plans, total, tile, in_place, NULL};
+    struct gy_checker_call call = {plans, total, tile, in_place, NULL, canonical};
     struct gy_checker_report report;
     char text[256];
     bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, NULL);
-    cr_assert(right, "%s %s size %d root %d total %zu tile %zu in_place %d: %s", gy_collective_name(shape->collective),
-              gy_algorithm_name(shape->algorithm), shape->size, shape->root, total, tile, in_place, report.text);
+    cr_assert(right, "%s %s size %d root %d total %zu tile %zu in_place %d canonical %d: %s",
+              gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm), shape->size, shape->root,
+              total, tile, in_place, canonical, report.text);
     right = gy_checker_formula(shape, total, &report, text, sizeof(text));
     cr_assert(right, "%s %s size %d: %s", gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm),
               shape->size, text);
     gy_checker_plans_free(plans, shape->size);
+}
+
+/* Is it to give the canonical tree? Windows do where the call asks for it, the others always. */
+static bool keeps_canonical(const struct gy_plan_shape *shape)
+{
+    return gy_algorithm_keeps(shape->collective, shape->algorithm, GY_ORDER_CANONICAL);
 }
 
 /* Totals that do not divide, with one to three tiles a round; the empty and the tiny vector for small worlds. */
@@ -32,20 +40,20 @@ static void check_counts(const struct gy_plan_shape *shape)
                  shape->collective == GY_BROADCAST || gy_is_point_to_point(shape->collective);
     bool small = n <= 24;
     if (shape->collective == GY_BARRIER) {
-        check(shape, 0, 1, false);
+        check(shape, 0, 1, false, false);
         return;
     }
     for (int in_place = 0; in_place < 2; in_place++) {
         size_t total = by_rank ? n : whole ? 1 : n + 1;
-        check(shape, total, 2, in_place != 0);
+        check(shape, total, 2, in_place != 0, keeps_canonical(shape));
         if (small || n % 13 == 0) {
             total = by_rank ? 3 * n : whole ? 3 : 2 * n + 1;
-            check(shape, total, 1, in_place != 0);
+            check(shape, total, 1, in_place != 0, false);
         }
         if (small) {
-            check(shape, 0, 4, in_place != 0);
-            check(shape, by_rank ? 3 * n : n - 1, 2, in_place != 0);
-            check(shape, by_rank ? 5 * n : whole ? 13 : 5 * n - 1, 2, in_place != 0);
+            check(shape, 0, 4, in_place != 0, false);
+            check(shape, by_rank ? 3 * n : n - 1, 2, in_place != 0, false);
+            check(shape, by_rank ? 5 * n : whole ? 13 : 5 * n - 1, 2, in_place != 0, keeps_canonical(shape));
         }
     }
 }
@@ -104,6 +112,11 @@ Test(plan, linear)
 Test(plan, pairwise)
 {
     check_algorithm(GY_PAIRWISE);
+}
+
+Test(plan, canonical)
+{
+    check_algorithm(GY_CANONICAL);
 }
 
 Test(plan, every_collective_has_links_and_windows)

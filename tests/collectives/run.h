@@ -95,6 +95,8 @@ bool effect_local(struct run *run, const struct iteration *it);
 bool effect_load(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t *value_p);
 bool effect_store(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t value);
 bool effect_join(struct run *run, const struct iteration *it, int32_t left, int32_t right, int32_t *value_p);
+/* The values of ranks [0, size), left to right or in the canonical tree, as the call wants. */
+bool effect_combine(struct run *run, const struct iteration *it, const int32_t *values, int32_t *value_p);
 /* Fresh buffers at the start of a call; comparison with the definition of the collective at its end. */
 void memory_begin(struct run *run, int rank);
 bool memory_end(struct run *run, int rank, int event);

@@ -57,12 +57,14 @@ static struct gy_checker_call random_call(const struct mixture *mixture, uint32_
     const struct gy_checker_tiny *tiny = NULL;
     if (mixture->tiny && shape.algorithm == GY_DIRECT_ONE_SHOT && next_random(state) % 2 == 0)
         tiny = mixture->tiny;
+    bool direct = shape.algorithm == GY_DIRECT_ONE_SHOT || shape.algorithm == GY_DIRECT_TWO_SHOT;
+    bool canonical = (direct || shape.algorithm == GY_CANONICAL) && next_random(state) % 2 == 0;
     struct gy_plan **plans = gy_checker_plans(&shape);
     cr_assert_not_null(plans);
     for (int r = 0; r < shape.size && mixture->for_root_alone; r++)
         if (shape.collective == GY_REDUCE_TO || shape.collective == GY_GATHER_TO)
             ask_root_alone(plans[r]);
-    return (struct gy_checker_call){plans, total, tile, next_random(state) % 2 == 0, tiny};
+    return (struct gy_checker_call){plans, total, tile, next_random(state) % 2 == 0, tiny, canonical};
 }
 
 static bool run_sequence(const struct mixture *mixture, uint32_t *state, struct gy_checker_report *report_p)

@@ -52,13 +52,15 @@ static bool take(struct run *run, const struct iteration *it, const struct gy_ch
     struct rank_state *state = &run->rank[it->rank];
     int exchange = state->exchanged, root = it->plan->shape.root;
     bool broadcast = it->plan->shape.collective == GY_BROADCAST;
-    int32_t sum = GY_EXPRESSION_NONE, value;
-    for (int r = broadcast ? root : 0; r < (broadcast ? root + 1 : run->size); r++) {
-        if (!effect_load(run, it, &line_of(run, r, exchange, call->tiny)[e], e, &value) ||
-            (sum >= 0 && !effect_join(run, it, sum, value, &value)))
+    int32_t sum, values[GY_EXPRESSION_RANKS];
+    for (int r = 0; r < run->size; r++)
+        if ((!broadcast || r == root) &&
+            !effect_load(run, it, &line_of(run, r, exchange, call->tiny)[e], e, &values[r]))
             return false;
-        sum = value;
-    }
+    if (broadcast)
+        sum = values[root];
+    else if (!effect_combine(run, it, values, &sum))
+        return false;
     return effect_store(run, it, &state->output[e], e, sum);
 }
 

@@ -8,6 +8,7 @@
  *   halving_doubling  P cores, P the largest power of two <= N; the first N − P cores are pairs x_{2c} · x_{2c+1}.
  *                     H(cores) = H(even cores) · H(odd cores), over and over: the tree of the bit-reversed order. It
  *                     does not depend on the block, because at every distance the lower core is on the left
+ *   canonical         C(x0 ... x_{n−1}) = C(first h) · C(the rest), h the largest power of two below n; every element alike
  *   reduce            binary_tree: v counts from the root: x_v is rank (root + v) mod N's
  *   all_gather        the leaf of the block's rank, and so for gather; broadcast and scatter: the leaf of the root; a
  *                     message: the leaf of its sender
@@ -83,6 +84,18 @@ static int32_t reversed(const struct tree *tree, int cores, int first, int strid
     return join(tree, own, leaf(tree, 2 * first + 1));
 }
 
+/* Ranks [first, first + n). */
+static int32_t canonical(const struct tree *tree, int first, int n)
+{
+    int half = 1;
+    while (2 * half < n)
+        half *= 2;
+    if (n == 1)
+        return leaf(tree, first);
+    int32_t left = canonical(tree, first, half);
+    return join(tree, left, canonical(tree, first + half, n - half));
+}
+
 static int32_t halving_doubling(const struct tree *tree)
 {
     int cores = 1;
@@ -103,6 +116,7 @@ int32_t gy_tree_build(const struct gy_plan_shape *shape, int block, size_t eleme
     case GY_RING: return ring(&tree, shape->collective == GY_ALL_REDUCE ? block : block + 1);
     case GY_BINARY_TREE: return binary(&tree, 0);
     case GY_HALVING_DOUBLING: return halving_doubling(&tree);
+    case GY_CANONICAL: return canonical(&tree, 0, tree.size);
     default: return direct(&tree);
     }
 }

@@ -189,6 +189,8 @@ Test(config, bad_values_are_named)
     static const struct {
         const char *name, *value;
     } cases[] = {{"GYRE_LOG", "loud"},
+                 {"GYRE_ORDER", "tree"},
+                 {"GYRE_ORDER", "canonical "},
                  {"GYRE_TIMEOUT", "soon"},
                  {"GYRE_TIMEOUT", "0"},
                  {"GYRE_STALL_TIMEOUT", "-1"},
@@ -314,7 +316,7 @@ Test(config, description)
 
     setenv("GYRE_SECRET", "a secret that must stay secret", 1);
     gy_config_describe(collect, &lines);
-    cr_assert_eq(lines.count, 20);
+    cr_assert_eq(lines.count, 21);
     cr_assert_not_null(strstr(lines.text, "GYRE_TIMEOUT        1800      s"));
     cr_assert_not_null(strstr(lines.text, "GYRE_SHM_RESERVE    16G       bytes"));
     cr_assert_null(strstr(lines.text, "must stay secret"));
