@@ -30,7 +30,7 @@ static inline int gy_tree_split(int n)
 /* Does the communicator promise canonical order? */
 static inline bool gy_comm_canonical(const struct gyre_comm *comm)
 {
-    return comm->ctx->config.canonical;
+    return comm->attributes.canonical;
 }
 
 /* Does the algorithm combine in that order? What reduces nothing does. Windows combine in either, as the call wants. */
