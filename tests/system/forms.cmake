@@ -48,3 +48,15 @@ foreach(ranks 1 2 3 5)
   gyre_system_test(operations.own.${ranks}.shm 90 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm
     $<TARGET_FILE:gyre-run> -n ${ranks} $<TARGET_FILE:operations_test> own)
 endforeach()
+
+find_package(Threads REQUIRED)
+add_executable(worlds_test worlds_test.c)
+target_include_directories(worlds_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(worlds_test PRIVATE gyre_compile gyre Threads::Threads)
+foreach(transport shm tcp)
+  foreach(threaded 0 1)
+    gyre_system_test(worlds.${transport}.${threaded} 110 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
+      GYRE_PROGRESS_THREAD=${threaded} $<TARGET_FILE:worlds_test>)
+    set_tests_properties(system.worlds.${transport}.${threaded} PROPERTIES LABELS tsan)
+  endforeach()
+endforeach()
