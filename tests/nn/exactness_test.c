@@ -172,6 +172,6 @@ static void body(int rank)
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    bool good = launch(4, body, 60, "exactness on 4 ranks");
-    return launch(3, body, 60, "exactness on 3 ranks") && good ? 0 : 1;
+    bool good = launch(4, body, 100, "exactness on 4 ranks");
+    return launch(3, body, 100, "exactness on 3 ranks") && good ? 0 : 1;
 }

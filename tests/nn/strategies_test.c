@@ -84,7 +84,7 @@ static void resume(int rank)
 {
     const gyre_nn_strategy *strategy;
     (void)rank;
-    gyre_comm *comm = rank_begin(60);
+    gyre_comm *comm = rank_begin(100);
     OK(comm, gyre_nn_dataset_open("digits", &data));
     for (size_t i = 0; (strategy = gyre_nn_strategy_at(i)); i++)
         for (uint64_t at = 18; at < 38; at += 19)
@@ -99,7 +99,7 @@ static void resume(int rank)
 static void accuracy(int rank)
 {
     const gyre_nn_strategy *strategy;
-    gyre_comm *comm = rank_begin(60);
+    gyre_comm *comm = rank_begin(100);
     hidden = 128; /* gyre-train's */
     OK(comm, gyre_nn_dataset_open("digits", &data));
     for (size_t i = 0; (strategy = gyre_nn_strategy_at(i)); i++) {
@@ -122,8 +122,8 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     CHECK(mkdtemp(folder));
     snprintf(file, sizeof file, "%s/checkpoint", folder);
-    bool good = !first || launch(RANKS, resume, 60, "runs that are cut");
-    good = (!second || launch(RANKS, accuracy, 60, "defaults")) && good;
+    bool good = !first || launch(RANKS, resume, 100, "runs that are cut");
+    good = (!second || launch(RANKS, accuracy, 100, "defaults")) && good;
     unlink(file);
     rmdir(folder);
     return good ? 0 : 1;

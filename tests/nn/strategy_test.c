@@ -125,7 +125,7 @@ static void refused(gyre_comm *comm, const struct gyre_nn_train_options *options
 static void body(int rank)
 {
     struct gyre_nn_train_result whole, half, rest;
-    gyre_comm *comm = rank_begin(60), *pair;
+    gyre_comm *comm = rank_begin(100), *pair;
     struct gyre_nn_train_options options = options_of(&votes_strategy);
     CHECK(train(comm, &options, &whole) == GYRE_SUCCESS);
     if (whole.accuracy < 0.9)
@@ -171,7 +171,7 @@ int main(void)
     char folder[] = "/tmp/gyre-strategy-XXXXXX";
     CHECK(mkdtemp(folder));
     snprintf(file, sizeof file, "%s/checkpoint", folder);
-    bool good = launch(RANKS, body, 60, "a strategy of a user");
+    bool good = launch(RANKS, body, 100, "a strategy of a user");
     unlink(file);
     rmdir(folder);
     return good ? 0 : 1;

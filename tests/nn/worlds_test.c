@@ -53,7 +53,7 @@ static uint64_t train(gyre_comm *comm, const char *strategy, int kind)
 
 static void body(int rank)
 {
-    gyre_comm *comm = rank_begin(60);
+    gyre_comm *comm = rank_begin(100);
     int ranks = gyre_comm_size(comm);
     for (int kind = MLP; kind < MODELS; kind++) {
         uint64_t hash = train(comm, "deterministic", kind);
@@ -90,7 +90,7 @@ int main(void)
     write_text();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         int n = sizes[i];
-        good = launch(n, body, 60, "a world") && good;
+        good = launch(n, body, 100, "a world") && good;
         printf("%d ranks: deterministic %016llx %016llx, losses %.9f %.9f; sync %016llx, zero %016llx\n", n,
                (unsigned long long)worlds[n].deterministic[MLP],
                (unsigned long long)worlds[n].deterministic[TRANSFORMER], worlds[n].loss[MLP],
