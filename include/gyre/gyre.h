@@ -524,6 +524,14 @@ GYRE_API gyre_status gyre_progress(gyre_comm *comm);
 GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 
+/* Announces memory of the caller's that will be used again and again, so that a transport which has to register memory
+ * with its device does so once. Local. None of the transports of this version has to: then it is checked and costs
+ * nothing. Counts: as many deregisters as registers; the same beginning with another length is GYRE_INVALID_ARGUMENT, and
+ * so is to deregister what is not registered. The memory stays the caller's; it is deregistered before it is freed, or
+ * with the world. */
+GYRE_API gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes);
+GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
+
 /* The algorithm that would be chosen ("ring", "direct_two_shot", ...) for this call on this communicator; static.
  * collective: "all_reduce", "reduce", "reduce_scatter", "broadcast", "all_gather", "gather", "scatter", "all_to_all",
  * "barrier". NULL if the name is unknown. */

@@ -112,6 +112,7 @@ static void free_parts(struct gy_context *ctx)
         ctx->idle = next;
     }
     gy_operations_free(&ctx->operations);
+    gy_registry_free(&ctx->registry);
     free_kept(ctx);
     gy_free(ctx->linked);
     gy_free(ctx->peers);

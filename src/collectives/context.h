@@ -8,6 +8,7 @@
 #include "boot/overlay.h"
 #include "collectives/driver.h"
 #include "collectives/operation.h"
+#include "collectives/registry.h"
 #include "collectives/window_slots.h"
 #include "core/config.h"
 #include "transport/segment.h"
@@ -53,6 +54,7 @@ struct gy_context {
     struct gy_window_slots slots;
     unsigned windows; /* one-sided ones, which others may ask for anything at any time */
     struct gy_operations operations;
+    struct gy_registry registry;
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
     struct gyre_request *idle;    /* free list */

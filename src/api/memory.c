@@ -1,0 +1,37 @@
+/* Memory that is announced. */
+#include "api/check.h"
+
+static gyre_status add(gyre_comm *comm, const void *memory, size_t bytes)
+{
+    size_t other;
+    gyre_status status = gy_check_comm(comm);
+    if (status != GYRE_SUCCESS || gy_registry_add(&comm->ctx->registry, memory, bytes, &other))
+        return status;
+    if (other != bytes)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                             "%p is registered with %zu bytes already, not with %zu: deregister it first", memory,
+                             other, bytes);
+    return gy_check_fail(comm, GYRE_NO_MEMORY, "out of memory for a registered range");
+}
+
+gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes)
+{
+    if (!comm || !memory || bytes == 0)
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = add(comm, memory, bytes);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory)
+{
+    if (!comm || !memory)
+        return GYRE_INVALID_ARGUMENT;
+    gy_driver_enter(comm->ctx);
+    gyre_status status = gy_check_comm(comm);
+    if (status == GYRE_SUCCESS && !gy_registry_remove(&comm->ctx->registry, memory))
+        status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p is not registered", memory);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
