@@ -45,8 +45,7 @@ foreach(suite average scaled crossed wrong)
   gyre_forms_test(operations.${suite} 90 3 operations_test ${suite})
 endforeach()
 foreach(ranks 1 2 3 5)
-  gyre_system_test(operations.own.${ranks}.shm 90 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm
-    $<TARGET_FILE:gyre-run> -n ${ranks} $<TARGET_FILE:operations_test> own)
+  gyre_forms_test(operations.own.${ranks} 90 ${ranks} operations_test own)
 endforeach()
 
 find_package(Threads REQUIRED)

@@ -163,6 +163,136 @@ static void test_memory(void)
     still_works();
 }
 
+/* The forms with counts: lists, displacements, blocks. */
+static void test_lists(void)
+{
+    size_t n = (size_t)size, counts[16], places[16], other[16];
+    for (size_t i = 0; i < n; i++) {
+        counts[i] = 10;
+        places[i] = 10 * i;
+        other[i] = 10 * i;
+    }
+    REFUSED(gyre_all_gatherv(comm, in, out, NULL, NULL, GYRE_INT32));
+    SAYS("counts is NULL");
+    REFUSED(gyre_gatherv(comm, in, out, NULL, NULL, GYRE_INT32, 0));
+    REFUSED(gyre_scatterv(comm, in, NULL, NULL, out, GYRE_INT32, 0));
+    REFUSED(gyre_reduce_scatterv(comm, in, out, NULL, GYRE_INT32, GYRE_SUM));
+    REFUSED(gyre_all_to_allv(comm, in, counts, NULL, out, NULL, NULL, GYRE_INT32));
+    REFUSED(gyre_all_to_allv(comm, in, NULL, NULL, out, counts, NULL, GYRE_INT32));
+    REFUSED(gyre_all_gatherv(comm, NULL, out, counts, places, GYRE_INT32));
+    SAYS("input is NULL");
+    REFUSED(gyre_all_gatherv(comm, in, NULL, counts, places, GYRE_INT32));
+    REFUSED(gyre_gatherv(comm, in, out, counts, places, GYRE_INT32, size));
+    REFUSED(gyre_scatterv(comm, in, counts, places, out, GYRE_INT32, -1));
+    REFUSED(gyre_all_gatherv(comm, in, out, counts, places, (gyre_dtype)-5));
+    places[1] = 9; /* the last element of block 0 */
+    REFUSED(gyre_all_gatherv(comm, in, out, counts, places, GYRE_INT32));
+    SAYS("blocks overlap");
+    REFUSED(gyre_all_to_allv(comm, in, counts, places, out, counts, other, GYRE_INT32));
+    places[0] = 9;
+    places[1] = 0; /* out of order, and one element too close */
+    REFUSED(gyre_all_to_allv(comm, in, counts, other, out, counts, places, GYRE_INT32));
+    SAYS("blocks overlap");
+    places[1] = SIZE_MAX - 5;
+    REFUSED(gyre_all_gatherv(comm, in, out, counts, places, GYRE_INT32));
+    places[0] = 0;
+    places[1] = SIZE_MAX / 4; /* in bytes more than memory */
+    REFUSED(gyre_all_gatherv(comm, in, out, counts, places, GYRE_INT32));
+    SAYS("memory");
+    counts[0] = SIZE_MAX / 2;
+    REFUSED(gyre_all_gatherv(comm, in, out, counts, NULL, GYRE_INT8));
+    counts[0] = counts[1] = SIZE_MAX / 2 + 6; /* together they are hardly anything */
+    REFUSED(gyre_all_gatherv(comm, in, out, counts, NULL, GYRE_INT8));
+    REFUSED(gyre_reduce_scatterv(comm, in, out, counts, GYRE_INT8, GYRE_SUM));
+    counts[0] = counts[1] = 10;
+    counts[rank] = 11; /* for itself, what it sends and what it expects */
+    places[0] = 0;
+    for (size_t i = 0; i < n; i++)
+        places[i] = 20 * i;
+    for (size_t i = 0; i < n; i++)
+        other[i] = 10;
+    REFUSED(gyre_all_to_allv(comm, in, counts, NULL, out, other, NULL, GYRE_INT32));
+    SAYS("itself");
+    counts[rank] = 10;
+    REFUSED(gyre_all_to_allv(comm, out, counts, places, out, counts, NULL, GYRE_INT32)); /* in place, lists differ */
+    REFUSED(gyre_all_gatherv(comm, out + 20 * rank + 1, out, counts, places, GYRE_INT32));
+    SAYS("overlap");
+    OK(comm, gyre_all_gatherv(comm, out + 20 * rank, out, counts, places, GYRE_INT32));
+    still_works();
+}
+
+static void test_messages(void)
+{
+    gyre_request *request = NULL;
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    REJECTED(gyre_send(NULL, in, 1, GYRE_INT32, 0));
+    REJECTED(gyre_recv(NULL, out, 1, GYRE_INT32, 0));
+    REJECTED(gyre_sendrecv(NULL, in, 1, 0, out, 1, 0, GYRE_INT32));
+    REFUSED(gyre_send(comm, in, 1, GYRE_INT32, size));
+    SAYS("peer");
+    REFUSED(gyre_send(comm, in, 1, GYRE_INT32, -1));
+    REFUSED(gyre_recv(comm, out, 1, GYRE_INT32, INT32_MAX));
+    REFUSED(gyre_send(comm, NULL, 1, GYRE_INT32, next));
+    REFUSED(gyre_recv(comm, NULL, 1, GYRE_INT32, before));
+    REFUSED(gyre_recv(comm, out, SIZE_MAX / 4, GYRE_INT32, before));
+    REFUSED(gyre_send(comm, in, 1, (gyre_dtype)12, next));
+    REFUSED(gyre_send_start(comm, in, 1, GYRE_INT32, size, &request));
+    REJECTED(gyre_recv_start(comm, out, 1, GYRE_INT32, next, NULL));
+    /* Nothing is sent when the other half is wrong: nobody would wait for it. */
+    REFUSED(gyre_sendrecv(comm, in, 1, next, out, 1, size, GYRE_INT32));
+    REFUSED(gyre_sendrecv(comm, in, 1, next, NULL, 1, before, GYRE_INT32));
+    REFUSED(gyre_sendrecv(comm, out, 10, next, out + 9, 10, before, GYRE_INT32));
+    SAYS("overlap");
+    CHECK(request == NULL);
+    OK(comm, gyre_send(comm, NULL, 0, GYRE_INT32, rank)); /* nothing, to itself */
+    OK(comm, gyre_recv(comm, NULL, 0, GYRE_INT32, rank));
+    OK(comm, gyre_sendrecv(comm, out, 10, next, out + 10, 10, before, GYRE_INT32));
+    still_works();
+}
+
+static void test_groups(void)
+{
+    REJECTED(gyre_group_end());
+    OK(comm, gyre_group_begin());
+    OK(comm, gyre_group_end());
+    REJECTED(gyre_group_end());
+    OK(comm, gyre_group_begin()); /* a wrong call in a group is refused at once, the others count */
+    REFUSED(gyre_all_reduce(comm, NULL, out, 10, GYRE_INT32, GYRE_SUM));
+    OK(comm, gyre_all_reduce(comm, in, out, 10, GYRE_INT32, GYRE_SUM));
+    REFUSED(gyre_send(comm, in, 1, GYRE_INT32, size));
+    OK(comm, gyre_group_end());
+    still_works();
+}
+
+/* Requests of a communicator that is gone, or of another one in the same list. */
+static void test_foreign(void)
+{
+    gyre_comm *twin;
+    gyre_request *requests[2];
+    ptrdiff_t index;
+    size_t completed;
+    REJECTED(gyre_wait_any(NULL, 1, &index));
+    REJECTED(gyre_wait_any(requests, 1, NULL));
+    REJECTED(gyre_wait_some(NULL, 1, &completed, &completed));
+    REJECTED(gyre_wait_some(requests, 1, NULL, &completed));
+    REJECTED(gyre_wait_some(requests, 1, &completed, NULL));
+    OK(comm, gyre_wait_any(NULL, 0, &index));
+    CHECK(index == -1);
+    OK(comm, gyre_comm_duplicate(comm, &twin));
+    OK(twin, gyre_barrier_start(twin, &requests[0]));
+    OK(comm, gyre_barrier_start(comm, &requests[1]));
+    OK(comm, gyre_wait_all(requests, 2));
+    OK(twin, gyre_all_reduce_start(twin, in, out, 10, GYRE_INT32, GYRE_SUM, &requests[0]));
+    for (int i = 0; i < 3; i++) /* complete by now, as each of these drives it too, and not collected */
+        OK(comm, gyre_barrier(comm));
+    gyre_request *copy = requests[0];
+    OK(comm, gyre_test(&requests[0]) == GYRE_IN_PROGRESS ? gyre_wait(&requests[0]) : GYRE_SUCCESS);
+    REJECTED(gyre_wait(&copy));
+    OK(comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(twin));
+    still_works();
+}
+
 int main(void)
 {
     comm = rank_begin(60);
@@ -175,6 +305,10 @@ int main(void)
     test_overlap();
     test_twice();
     test_memory();
+    test_lists();
+    test_messages();
+    test_groups();
+    test_foreign();
     OK(NULL, gyre_comm_destroy(comm));
     _exit(0);
 }
