@@ -181,7 +181,8 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
     if (status != GYRE_SUCCESS)
         return status;
     struct gyre_request *r = *request_p;
-    r->persistent = r->complete = true;
+    r->persistent = true;
+    r->complete = true;
     r->status = GYRE_SUCCESS;
     ended_push(r);
     return GYRE_SUCCESS;

@@ -87,8 +87,8 @@ bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorit
     return algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_CANONICAL;
 }
 
-static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying, enum gy_operand_order order,
-                   enum gy_algorithm algorithm)
+static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
+                   enum gy_operand_order order, enum gy_algorithm algorithm)
 {
     if ((varying && !takes_counts(collective, algorithm)) || !gy_algorithm_keeps(collective, algorithm, order))
         return false;
