@@ -84,9 +84,28 @@ static void local_ones(gyre_comm *comm)
     fclose(file);
 }
 
+static void note_algorithm(void *user, const gyre_trace_event *event)
+{
+    *(const char **)user = event->algorithm;
+}
+
+/* One element, whose way is as short as can be: it too goes by what is set now. */
+static void short_way(gyre_comm *comm, const char *expected)
+{
+    const char *algorithm = "none";
+    float x = 1;
+    CHECK(gyre_comm_trace(comm, note_algorithm, (void *)&algorithm) == GYRE_SUCCESS, "trace");
+    CHECK(gyre_all_reduce(comm, &x, &x, 1, GYRE_FLOAT32, GYRE_SUM) == GYRE_SUCCESS, "%s", gyre_last_error(comm));
+    CHECK(x == (float)size && strcmp(algorithm, expected) == 0, "%s was taken, expected %s", algorithm, expected);
+    CHECK(gyre_comm_trace(comm, NULL, NULL) == GYRE_SUCCESS, "trace");
+}
+
 static void shared_ones(gyre_comm *comm)
 {
+    const char *usual = gyre_comm_algorithm(comm, "all_reduce", 1, GYRE_FLOAT32);
+    short_way(comm, usual);
     set(comm, "algorithm", "all_reduce:ring");
+    short_way(comm, "ring");
     expect(comm, "algorithm", "all_reduce:ring");
     CHECK(strcmp(gyre_comm_algorithm(comm, "all_reduce", 300, GYRE_FLOAT32), "ring") == 0, "ring was not taken");
     sum_is_right(comm);
@@ -98,6 +117,7 @@ static void shared_ones(gyre_comm *comm)
     expect(comm, "order", "shape");
     sum_is_right(comm); /* everybody is still together */
     set(comm, "algorithm", "");
+    short_way(comm, usual);
     set(comm, "order", "canonical");
     expect(comm, "order", "canonical");
     sum_is_right(comm);

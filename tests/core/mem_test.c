@@ -116,3 +116,65 @@ Test(mem, a_user_of_it_reports_the_failure)
     cr_assert_null(poller);
     cr_assert_eq(error.status, GYRE_NO_MEMORY);
 }
+
+/* A user's allocator: its pieces begin in the middle of libc's, so that neither takes the other's. */
+#define GUARD 64
+static struct {
+    int allocated, resized, released;
+} asked;
+
+static void *own_allocate(void *user, size_t bytes, size_t align)
+{
+    cr_assert_eq(user, &asked);
+    cr_assert_leq(align, GUARD);
+    char *memory = aligned_alloc(GUARD, (bytes + 2 * GUARD - 1) / GUARD * GUARD);
+    memset(memory, 0x5a, bytes + GUARD);
+    asked.allocated++;
+    return memory + GUARD;
+}
+
+static void *own_resize(void *user, void *memory, size_t bytes)
+{
+    cr_assert_eq(user, &asked);
+    char *whole = realloc((char *)memory - GUARD, bytes + GUARD);
+    asked.resized++;
+    return whole + GUARD;
+}
+
+static void own_release(void *user, void *memory)
+{
+    cr_assert_eq(user, &asked);
+    asked.released++;
+    free((char *)memory - GUARD);
+}
+
+Test(mem, all_of_it_comes_from_the_users_functions)
+{
+    const gyre_allocator own = {sizeof(own), own_allocate, own_resize, own_release, &asked};
+    char *zero, *text;
+    void *memory;
+
+    memory = gy_alloc(10);
+    cr_assert_not(gy_mem_set_allocator(&own), "libc's memory is still there");
+    gy_free(memory);
+    cr_assert(gy_mem_set_allocator(&own));
+    zero = gy_alloc_zero(3, 5);
+    for (int i = 0; i < 15; i++)
+        cr_assert_eq(zero[i], 0);
+    memory = gy_realloc(zero, 5000);
+    cr_assert_eq(memcmp(memory, (char[15]){0}, 15), 0);
+    text = gy_strdup("text");
+    cr_assert_str_eq(text, "text");
+    gy_free(gy_alloc_aligned(64, 100));
+    gy_free(gy_realloc(NULL, 7));
+    cr_assert_not(gy_mem_set_allocator(NULL), "the user's memory is still there");
+    gy_free(text);
+    gy_free(memory);
+    gy_free(NULL);
+    cr_assert_eq(asked.allocated, 4);
+    cr_assert_eq(asked.resized, 1);
+    cr_assert_eq(asked.released, 4);
+    cr_assert(gy_mem_set_allocator(NULL));
+    gy_free(gy_alloc(1));
+    cr_assert_eq(asked.allocated, 4);
+}
