@@ -1,0 +1,7 @@
+#!/bin/bash
+# readme_test.sh README.md all_reduce.c: the program that the README shows is the example, and every example stands in its table.
+set -euo pipefail
+diff <(sed -n '/^```c$/,/^```$/{/^```/!p}' "$1") "$2"
+for example in "$(dirname "$2")"/*.{c,py}; do
+    grep -qF "(examples/$(basename "$example"))" "$1" || { echo "readme_test.sh: $1 does not mention $example" >&2; exit 1; }
+done
