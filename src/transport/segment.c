@@ -1,8 +1,9 @@
 /* The host's shared memory: layout by arithmetic, creation, mapping, reservation. See segment.h for the picture.
  *
- * Invariant: no byte of the mapping is touched before its pages were reserved with fallocate, by whoever owns that
- * area, so that a host without room gives GYRE_NO_MEMORY and a sentence, never a SIGBUS. The memfd is sealed against
- * shrinking and growing, so that no local rank can pull pages from under another.
+ * Invariant: no byte of the mapping is touched before its pages were reserved with fallocate, by whoever owns that area,
+ * or is first to look at the counters of a window there, so that a host without room gives GYRE_NO_MEMORY and a sentence,
+ * never a SIGBUS. The memfd is sealed against shrinking and growing, so that no local rank can pull pages from under
+ * another.
  *
  * Ranks that are threads of one process share one mapping (found by the inode): less address space, and race detectors
  * see the truth. */
@@ -278,6 +279,11 @@ gyre_status gy_segment_window_reserve(struct gy_segment *segment, int index, str
     gyre_status status = gy_segment_reserve(segment, window_offset(segment, segment->world->local, index),
                                             segment->layout.window_bytes, "a window (GYRE_SHM_SLOT makes it smaller)",
                                             error);
+    /* Whoever comes first looks at the counters of those who have not come yet: a page that they have not reserved would be
+     * made by that look, or be a SIGBUS. */
+    for (int local = 0; local < segment->world->nlocals && status == GYRE_SUCCESS; local++)
+        status = gy_segment_reserve(segment, window_offset(segment, local, index), segment->layout.window_control,
+                                    "the counters of a window", error);
     segment->window_reserved[index] = status == GYRE_SUCCESS;
     return status;
 }

@@ -1,7 +1,7 @@
 /* What runs out: memory, descriptors, space. One rank of three is the victim. A whole program (create, every collective
  * blocking and as requests, duplicate, memory, destroy) runs again and again, and each time something else fails to be
- * had, until nothing fails any more: the N-th allocation; the N-th descriptor; what comes after N times 64 KiB under a
- * memory cgroup that is full, where a page of shared memory that was not reserved would be a SIGBUS.
+ * had, until nothing fails any more: the N-th allocation; the N-th descriptor; what comes after N times 64 KiB of shared
+ * memory, where a page that was not reserved would be a SIGBUS (exhaustion_space.c).
  *
  *   the victim   its failing call says GYRE_NO_MEMORY or GYRE_NO_DESCRIPTORS and gives a sentence; the call either can be
  *                repeated, with the communicator as it was, or the communicator is failed and stays so
@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 
 #include "core/mem.h"
+#include "exhaustion_space.h"
 #include "support/launcher.h"
-#include "support/memory_group.h"
 
 #define RANKS 3
 #define MOST 5000
@@ -273,7 +273,7 @@ static void begin_failing(void)
     if (is("memory")) {
         gy_alloc_fail_at((uint64_t)step);
     } else if (is("space")) {
-        memory_group_join((size_t)step << 16);
+        space_join((size_t)step << 16);
     } else {
         int next = dup(0);
         CHECK(next >= 0 && getrlimit(RLIMIT_NOFILE, &limit_before) == 0);
@@ -290,7 +290,7 @@ static void end_failing(uint64_t allocations)
     else if (is("descriptors"))
         CHECK(setrlimit(RLIMIT_NOFILE, &limit_before) == 0);
     else
-        memory_group_drain();
+        space_leave();
 }
 
 static void run_rank(int own)
@@ -319,6 +319,8 @@ static void run_rank(int own)
     }
     if (rank == victim)
         end_failing(allocations);
+    if (is("space"))
+        space_check();
     if (count_descriptors() != descriptors)
         rank_fail("step %d: %d descriptors are left", step, count_descriptors() - descriptors);
     for (size_t k = 0; k < CALLS; k++) {
@@ -337,21 +339,17 @@ int main(int argc, char **argv)
     const char *only = getenv("GYRE_TEST_STEP");
     setenv("GYRE_MEET_TIMEOUT", "2", 1);
     shared = launch_share(sizeof *shared);
-    if (is("space") && !memory_group_make()) {
-        perror("no memory cgroup can be made here");
-        return SKIPPED;
-    }
     if (is("space") && victim != 0) /* rings, and with the other victim windows */
         setenv("GYRE_ALGORITHM", "all_reduce:ring,all_gather:ring", 1);
     if (is("space"))
-        memory_group_watch(&shared->round);
+        space_begin(&shared->round);
     for (step = only ? atoi(only) : 1; step < MOST; step++) {
         char what[64];
         int64_t began = rank_now_ns();
         memset(shared, 0, sizeof *shared);
         shared->round = step;
         if (is("space"))
-            memory_group_reset();
+            space_reset();
         snprintf(what, sizeof what, "%s, step %d", scenario, step);
         bool good = launch(RANKS, run_rank, 15, what);
         if (getenv("GYRE_TEST_VERBOSE"))
@@ -365,7 +363,7 @@ int main(int argc, char **argv)
         }
         if (!good) {
             if (is("space"))
-                memory_group_remove();
+                space_end();
             return 1;
         }
         seen[shared->other_status]++;
@@ -376,7 +374,7 @@ int main(int argc, char **argv)
             break;
     }
     if (is("space"))
-        memory_group_remove();
+        space_end();
     CHECK(step < MOST && (only || (step > 5 && failed > 0)));
     printf("%s of rank %d: %d steps; %u failed the world, %u were repeated, the others went on\n", scenario, victim,
            step - 1, failed, repeated);
