@@ -103,7 +103,8 @@ static void short_way(gyre_comm *comm, const char *expected)
 static void shared_ones(gyre_comm *comm)
 {
     const char *usual = gyre_comm_algorithm(comm, "all_reduce", 1, GYRE_FLOAT32);
-    short_way(comm, usual);
+    for (int i = 0; i < 3; i++) /* the first of them finds out that there is a short way */
+        short_way(comm, usual);
     set(comm, "algorithm", "all_reduce:ring");
     short_way(comm, "ring");
     expect(comm, "algorithm", "all_reduce:ring");
