@@ -59,6 +59,43 @@ def expect(what, code, arguments, named=""):
         problems.append(f"{what}: scripts/abi ended with {got}, expected {code} and a word of '{named}':\n{said}")
 
 
+def run(folder, *command):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def check_release():
+    """Once a release is tagged, writing the description anew does not make a break pass; another SONAME does."""
+    with tempfile.TemporaryDirectory() as folder:
+        for what in ("include", "scripts", "abi"):
+            shutil.copytree(os.path.join(SOURCE, what), os.path.join(folder, what), ignore=shutil.ignore_patterns("__pycache__"))
+        for file in ("CMakeLists.txt", "src/gyre.map", "nn/gyre-nn.map"):
+            os.makedirs(os.path.dirname(os.path.join(folder, file)), exist_ok=True)
+            shutil.copy(os.path.join(SOURCE, file), os.path.join(folder, file))
+        git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
+        for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "release"], ["tag", "v0.0.9"]):
+            code, said = run(folder, *git, *command)
+            if code:
+                problems.append(f"git {command[0]}: {said}")
+        header = os.path.join(folder, "include/gyre/gyre.h")
+        with open(header, encoding="utf-8") as stream:
+            text = stream.read()
+        with open(header, "w", encoding="utf-8") as stream:
+            stream.write(text.replace("gyre_status gyre_group_end(void)", "gyre_status gyre_group_end(int how)"))
+        run(folder, "scripts/abi", "update")
+        code, said = run(folder, "scripts/abi", "check")
+        if code != 1 or "v0.0.9 has been released" not in said:
+            problems.append(f"a break of a tagged release: scripts/abi ended with {code}:\n{said}")
+        with open(os.path.join(folder, "CMakeLists.txt"), encoding="utf-8") as stream:
+            text = stream.read()
+        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as stream:
+            stream.write(text.replace("set(GYRE_SOVERSION 1)", "set(GYRE_SOVERSION 2)"))
+        run(folder, "scripts/abi", "update")
+        code, said = run(folder, "scripts/abi", "check")
+        if code != 0:
+            problems.append(f"a break with another SONAME: scripts/abi ended with {code}:\n{said}")
+
+
 def main():
     if not shutil.which("abidiff"):
         print("skipped: there is no abidiff (abigail-tools)")
@@ -70,6 +107,7 @@ def main():
     for what, file, old, new in PASSING:
         with tempfile.TemporaryDirectory() as folder:
             expect(what, 0, changed(what, file, old, new, folder))
+    check_release()
     expect("another SONAME", 1, ["--soname", "libgyre.so.99"], "SONAME")
     print("\n".join(problems) if problems else f"the interface is as checked in; {len(BREAKING) + 2} breaking changes found, {len(PASSING)} others pass")
     return 1 if problems else 0
