@@ -94,13 +94,13 @@ static struct gy_nn_call call_of(const gyre_nn_model *model, const struct gy_nn_
         .draw = tape->draw,
     };
     for (size_t k = 0; k < module->ninputs; k++)
-        call.x[k] = module->from[k] == 0 ? tape->x : tape->y[module->from[k] - 1];
+        call.x[k] = module->from[k] == tape->first ? tape->x : tape->y[module->from[k] - 1];
     return call;
 }
 
 static gyre_status run_forward(const gyre_nn_model *model, const struct gy_nn_tape *tape)
 {
-    for (size_t i = 0; tape->samples > 0 && i < model->nmodules; i++) {
+    for (size_t i = tape->first; tape->samples > 0 && i < tape->last; i++) {
         struct gy_nn_call call = call_of(model, tape, i);
         gyre_status status = call.module->ops->check ? call.module->ops->check(&call) : GYRE_SUCCESS;
         if (status != GYRE_SUCCESS)
@@ -112,9 +112,14 @@ static gyre_status run_forward(const gyre_nn_model *model, const struct gy_nn_ta
 
 gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples, const void **outputs_p)
 {
-    struct gy_nn_tape *tape = &model->tape;
+    return gy_nn_range_forward(model, &model->tape, 0, model->nmodules, x, samples, outputs_p);
+}
+
+gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last, const void *x,
+                                size_t samples, const void **outputs_p)
+{
     tape->evaluated = tape->ready = false;
-    gyre_status status = gy_nn_tape_reserve(model, tape, samples ? samples : 1);
+    gyre_status status = gy_nn_tape_reserve(model, tape, first, last, samples ? samples : 1);
     if (status == GYRE_SUCCESS)
         status = gy_nn_work_reserve(model, &model->work, samples ? samples : 1);
     if (status != GYRE_SUCCESS)
@@ -129,7 +134,7 @@ gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples,
     tape->ready = true;
     gy_nn_trace_add(model->trace, GY_NN_SPAN_FORWARD, 0, start);
     if (outputs_p)
-        *outputs_p = tape->y[model->nmodules - 1];
+        *outputs_p = tape->y[last - 1];
     return GYRE_SUCCESS;
 }
 
@@ -145,11 +150,16 @@ static gyre_status check_labels(const gyre_nn_model *model, const int32_t *label
 gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p,
                              size_t *correct_p)
 {
-    struct gy_nn_tape *tape = &model->tape;
+    return gy_nn_range_evaluate(model, &model->tape, labels, targets, cost_p, correct_p);
+}
+
+gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, const int32_t *labels,
+                                 const void *targets, double *cost_p, size_t *correct_p)
+{
     size_t rows = tape->samples * model->out.time;
     if (!tape->ready)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_evaluate comes after gyre_nn_forward");
-    if (model->cost->of_input)
+    if (model->cost->of_input && (!targets || tape->first == 0))
         targets = tape->x;
     bool need = model->cost->needs_labels || !targets || correct_p;
     if (need && !labels && rows > 0)
@@ -190,9 +200,10 @@ static void pass_down(const gyre_nn_model *model, struct gy_nn_call *call)
                                 model->work.slots[model->slot_of[module->from[k]]]);
 }
 
-static void backward_module(const gyre_nn_model *model, size_t index, gyre_nn_passed_func passed, void *user)
+static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape *tape, size_t index,
+                            gyre_nn_passed_func passed, void *user)
 {
-    struct gy_nn_call call = call_of(model, &model->tape, index);
+    struct gy_nn_call call = call_of(model, tape, index);
     const struct gy_nn_module *module = call.module;
     bool split = module->ops->backward_params != NULL, work = call.samples > 0;
     call.dy = model->work.slots[model->slot_of[index + 1]];
@@ -213,11 +224,23 @@ static void backward_module(const gyre_nn_model *model, size_t index, gyre_nn_pa
 
 gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user)
 {
-    if (!model->tape.evaluated)
+    return gy_nn_range_backward(model, &model->tape, NULL, passed, user, NULL);
+}
+
+gyre_status gy_nn_range_backward(gyre_nn_model *model, struct gy_nn_tape *tape, const void *dy,
+                                 gyre_nn_passed_func passed, void *user, const void **dx_p)
+{
+    if (dy ? !tape->ready : !tape->evaluated)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_backward comes after gyre_nn_evaluate");
-    model->tape.evaluated = false;
-    for (size_t i = model->nmodules; i-- > 0;)
-        backward_module(model, i, passed, user);
+    tape->evaluated = false;
+    if (dy)
+        model->backend->copy(model->work.slots[model->slot_of[tape->last]], dy,
+                             tape->samples * gy_nn_shape_size(gy_nn_shape_of(model, tape->last)) *
+                                 model->backend->element);
+    for (size_t i = tape->last; i-- > tape->first;)
+        backward_module(model, tape, i, passed, user);
+    if (dx_p)
+        *dx_p = tape->first > 0 ? model->work.slots[model->slot_of[tape->first]] : NULL;
     return GYRE_SUCCESS;
 }
 

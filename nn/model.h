@@ -15,8 +15,9 @@
 /* What one forward leaves for its backward. A model has one; a schedule with several micro-batches in flight has one
  * for each. Grows to the largest number of samples seen. */
 struct gy_nn_tape {
+    size_t first, last;       /* of modules [first, last): all of the model, or a stage of it */
     size_t capacity, samples; /* samples: of the last forward */
-    const void *x;            /* the caller's */
+    const void *x;            /* value `first`; the caller's */
     void *memory;
     void **y, **state; /* of each module, inside memory */
     struct gy_nn_draw draw;
@@ -69,8 +70,19 @@ gyre_status gy_nn_layout_make(gyre_nn_model *model);
  * rounding only. */
 void gy_nn_layout_initialize(const gyre_nn_model *model, uint64_t seed);
 
+/* Of modules [first, last) with their input `x`, as gyre_nn_forward, …_evaluate and …_backward of the whole model.
+ * backward: dy, the gradient of value `last`, or NULL where evaluate has just left it; *dx_p (or NULL) gets that of value
+ * `first`, which stays until the next backward or evaluate. */
+gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last, const void *x,
+                                size_t samples, const void **outputs_p);
+gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, const int32_t *labels,
+                                 const void *targets, double *cost_p, size_t *correct_p);
+gyre_status gy_nn_range_backward(gyre_nn_model *model, struct gy_nn_tape *tape, const void *dy,
+                                 gyre_nn_passed_func passed, void *user, const void **dx_p);
+
 /* tape.c: room for so many samples; what is there already stays only if nothing grows. */
-gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t samples);
+gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last,
+                               size_t samples);
 void gy_nn_tape_free(const gyre_nn_model *model, struct gy_nn_tape *tape);
 gyre_status gy_nn_work_reserve(const gyre_nn_model *model, struct gy_nn_work *work, size_t samples);
 void gy_nn_work_free(const gyre_nn_model *model, struct gy_nn_work *work);

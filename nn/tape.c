@@ -27,9 +27,10 @@ static gyre_status refuse(size_t samples)
                       "no memory for the activations of %zu samples; use a smaller batch or --accumulate", samples);
 }
 
-gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t samples)
+gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last,
+                               size_t samples)
 {
-    if (samples <= tape->capacity)
+    if (samples <= tape->capacity && tape->first == first && tape->last == last)
         return GYRE_SUCCESS;
     gy_nn_tape_free(model, tape);
     size_t n = model->nmodules, total = 0;
@@ -37,12 +38,12 @@ gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *ta
     bool ok = offsets != NULL;
     tape->y = calloc(n, sizeof(*tape->y));
     tape->state = calloc(n, sizeof(*tape->state));
-    for (size_t i = 0; ok && i < n; i++)
+    for (size_t i = first; ok && i < last; i++)
         ok = place(gy_nn_shape_size(model->modules[i].out), samples, &total, &offsets[2 * i]) &&
              place(model->modules[i].state, samples, &total, &offsets[2 * i + 1]);
     if (ok && tape->y && tape->state)
         tape->memory = model->backend->alloc(total * model->backend->element);
-    for (size_t i = 0; tape->memory && i < n; i++) {
+    for (size_t i = first; tape->memory && i < last; i++) {
         tape->y[i] = part(model, tape->memory, offsets[2 * i]);
         tape->state[i] = part(model, tape->memory, offsets[2 * i + 1]);
     }
@@ -51,6 +52,8 @@ gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *ta
         gy_nn_tape_free(model, tape);
         return refuse(samples);
     }
+    tape->first = first;
+    tape->last = last;
     tape->capacity = samples;
     return GYRE_SUCCESS;
 }

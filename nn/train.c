@@ -148,10 +148,38 @@ static bool next_piece(const struct run *run, size_t rows, size_t index, size_t 
     return true;
 }
 
+/* A strategy that computes by itself has the samples' numbers, and gathers what it needs. */
+static gyre_status compute_whole(struct run *run, const uint32_t *picks, size_t count, struct gyre_nn_step *now)
+{
+    uint32_t *rows = malloc(count * sizeof(*rows));
+    if (!rows)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu samples", count);
+    for (size_t i = 0; i < count; i++)
+        rows[i] = run->data->train[picks[i]];
+    struct gyre_nn_batch batch = {.data = run->data, .rows = rows, .samples = count, .seed = run->position.seed};
+    gyre_status status = run->part.strategy->compute(run->part.self, now, &batch);
+    free(rows);
+    now->cost = rint(now->cost * 0x1p20) * 0x1p-20;
+    return status;
+}
+
+static gyre_status compute_pieces(struct run *run, const uint32_t *picks, size_t rows, struct gyre_nn_step *now)
+{
+    const gyre_nn_strategy *strategy = run->part.strategy;
+    gyre_status status = GYRE_SUCCESS;
+    size_t first, count;
+    for (size_t i = 0; status == GYRE_SUCCESS && next_piece(run, rows, i, &first, &count); i++) {
+        status = compute(run, picks, first, count, strategy->piece || i + 1 == run->options.accumulate, now);
+        if (status == GYRE_SUCCESS && strategy->after_backward)
+            status = strategy->after_backward(run->part.self, i);
+    }
+    return status;
+}
+
 static gyre_status step(struct run *run, double *rate_p)
 {
     const gyre_nn_strategy *strategy = run->part.strategy;
-    size_t left = run->data->ntrain - (size_t)run->position.sample, first, count;
+    size_t left = run->data->ntrain - (size_t)run->position.sample;
     size_t rows = left < run->options.batch ? left : run->options.batch;
     const uint32_t *batch = run->order + run->position.sample;
     struct gyre_nn_step now = {
@@ -161,11 +189,8 @@ static gyre_status step(struct run *run, double *rate_p)
     };
     gyre_nn_zero_grads(run->model);
     gyre_status status = strategy->before_step ? strategy->before_step(run->part.self, &now) : GYRE_SUCCESS;
-    for (size_t i = 0; status == GYRE_SUCCESS && next_piece(run, rows, i, &first, &count); i++) {
-        status = compute(run, batch, first, count, strategy->piece || i + 1 == run->options.accumulate, &now);
-        if (status == GYRE_SUCCESS && strategy->after_backward)
-            status = strategy->after_backward(run->part.self, i);
-    }
+    if (status == GYRE_SUCCESS)
+        status = strategy->compute ? compute_whole(run, batch, rows, &now) : compute_pieces(run, batch, rows, &now);
     status = status ? status : strategy->update(run->part.self, &now);
     if (status != GYRE_SUCCESS)
         return status;

@@ -167,6 +167,28 @@ GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
 /* Sets all gradients to 0: at the beginning of a step. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
+/* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input, at
+ * which there is place 0; at place i, below module i, the model may be cut if nothing else goes from below to above than
+ * one value, of cut_values elements a sample: 0 where it may not. cut_offset: where the parameters of the modules from
+ * place i on begin in the arena. cut_work: an estimate of the arithmetic of a sample in the modules below place i. */
+GYRE_NN_API size_t gyre_nn_module_count(const gyre_nn_model *model);
+GYRE_NN_API size_t gyre_nn_cut_values(const gyre_nn_model *model, size_t place);
+GYRE_NN_API size_t gyre_nn_cut_offset(const gyre_nn_model *model, size_t place);
+GYRE_NN_API double gyre_nn_cut_work(const gyre_nn_model *model, size_t place);
+
+/* What a forward of a stage leaves for its backward: several micro-batches in flight need several. first and last are
+ * places at which the model may be cut; else GYRE_INVALID_ARGUMENT. forward, evaluate and backward are those of the whole
+ * model, for the stage: x and *y_p are the values at its places (x stays the caller's, until backward); labels as for
+ * evaluate, in the stage that ends the model, right before its backward, which has dy NULL; elsewhere dy is the gradient
+ * of y. *dx_p is the gradient of x, valid until the next call; NULL at the model's input. */
+typedef struct gyre_nn_tape gyre_nn_tape;
+GYRE_NN_API gyre_status gyre_nn_tape_create(gyre_nn_model *model, size_t first, size_t last, gyre_nn_tape **tape_p);
+GYRE_NN_API void gyre_nn_tape_free(gyre_nn_tape *tape); /* NULL is allowed */
+GYRE_NN_API gyre_status gyre_nn_tape_forward(gyre_nn_tape *tape, const void *x, size_t samples, const void **y_p);
+GYRE_NN_API gyre_status gyre_nn_tape_evaluate(gyre_nn_tape *tape, const int32_t *labels, const void *targets,
+                                              double *cost_p);
+GYRE_NN_API gyre_status gyre_nn_tape_backward(gyre_nn_tape *tape, const void *dy, const void **dx_p);
+
 /* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores:
  * so many that the ranks of this host divide its cores; nothing changes where there is one rank. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
@@ -335,6 +357,14 @@ struct gyre_nn_setting {
 
 typedef struct gyre_nn_strategy gyre_nn_strategy;
 
+/* A global batch: numbers of samples of the data, in their order. */
+struct gyre_nn_batch {
+    const gyre_nn_dataset *data;
+    const uint32_t *rows;
+    size_t samples;
+    uint64_t seed; /* of the run: for gyre_nn_train_mode */
+};
+
 /* What a strategy and a training loop work on. `settings` has a value for each of the strategy's settings, in their
  * order; `self` is what open gave. */
 struct gyre_nn_run {
@@ -365,6 +395,8 @@ struct gyre_nn_step {
  *   before_step*  gradients are 0
  *   piece*        the index-th piece of a batch of `rows` samples that this rank computes; false: there is none. NULL:
  *                 the rank's shard, in as many pieces as the run accumulates
+ *   compute*      does forward and backward of the whole batch itself, and adds its rows and their cost to the step;
+ *                 piece, passed and after_backward are not called then
  *   passed*       a gyre_nn_passed_func, in the backward of the step's last piece, or of each if there is `piece`
  *   after_backward* after each piece's backward; gradients add up from piece to piece unless it zeroes them
  *   update        all pieces are done: moves the parameters
@@ -381,6 +413,7 @@ struct gyre_nn_strategy {
     void (*close)(void *self);
     gyre_status (*before_step)(void *self, const struct gyre_nn_step *step);
     bool (*piece)(void *self, size_t rows, size_t index, size_t *first_p, size_t *count_p);
+    gyre_status (*compute)(void *self, struct gyre_nn_step *step, const struct gyre_nn_batch *batch);
     gyre_nn_passed_func passed;
     gyre_status (*after_backward)(void *self, size_t index);
     gyre_status (*update)(void *self, const struct gyre_nn_step *step);

@@ -27,6 +27,7 @@ static const struct {
     {"admm", "every=6,delay=3"},
     {"slowmo", "every=6,delay=2"},
     {"diloco", "every=6,delay=3"},
+    {"pipeline", "stages=2,recompute=yes"},
 };
 
 static double last_loss;
