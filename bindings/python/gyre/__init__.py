@@ -46,18 +46,20 @@ from ._errors import (
 )
 from ._group import group
 from ._library import EXCHANGE, PRINT, Config, lib
-from ._memory import Memory
+from ._memory import Memory, Registration
+from ._observe import Counters, RankPlace, TraceEvent, log_set
 from ._request import PersistentRequest, Request, wait_all, wait_any, wait_some
 from ._types import DType, Op, Status
 from ._window import Window
 from ._world import UserOp, World, local
 
 __all__ = [
-    "Aborted", "BadConfiguration", "CallError", "Communicator", "CommunicatorError", "DType", "Error", "Forked",
+    "Aborted", "BadConfiguration", "CallError", "Communicator", "CommunicatorError", "Counters", "DType", "Error", "Forked",
     "InternalError", "InvalidArgument", "LocalError", "MeetingFailed", "Memory", "Mismatch", "NoDescriptors",
     "NoMemory", "Op", "PeerDead", "PeerLate", "PeerLeft", "PeerStalled", "PeerUnreachable", "PersistentRequest",
-    "ProtocolError", "Refused", "Request", "Status", "SystemFailure", "Unsupported", "UserOp", "Window", "config_check",
-    "config_describe", "create", "dtype_of", "group", "info", "library_path", "library_version", "wait_all",
+    "ProtocolError", "RankPlace", "Refused", "Registration", "Request", "Status", "SystemFailure", "TraceEvent",
+    "Unsupported", "UserOp", "Window", "config_check",
+    "config_describe", "create", "dtype_of", "group", "info", "library_path", "library_version", "log_set", "wait_all",
     "wait_any", "wait_some",
 ]  # fmt: skip
 __version__ = "0.1.0"

@@ -21,7 +21,8 @@ from ._buffer import AnyBuffer, dtype_of
 from ._calls import Call, Ranks, scalar_bytes
 from ._errors import Aborted, Error, InvalidArgument, error_for, text_of
 from ._library import CALLS, lib
-from ._memory import Memory
+from ._memory import Memory, Registration
+from ._observe import Counters, RankPlace, TraceFunction, counters_of, place_of, trace_callback
 from ._request import Flight, PersistentRequest, Request
 from ._types import AnyDType, Status
 from ._window import Window
@@ -94,6 +95,7 @@ class Communicator(Ranks):
         self._life = threading.Lock()  # between abort, from anywhere, and close
         self._flights: Set[Flight] = set()
         self._windows: Set[Window] = set()
+        self._registered: Set[Registration] = set()
         self._orphans: Deque[Flight] = deque()  # requests that nobody holds any more
         self._pid = os.getpid()
         self.rank: int = lib.gyre_comm_rank(handle)
@@ -311,6 +313,54 @@ class Communicator(Ranks):
         differ. Collective. See Window."""
         return Window(self, memory)
 
+    def mem_register(self, memory: AnyBuffer) -> Registration:
+        """Announces memory that will be used again and again, to be released by close() of what this gives."""
+        return Registration(self, memory)
+
+    def set(self, key: str, value: str) -> None:
+        """Attributes: "name" (for dump()), "order", "algorithm" (both collective), "timeout" in seconds."""
+        self._attribute(lib.gyre_comm_set, key, value.encode())
+
+    def get(self, key: str) -> str:
+        """An attribute, as set() takes it."""
+        text = ctypes.create_string_buffer(4096)
+        self._attribute(lib.gyre_comm_get, key, text, len(text))
+        return text_of(text.value)
+
+    def _attribute(self, function: Any, key: str, *arguments: Any) -> None:
+        self._enter()
+        try:
+            self._check(function(self._handle, key.encode(), *arguments))
+        finally:
+            self._leave()
+
+    def topology(self, rank: Optional[int] = None) -> RankPlace:
+        """Where a rank is; None: this one."""
+        self._enter()
+        try:
+            return place_of(self._handle, self.rank if rank is None else rank, self._check)
+        finally:
+            self._leave()
+
+    def counters(self) -> Counters:
+        """What this communicator has done on this rank."""
+        self._enter()
+        try:
+            return counters_of(self._handle, self._check)
+        finally:
+            self._leave()
+
+    def trace(self, func: Optional[TraceFunction]) -> None:
+        """Calls func(event) at the start and the end of every operation of this communicator on this rank; None: no more.
+        It is called inside gyre's calls, in whichever thread drives, and must not call gyre."""
+        callback = trace_callback(func)
+        self._enter()
+        try:
+            self._check(lib.gyre_comm_trace(self._handle, callback, None))
+            self._world.kept.append(callback)
+        finally:
+            self._leave()
+
     def progress(self) -> None:
         """Advances all requests of the world a little, without blocking; for use between pieces of computation."""
         self._enter()
@@ -406,6 +456,8 @@ class Communicator(Ranks):
             flight.let_go()
         for window in list(self._windows):
             window._let_go()
+        for registration in list(self._registered):
+            registration._let_go()
         self._orphans.clear()
 
     def __enter__(self) -> "Communicator":

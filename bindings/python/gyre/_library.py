@@ -17,6 +17,8 @@ NAMES = ("libgyre.so.1", "libgyre.so.0", "libgyre.so")
 
 EXCHANGE = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_size_t)
 REDUCE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_int)
+TRACE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 PRINT = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
 
@@ -77,6 +79,12 @@ _OTHERS: Dict[str, Tuple[Any, List[Any]]] = {
     "comm_rank": (c_int, [c_void_p]),
     "comm_size": (c_int, [c_void_p]),
     "comm_dump": (c_int, [c_void_p, c_int]),
+    "comm_set": (c_int, [c_void_p, c_char_p, c_char_p]),
+    "comm_get": (c_int, [c_void_p, c_char_p, c_char_p, c_size_t]),
+    "comm_topology": (c_int, [c_void_p, c_int, c_void_p]),
+    "comm_counters": (c_int, [c_void_p, c_void_p]),
+    "comm_trace": (c_int, [c_void_p, TRACE, c_void_p]),
+    "log_set": (None, [LOG, c_void_p]),
     "comm_algorithm": (c_char_p, [c_void_p, c_char_p, c_size_t, c_int]),
     "sendrecv": (c_int, [c_void_p, c_void_p, c_size_t, c_int, c_void_p, c_size_t, c_int, c_int]),
     "group_begin": (c_int, []),
@@ -98,6 +106,8 @@ _OTHERS: Dict[str, Tuple[Any, List[Any]]] = {
     "window_signal": (c_int, [c_void_p, c_int, c_uint]),
     "window_wait": (c_int, [c_void_p, c_uint, c_uint64]),
     "mem_alloc": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
+    "mem_register": (c_int, [c_void_p, c_void_p, c_size_t]),
+    "mem_deregister": (c_int, [c_void_p, c_void_p]),
     "mem_free": (c_int, [c_void_p, c_void_p]),
     "info": (None, [PRINT, c_void_p]),
     "config_describe": (None, [PRINT, c_void_p]),

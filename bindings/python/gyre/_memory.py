@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
 from ._errors import InvalidArgument
+from ._library import lib
 
 if TYPE_CHECKING:
     from ._communicator import Communicator
@@ -65,3 +66,46 @@ class Memory:
     def __repr__(self) -> str:
         state = "freed" if self._base is None else f"at {self.address:#x}"
         return f"<gyre memory of {self.nbytes} bytes {state}>"
+
+
+class Registration:
+    """Memory that gyre knows of beforehand; held until close(), or until the communicator is closed. A context manager."""
+
+    def __init__(self, comm: "Communicator", memory: Any) -> None:
+        """Not to be called: see Communicator.mem_register."""
+        from ._buffer import Buffer  # which knows Memory
+
+        self._comm = comm
+        self._buffer = Buffer("mem_register: memory", memory, writable=True, raw=True)
+        try:
+            comm._enter()
+            try:
+                comm._check(lib.gyre_mem_register(comm._handle, self._buffer.address, self._buffer.nbytes))
+            finally:
+                comm._leave()
+        except BaseException:
+            self._buffer.release()
+            raise
+        comm._registered.add(self)
+
+    def _let_go(self) -> None:
+        """libgyre does not know it any more."""
+        self._comm._registered.discard(self)
+        self._buffer.release()
+
+    def close(self) -> None:
+        """Gives the memory back. May be called again."""
+        if self not in self._comm._registered:
+            return
+        self._comm._enter()
+        try:
+            self._comm._check(lib.gyre_mem_deregister(self._comm._handle, self._buffer.address))
+            self._let_go()
+        finally:
+            self._comm._leave()
+
+    def __enter__(self) -> "Registration":
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()

@@ -72,7 +72,7 @@ def reduce_callback(world: World, comm: "weakref.ref[Communicator]", func: Reduc
     """What libgyre calls for `func`."""
 
     def call(_: Any, left: int, right: int, result: int, count: int, dtype: int) -> None:
-        local.calling = True
+        before, local.calling = local.calling, True
         try:
             kind = DType(dtype)
             func(
@@ -87,7 +87,7 @@ def reduce_callback(world: World, comm: "weakref.ref[Communicator]", func: Reduc
             if owner is not None:
                 owner.abort()
         finally:
-            local.calling = False
+            local.calling = before
 
     return REDUCE(call)
 

@@ -3,10 +3,12 @@ import ctypes
 import re
 import unittest
 from pathlib import Path
+from typing import Dict, Type
 
 import gyre
 from gyre._errors import _BY_STATUS
 from gyre._library import Config, prototypes
+from gyre._observe import STRUCTS
 
 HEADER = (Path(__file__).parents[3] / "include/gyre/gyre.h").read_text()
 
@@ -14,6 +16,7 @@ HEADER = (Path(__file__).parents[3] / "include/gyre/gyre.h").read_text()
 NOT_CALLED = {
     "gyre_wait_all": "which of the requests failed would be lost: gyre_wait and gyre_wait_any do the same",
     "gyre_wait_some": "likewise",
+    "gyre_allocator_set": "an allocator in Python would need the interpreter, in any thread, for every allocation",
 }
 
 
@@ -75,11 +78,15 @@ class Header(unittest.TestCase):
             self.assertTrue(issubclass(kind, group) and issubclass(kind, gyre.Error))
             self.assertIs(getattr(gyre, kind.__name__), kind)
 
-    def test_configuration(self) -> None:
-        body = re.search(r"typedef struct gyre_config \{(.*?)\} gyre_config;", HEADER, re.DOTALL)
-        assert body
-        plain = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
-        self.assertEqual(re.findall(r"(\w+);", plain), [field[0] for field in Config._fields_])
+    def test_structs(self) -> None:
+        structs: Dict[str, Type[ctypes.Structure]] = {"gyre_config": Config, **STRUCTS}
+        for name, struct in structs.items():
+            body = re.search(rf"typedef struct {name} \{{(.*?)\}} {name};", HEADER, re.DOTALL)
+            assert body
+            fields = []
+            for line in re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL).split(";"):
+                fields += re.findall(r"(\w+)\s*(?:,|$)", line.strip())
+            self.assertEqual(fields, [field[0] for field in struct._fields_])
 
 
 if __name__ == "__main__":
