@@ -1,8 +1,18 @@
 # For tests that source it: HOSTS hosts as network namespaces $job-1, $job-2 ... around a router $job-r, itself a namespace, so
 # that the machine's own network is not touched; veth is the one kind of device that is needed. Host H is 10.77.H.1 and
-# fd77:0:0:H::1, and has one more interface that leads nowhere. All is taken down at the end. Needs root.
+# fd77:0:0:H::1, and has one more interface that leads nowhere. All is taken down at the end. Needs root, or a kernel that
+# lets a user be root in a namespace of its own: there the test runs again.
+if [ "$(id -u)" != 0 ] && unshare --user --map-root-user --net --mount true 2>/dev/null; then
+    export GYRE_TEST_OWN_NAMESPACE=1
+    exec unshare --user --map-root-user --net --mount bash "$0" "$@"
+fi
+if [ -n "${GYRE_TEST_OWN_NAMESPACE:-}" ]; then # where ip keeps its names; its /etc/netns
+    mount -t tmpfs none /run && mkdir /run/netns /run/etc
+    cp -rT /etc /run/etc 2>/dev/null || true # what this user may not read is not needed
+    mkdir -p /run/etc/netns && mount --bind /run/etc /etc
+fi
 if [ "$(id -u)" != 0 ] || ! ip netns add "gyre$$x" 2>/dev/null; then
-    echo "skipped: network namespaces need root"
+    echo "skipped: network namespaces need root, or user namespaces"
     [ "${GYRE_TEST_STRICT:-0}" = 1 ] && exit 1
     exit 77
 fi
