@@ -55,15 +55,15 @@ static void find_place(const struct gyre_comm *comm, int rank, gyre_rank_place *
 
 gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p)
 {
-    if (!comm)
+    if (!comm || !place_p)
         return GYRE_INVALID_ARGUMENT;
     gyre_rank_place place;
     gy_driver_enter(comm->ctx);
-    gyre_status status = check_size(comm, "gyre_comm_topology", place_p, place_p ? place_p->size : 0, sizeof(place));
+    gyre_status status = check_size(comm, "gyre_comm_topology", place_p, place_p->size, sizeof(place));
     if (status == GYRE_SUCCESS && (rank < 0 || rank >= comm->size))
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_topology: %d is not a rank: there are %d", rank,
                                comm->size);
-    if (status == GYRE_SUCCESS) {
+    if (status == GYRE_SUCCESS && place_p) { /* checked: for the analyser */
         find_place(comm, rank, &place);
         give(place_p, place_p->size, &place, sizeof(place));
     }
@@ -73,7 +73,7 @@ gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place
 
 gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
 {
-    if (!comm)
+    if (!comm || !counters_p)
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     const struct gy_recorder *recorder = &comm->recorder;
@@ -89,9 +89,8 @@ gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
           : ops == &gy_transport_tcp ? &counters.tcp_bytes
                                      : &counters.other_bytes) += comm->sent[t];
     }
-    gyre_status status = check_size(comm, "gyre_comm_counters", counters_p, counters_p ? counters_p->size : 0,
-                                    sizeof(counters));
-    if (status == GYRE_SUCCESS)
+    gyre_status status = check_size(comm, "gyre_comm_counters", counters_p, counters_p->size, sizeof(counters));
+    if (status == GYRE_SUCCESS && counters_p)
         give(counters_p, counters_p->size, &counters, sizeof(counters));
     gy_driver_leave(comm->ctx);
     return status;
