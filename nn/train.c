@@ -71,6 +71,9 @@ static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data
                           options->size, sizeof(*options));
     if (options->batch == 0 || options->epochs == 0 || options->accumulate == 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "batch, epochs and accumulate are at least 1");
+    if (options->accumulate > 1 && options->strategy && (options->strategy->piece || options->strategy->compute))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "strategy %s cuts batches by itself: accumulate has to be 1",
+                          options->strategy->name);
     return check_data(model, data);
 }
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool gy_nn_partition(const gyre_nn_model *model, size_t stages, size_t *places)
+gyre_status gy_nn_partition(const gyre_nn_model *model, size_t stages, size_t *places)
 {
     size_t n = gyre_nn_module_count(model), width = n + 1;
     double *best = calloc((stages + 1) * width, sizeof(*best));
@@ -22,13 +22,15 @@ bool gy_nn_partition(const gyre_nn_model *model, size_t stages, size_t *places)
                     from[s * width + i] = j;
                 }
             }
-    ok = ok && isfinite(best[stages * width + n]);
-    for (size_t s = stages, i = n; ok && s > 0; s--) {
+    gyre_status status = !ok                                  ? GYRE_NO_MEMORY
+                         : isfinite(best[stages * width + n]) ? GYRE_SUCCESS
+                                                              : GYRE_INVALID_ARGUMENT;
+    for (size_t s = stages, i = n; status == GYRE_SUCCESS && s > 0; s--) {
         places[s] = i;
         i = from[s * width + i];
         places[s - 1] = i;
     }
     free(best);
     free(from);
-    return ok;
+    return status;
 }

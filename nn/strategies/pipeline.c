@@ -122,18 +122,23 @@ static gyre_status reserve(struct pipeline *p, const gyre_nn_dataset *data, size
 }
 
 /* The largest number of stages that divides the ranks and that the model can be cut into. */
-static bool divide(struct pipeline *p)
+static gyre_status divide(struct pipeline *p)
 {
     size_t ranks = (size_t)p->run.ranks, wanted = (size_t)p->run.settings[STAGES];
     p->places = calloc(ranks + 1, sizeof(*p->places));
     p->counts = calloc(ranks, sizeof(*p->counts));
-    for (size_t stages = ranks; stages > 0 && p->places && p->counts; stages--)
-        if (ranks % stages == 0 && (wanted == 0 || wanted == stages) &&
-            gy_nn_partition(p->run.model, stages, p->places)) {
+    gyre_status status = p->places && p->counts ? GYRE_INVALID_ARGUMENT : GYRE_NO_MEMORY;
+    for (size_t stages = ranks; stages > 0 && status == GYRE_INVALID_ARGUMENT; stages--)
+        if (ranks % stages == 0 && (wanted == 0 || wanted == stages)) {
+            status = gy_nn_partition(p->run.model, stages, p->places);
             p->stages = stages;
-            return true;
         }
-    return false;
+    if (status == GYRE_NO_MEMORY)
+        return gyre_nn_fail(status, NULL, "no memory for the strategy pipeline");
+    return status ? gyre_nn_fail(status, NULL,
+                                 "strategy pipeline: these stages do not divide the ranks, or the model "
+                                 "cannot be cut into so many")
+                  : status;
 }
 
 static gyre_status split(struct pipeline *p)
@@ -170,11 +175,10 @@ static gyre_status open(const struct gyre_nn_run *run, void **self_p)
     p->run = *run;
     p->micro = (size_t)run->settings[MICRO];
     p->recompute = run->settings[RECOMPUTE] > 0;
-    if (!divide(p)) {
+    gyre_status status = divide(p);
+    if (status != GYRE_SUCCESS) {
         close(p);
-        return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL,
-                            "strategy pipeline: the model cannot be cut into so many stages, or they do not divide the "
-                            "ranks");
+        return status;
     }
     p->pipelines = (size_t)run->ranks / p->stages;
     p->stage = (size_t)run->rank % p->stages;
@@ -183,7 +187,7 @@ static gyre_status open(const struct gyre_nn_run *run, void **self_p)
         p->counts[s] = gyre_nn_cut_offset(run->model, p->places[s + 1]) - gyre_nn_cut_offset(run->model, p->places[s]);
     p->first = gyre_nn_cut_offset(run->model, p->places[p->stage]);
     p->count = p->counts[p->stage];
-    gyre_status status = split(p);
+    status = split(p);
     status = status ? status : make_slots(p);
     if (status != GYRE_SUCCESS) {
         close(p);

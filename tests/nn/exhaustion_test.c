@@ -76,9 +76,11 @@ void *__wrap_aligned_alloc(size_t align, size_t bytes)
     return fails() ? NULL : __real_aligned_alloc(align, bytes);
 }
 
-static char folder[] = "/tmp/gyre-nn-exhaustion-XXXXXX", file[64];
+static char folder[64], file[96];
 static gyre_comm *comm;
 static unsigned failures;
+static const gyre_nn_strategy *strategy; /* NULL: sync */
+static const char *settings;
 
 /* Nothing but the checkpoint, whole if it is there. */
 static void check_folder(void)
@@ -130,6 +132,8 @@ static uint64_t train(const gyre_nn_dataset *data, bool resume, uint64_t stop)
     struct gyre_nn_train_result result = {0};
     gyre_nn_model *model = build();
     options.batch = 200;
+    options.strategy = strategy;
+    options.settings = settings;
     options.epochs = 1;
     options.checkpoint = file;
     options.checkpoint_every = 100; /* at the end: each is flushed to the disk, which takes its time */
@@ -153,14 +157,36 @@ static uint64_t run(void)
     return hash;
 }
 
-int main(void)
+/* Each strategy by itself, with the ways of compressing: the data are there already. */
+static void sweep_strategies(void)
 {
-    const gyre_config alone = {.size = sizeof alone, .world_size = 1};
-    alarm(110);
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(file, sizeof file, "%s/checkpoint", folder);
-    json_set_alloc_funcs(__wrap_malloc, free);
-    OK(NULL, gyre_comm_create(&alone, &comm));
+    static const char *const ways[] = {"by=bf16", "by=int8", "by=topk", "by=powersgd"};
+    fail_at = 0;
+    gyre_nn_dataset *data = open_data();
+    for (size_t i = 0, way = 0; (strategy = gyre_nn_strategy_at(i)); way = 0, i++)
+        do {
+            settings = strcmp(strategy->name, "compressed") == 0 ? ways[way++] : NULL;
+            fail_at = 0;
+            uint64_t wanted = train(data, false, 2);
+            for (step = 1; step < MOST; step += __lsan_do_recoverable_leak_check ? 5 : 1) { /* a check takes its time */
+                unlink(file);
+                allocations = 0;
+                fail_at = step;
+                if (train(data, false, 2) != wanted)
+                    rank_fail("step %ld, %s: the run ended with other parameters", step, strategy->name);
+                if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
+                    rank_fail("step %ld, %s: memory is left", step, strategy->name);
+                if (allocations < fail_at)
+                    break;
+            }
+            CHECK(step > 20 && step < MOST);
+            printf("%s %s: %ld allocations\n", strategy->name, settings ? settings : "", step - 1);
+        } while (settings && way < sizeof ways / sizeof ways[0]);
+    gyre_nn_dataset_free(data);
+}
+
+static void sweep_run(void)
+{
     uint64_t wanted = run();
     long total = allocations;
     for (step = 1; step < MOST; step++) {
@@ -175,9 +201,28 @@ int main(void)
         if (allocations < fail_at)
             break;
     }
-    unlink(file);
-    CHECK(rmdir(folder) == 0 && step > 30 && step < MOST);
-    OK(NULL, gyre_comm_destroy(comm));
+    CHECK(step > 30 && step < MOST);
     printf("%ld allocations (%ld in a whole run), %u failures were reported\n", step - 1, total, failures);
+}
+
+/* Argument "strategies": these, else a run with checkpoint and resume. Checkpoints are flushed, which is for nothing in
+ * memory. */
+int main(int argc, char **argv)
+{
+    const gyre_config alone = {.size = sizeof alone, .world_size = 1};
+    alarm(110);
+    snprintf(folder, sizeof folder, "%s/gyre-nn-exhaustion-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(file, sizeof file, "%s/checkpoint", folder);
+    json_set_alloc_funcs(__wrap_malloc, free);
+    OK(NULL, gyre_comm_create(&alone, &comm));
+    if (argc > 1 && strcmp(argv[1], "strategies") == 0)
+        sweep_strategies();
+    else
+        sweep_run();
+    unlink(file);
+    CHECK(rmdir(folder) == 0);
+    OK(NULL, gyre_comm_destroy(comm));
     return failures > 20 ? 0 : 1;
 }

@@ -54,7 +54,7 @@ static gyre_status train(gyre_comm *comm, int kind, gyre_dtype dtype, const char
     options.strategy = gyre_nn_strategy_find(strategy);
     options.settings = settings;
     options.batch = 53;
-    options.accumulate = MICRO;
+    options.accumulate = comm ? 1 : MICRO;
     options.clip_norm = 0.5;
     options.stop_after = 30;
     options.report = on_report;
@@ -138,6 +138,8 @@ static void two_pipelines(gyre_comm *comm)
         largest = fmax(largest, fabs(params[i] - alone->params[i]));
     if (!(largest < 1e-12) || params[0] == 0)
         rank_fail("two pipelines differ by %g", largest);
+    if (train(NULL, MLP, GYRE_FLOAT64, "pipeline", NULL, &result, NULL) != GYRE_INVALID_ARGUMENT)
+        rank_fail("pieces of micro-batches");
     if (train(comm, MLP, GYRE_FLOAT64, "pipeline", "stages=3", &result, NULL) != GYRE_INVALID_ARGUMENT)
         rank_fail("4 ranks in pipelines of 3 stages");
 }

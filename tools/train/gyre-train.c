@@ -138,9 +138,15 @@ static int train(struct job *job)
 static int measure_overlap(struct job *job)
 {
     struct gyre_nn_overlap o;
+    const gyre_nn_strategy *strategy = job->arguments.train.strategy;
     bool asked = job->arguments.measure_overlap || job->arguments.metrics;
     if (!asked)
         return 0;
+    if (strategy && strcmp(strategy->name, "sync") != 0) {
+        if (job->arguments.measure_overlap && job->rank == 0)
+            printf("overlap: measured for --strategy sync alone\n");
+        return 0;
+    }
     if (job->ranks == 1) {
         if (job->arguments.measure_overlap)
             printf("overlap: one rank has no communication to hide\n");
