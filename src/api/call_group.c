@@ -19,7 +19,7 @@ gyre_status gy_call_group_add(gyre_status status, gyre_request *request)
         return status;
     if (group.count == group.room) {
         size_t room = group.room ? 2 * group.room : 16;
-        gyre_request **requests = gy_realloc(group.requests, room * sizeof(*requests));
+        gyre_request **requests = gy_realloc(group.requests, room * sizeof(gyre_request *));
         if (!requests)
             return gyre_wait(&request);
         group.requests = requests;

@@ -255,7 +255,7 @@ static gyre_status decode_record(struct gy_world *world, uint8_t *bytes, int ran
 static gyre_status judge_records(struct gy_meeting *meeting, uint8_t *all, struct gy_error *error)
 {
     struct gy_world *world = meeting->world;
-    struct record first, record;
+    struct record first = {0}, record;
 
     for (int rank = 0; rank < world->size; rank++) {
         if (decode_record(world, all + (size_t)rank * RECORD_BYTES, rank, rank ? &record : &first, error) !=

@@ -157,7 +157,7 @@ static void spread(struct script *script)
         add_send(script, group[1].first + (script->index & (group_size(&group[1]) - 1)),
                  range_lo(script, script->index, group->bits), script->pieces >> group->bits, GY_OUTPUT);
     for (int k = group->bits - 1; k >= 0; k--) {
-        int other = script->index ^ (1 << k), width = script->pieces >> (k + 1);
+        int other = script->index ^ (int)(1u << (k & 31)), width = script->pieces >> (k + 1);
         add_send(script, group->first + other, range_lo(script, script->index, k + 1), width, GY_OUTPUT);
         add_receive(script, GY_RECV, group->first + other, range_lo(script, other, k + 1), width, GY_OUTPUT, GY_OUTPUT);
     }
