@@ -255,7 +255,12 @@ class Collectives(RankTest):
         others = range(self.size)
         received = [numpy.zeros(100, "float32") for _ in others]
         x = numpy.ones(10)
+        held = bytearray(8)
         with gyre.group():
+            self.comm.send(held, self.rank)
+            with self.assertRaises(BufferError):
+                held.extend(b"resized")
+            self.comm.recv(bytearray(8), self.rank)
             for other in others:
                 self.comm.send(data(self.rank, 100), other)  # the buffers are nobody else's: the group keeps them
             with gyre.group():
@@ -265,6 +270,7 @@ class Collectives(RankTest):
         for other in others:
             self.same(received[other], data(other, 100))
         self.same(x, self.size)
+        held.extend(b"resized")
 
     def test_gyre_has_what_a_user_of_the_header_finds(self) -> None:
         self.assertEqual(gyre.library_version().count("."), 2)

@@ -158,13 +158,18 @@ class Requests(RankTest):
 
         def compose(left: Any, right: Any, result: Any) -> None:
             """Maps x -> a*x + b modulo 65536, a in the upper half of an element; first left, then right."""
+            self.assertFalse(left.flags.writeable or right.flags.writeable)
             a, b, c, d = left >> 16, left & 0xFFFF, right >> 16, right & 0xFFFF
             result[:] = ((c * a) & 0xFFFF) << 16 | ((c * b + d) & 0xFFFF)
+
+        def frozen(array: Any) -> Any:
+            array.flags.writeable = False
+            return array
 
         wanted = mine = (numpy.arange(1000) + 3) << 16 | 7
         for rank in range(1, self.size):
             following = numpy.empty_like(mine)
-            compose(wanted, mine + rank, following)
+            compose(frozen(wanted), frozen(mine + rank), following)
             wanted = following
         z = mine + self.rank
         self.comm.all_reduce(z, op=self.comm.op_create(compose, commutative=False))
