@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/topology.h"
+#include "transport/fence.h"
 
 #define LOCK_SPINS 1000
 
@@ -245,7 +246,7 @@ gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned in
 
 gyre_status gy_window_flush(struct gyre_window *window, int target)
 {
-    atomic_thread_fence(memory_order_seq_cst);
+    gy_store_load_fence();
     if (target >= 0 && window->targets[target].memory)
         return GYRE_SUCCESS;
     return gy_far_flush(window, target);

@@ -59,3 +59,11 @@ foreach(transport shm tcp)
     set_tests_properties(system.worlds.${transport}.${threaded} PROPERTIES LABELS tsan)
   endforeach()
 endforeach()
+
+add_executable(huge_test huge_test.c)
+target_include_directories(huge_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(huge_test PRIVATE gyre_compile gyre)
+foreach(transport shm tcp)
+  gyre_system_test(huge.${transport} 600 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} $<TARGET_FILE:gyre-run> -n 2
+    $<TARGET_FILE:huge_test>)
+endforeach()
