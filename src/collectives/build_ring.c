@@ -6,6 +6,7 @@
  *   reduce_scatter the first half, shifted by one so that block r ends at rank r; partial sums pass two scratch slots
  *   all_gather     the second half; a lane of its own copies my block
  *   broadcast      a chain from the root, tile after tile
+ *   reduce         a chain to the root, from the rank before it in the circle: own op (received so far)
  *
  * Invariant: round k sends what round k − 1 received. The reduction of block b is own op (received so far), so that its
  * expression is a function of b and N alone. That in-place results never overwrite what is still to be sent follows
@@ -108,14 +109,36 @@ static void broadcast(struct gy_builder *builder, const struct gy_plan_shape *sh
     gy_step_need(send, recv_lane, 0, false, false);
 }
 
+/* Against the circle of broadcast: rank root − 1 begins, the root ends. */
+static void reduce(struct gy_builder *builder, const struct gy_plan_shape *shape)
+{
+    int next = next_rank(shape), previous = previous_rank(shape);
+    bool first = next == shape->root, root = shape->rank == shape->root;
+    enum gy_space work = root ? GY_OUTPUT : GY_SCRATCH;
+    if (!first) {
+        gy_builder_lane(builder, 0, -1);
+        add_loop(builder, GY_RECV_REDUCE, next, 0, 1, GY_INPUT, work);
+    }
+    if (root)
+        return;
+    gy_builder_lane(builder, 0, -1);
+    struct gy_step *send = add_loop(builder, GY_SEND, previous, 0, 1, first ? GY_INPUT : work, work);
+    if (first)
+        return;
+    gy_step_need(send, 0, 0, false, false);
+    gy_builder_plan(builder)->scratch_slots = gy_builder_plan(builder)->scratch_width = 1;
+}
+
 void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
-    gy_builder_plan(builder)->blocks = shape->collective == GY_BROADCAST ? 1 : shape->size;
+    bool chain = shape->collective == GY_BROADCAST || shape->collective == GY_REDUCE_TO;
+    gy_builder_plan(builder)->blocks = chain ? 1 : shape->size;
     switch (shape->collective) {
     case GY_ALL_REDUCE: all_reduce(builder, shape); break;
     case GY_REDUCE_SCATTER: reduce_scatter(builder, shape); break;
     case GY_ALL_GATHER: all_gather(builder, shape); break;
     case GY_BROADCAST: broadcast(builder, shape); break;
+    case GY_REDUCE_TO: reduce(builder, shape); break;
     default: break;
     }
 }

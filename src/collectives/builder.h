@@ -21,6 +21,10 @@ void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape
 void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_linear(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_binomial(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_bruck(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_double_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_canonical(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_pairwise(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_direct_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);

@@ -27,7 +27,8 @@ static const struct {
                                 SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM) |
                                 SERVES(GY_ALL_TO_ALL)},
     [GY_RING] = {"ring", gy_build_ring,
-                 SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) | SERVES(GY_BROADCAST)},
+                 SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) | SERVES(GY_BROADCAST) |
+                     SERVES(GY_REDUCE_TO)},
     [GY_HALVING_DOUBLING] = {"halving_doubling", gy_build_halving_doubling,
                              SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
                                  SERVES(GY_BARRIER)},
@@ -38,6 +39,12 @@ static const struct {
     [GY_PAIRWISE] = {"pairwise", gy_build_pairwise, SERVES(GY_ALL_TO_ALL)},
     [GY_CANONICAL] = {"canonical", gy_build_canonical,
                       SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_REDUCE_TO)},
+    [GY_RECURSIVE_DOUBLING] = {"recursive_doubling", gy_build_recursive_doubling, SERVES(GY_ALL_REDUCE)},
+    [GY_BINOMIAL] = {"binomial", gy_build_binomial,
+                     SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM)},
+    [GY_BRUCK] = {"bruck", gy_build_bruck, SERVES(GY_ALL_GATHER)},
+    [GY_DOUBLE_TREE] = {"double_tree", gy_build_double_tree,
+                        SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO)},
 };
 
 static const char *const collectives[GY_COLLECTIVES] = {

@@ -73,9 +73,13 @@ enum gy_algorithm {
     GY_RING,
     GY_HALVING_DOUBLING,
     GY_BINARY_TREE,
-    GY_LINEAR,    /* the root with everyone, four at a time; point to point */
-    GY_PAIRWISE,  /* everyone with everyone, one partner after the other */
-    GY_CANONICAL, /* recursive halving with growing distance: canonical order at full bandwidth */
+    GY_LINEAR,             /* the root with everyone, four at a time; point to point */
+    GY_PAIRWISE,           /* everyone with everyone, one partner after the other */
+    GY_CANONICAL,          /* recursive halving with growing distance: canonical order at full bandwidth */
+    GY_RECURSIVE_DOUBLING, /* whole vectors, few messages; canonical order */
+    GY_BINOMIAL,           /* trees over runs of ranks: few messages to or from a root; canonical order */
+    GY_BRUCK,              /* all-gather in log N messages */
+    GY_DOUBLE_TREE,        /* two binary trees, half of the vector each, pipelined */
     GY_ALGORITHMS
 };
 

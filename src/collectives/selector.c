@@ -42,6 +42,15 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
     return forced(setting, GY_BARRIER, &algorithm, error);
 }
 
+/* Over links; bytes of a call's count. */
+enum {
+    SHORT_VECTOR = 4096,      /* all of it is sent log2 N times, in half as many messages as in parts */
+    LONG_VECTOR = 128 * 1024, /* worth a pipeline */
+    SMALL_BLOCK = 1024,       /* may travel log2 N times */
+    CHAIN_RANKS = 4,
+    LINEAR_RANKS = 8
+};
+
 static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size)
 {
     if (collective == GY_BARRIER)
@@ -55,18 +64,35 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
     return bytes <= small ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
 }
 
-static enum gy_algorithm choose_links(enum gy_collective collective, size_t bytes, int size)
+/* From a root, or to it. Few ranks: a chain moves each byte once; many: two trees do almost, in log2 N messages. */
+static enum gy_algorithm choose_rooted(size_t bytes, int size)
 {
-    if (collective == GY_BROADCAST)
-        return bytes >= ((size_t)1 << 20) && size > 2 ? GY_RING : GY_BINARY_TREE;
-    if (collective == GY_BARRIER)
-        return GY_HALVING_DOUBLING;
-    if (collective == GY_REDUCE_TO)
-        return GY_BINARY_TREE;
-    if (collective == GY_ALL_TO_ALL)
-        return GY_PAIRWISE;
-    if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || gy_is_point_to_point(collective))
-        return GY_LINEAR;
+    if (bytes < LONG_VECTOR || size == 2)
+        return GY_BINOMIAL;
+    return size <= CHAIN_RANKS ? GY_RING : GY_DOUBLE_TREE;
+}
+
+static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_operand_order order, size_t bytes,
+                                      int size)
+{
+    bool canonical = order != GY_ORDER_ANY, power = (size & (size - 1)) == 0;
+    switch (collective) {
+    case GY_BROADCAST: return choose_rooted(bytes, size);
+    case GY_REDUCE_TO: return canonical && bytes >= LONG_VECTOR ? GY_CANONICAL : choose_rooted(bytes, size);
+    case GY_BARRIER: return GY_HALVING_DOUBLING;
+    case GY_ALL_TO_ALL: return GY_PAIRWISE;
+    case GY_GATHER_TO:
+    case GY_SCATTER_FROM: return bytes <= SMALL_BLOCK && size > LINEAR_RANKS ? GY_BINOMIAL : GY_LINEAR;
+    case GY_SEND_TO:
+    case GY_RECEIVE_FROM: return GY_LINEAR;
+    default: break;
+    }
+    if (collective == GY_ALL_REDUCE && bytes <= SHORT_VECTOR)
+        return GY_RECURSIVE_DOUBLING;
+    if (collective != GY_ALL_GATHER && canonical)
+        return GY_CANONICAL;
+    if (collective == GY_ALL_GATHER && bytes <= SHORT_VECTOR && !power)
+        return GY_BRUCK;
     /* A ring sends 2(N−1) messages of bytes/N each, over neighbours only; halving-doubling 2·log2 N. */
     return bytes >= (size_t)size * 65536 ? GY_RING : GY_HALVING_DOUBLING;
 }
@@ -84,7 +110,8 @@ bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorit
     bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
     if (!reduces || order == GY_ORDER_ANY)
         return true;
-    return algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_CANONICAL;
+    return algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_CANONICAL ||
+           algorithm == GY_RECURSIVE_DOUBLING || algorithm == GY_BINOMIAL;
 }
 
 static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
@@ -130,7 +157,7 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
                 comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)" : "");
     }
     choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
-                               : choose_links(collective, bytes, comm->size);
+                               : choose_links(collective, order, bytes, comm->size);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
         if (i == GY_ARRAY_LENGTH(fallback))
             return gy_error_set(error, GYRE_UNSUPPORTED, -1, "there is no algorithm for %s on %d ranks%s%s%s",

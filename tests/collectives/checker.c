@@ -113,10 +113,12 @@ static bool end_call(struct run *run, int rank)
     struct rank_state *state = &run->rank[rank];
     const struct gy_plan *plan = plan_of(run, rank);
     int event = gy_order_event(&run->order, chain_of(run, rank, -1), run->rank[rank].call), iterations = 0;
-    for (int i = 0; i < plan->lanes; i++) {
+    for (int i = 0; i + 1 < run->chains; i++) {
         int last = run->order.last[chain_of(run, rank, i)];
         if (last >= 0) /* tiny vectors use one lane only */
             gy_order_after(&run->order, event, last);
+    }
+    for (int i = 0; i < plan->lanes; i++) {
         if (plan->lane[i].window_lane >= 0 && state->lane[i].done.count > iterations)
             iterations = state->lane[i].done.count;
     }
@@ -211,7 +213,9 @@ static void open_run(struct run *run)
     if (run->rank == NULL || run->expected == NULL || run->message == NULL || run->expression.root == NULL)
         abort();
     run->expression.total = run->calls[0].total;
-    gy_order_open(&run->order, run->size * (run->lanes + 1));
+    run->sends = run->size <= GY_RUN_SENDS_WORLD ? GY_RUN_SENDS : 0;
+    run->chains = 1 + run->lanes + (run->sends > 0 ? run->sends + run->lanes : 0);
+    gy_order_open(&run->order, run->size * run->chains);
     bool window = false;
     for (int c = 0; c < run->ncalls; c++)
         window = window || (run->calls[c].plans[0] != NULL && run->calls[c].plans[0]->window);

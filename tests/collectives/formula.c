@@ -92,6 +92,62 @@ static struct cost direct(const struct gy_plan_shape *shape, size_t total)
     }
 }
 
+/* Messages one after another in the binomial tree of ranks [lo, lo + n); the elements that the roots of its parts send, in
+ * blocks of one rank. */
+static int binomial_depth(int lo, int n, int root, size_t *blocks_p)
+{
+    if (n == 1)
+        return 0;
+    int half = 1;
+    while (2 * half < n)
+        half *= 2;
+    bool right = root >= lo + half && root < lo + n; /* the part that stays */
+    *blocks_p += (size_t)(right ? half : n - half);
+    int left = binomial_depth(lo, half, root, blocks_p) + right;
+    int other = binomial_depth(lo + half, n - half, root, blocks_p) + !right;
+    return left > other ? left : other;
+}
+
+static struct cost binomial(const struct gy_plan_shape *shape, size_t total)
+{
+    size_t blocks = 0, n = (size_t)shape->size;
+    int depth = binomial_depth(0, shape->size, shape->root, &blocks);
+    bool whole = shape->collective == GY_REDUCE_TO || shape->collective == GY_BROADCAST;
+    return (struct cost){whole ? (n - 1) * total : blocks * (total / n), 0, 0, depth};
+}
+
+/* In each group of 2^b ranks everyone sends b vectors; those of the next group send one to everyone of it, and get one. */
+static struct cost recursive_doubling(int n, size_t total)
+{
+    size_t vectors = 0, behind = 0;
+    int ready = 0, groups = 0;
+    for (int b = 0; n >> b != 0; b++)
+        if (n >> b & 1) {
+            vectors += ((size_t)b << b) + (behind ? ((size_t)1 << b) + behind : 0);
+            ready = groups > 0 && ready + 1 > b ? ready + 1 : b;
+            behind = (size_t)1 << b;
+            groups++;
+        }
+    return (struct cost){vectors * total, 0, 0, ready + groups - 1};
+}
+
+/* The last message, of what is missing, waits for the step that brought the last block in it. */
+static int bruck_depth(int n)
+{
+    int before = floor_log2(n - 1), missing = n - (1 << before), last = missing == 1 ? 1 : 2 + floor_log2(missing - 1);
+    return last > before ? last : before;
+}
+
+/* Height of the in-order tree of n positions. */
+static int in_order_height(int n)
+{
+    int top = 1;
+    while (2 * top <= n)
+        top *= 2;
+    int below = top > 1 ? 1 + in_order_height(top - 1) : 0, above = n > top ? 1 + in_order_height(n - top) : 0;
+    return below > above ? below : above;
+}
+
 static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
 {
     size_t others = (size_t)shape->size - 1;
@@ -106,6 +162,12 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
         return (struct cost){empty ? 0 : (both ? 2 : 1) * others * total, 0, 0, (both || empty ? 2 : 1) * height};
     case GY_LINEAR:
         return (struct cost){gy_is_point_to_point(shape->collective) ? total : total - total / (size_t)n, 0, 0, 1};
+    case GY_RECURSIVE_DOUBLING: return recursive_doubling(n, total);
+    case GY_BINOMIAL: return binomial(shape, total);
+    case GY_BRUCK: return (struct cost){others * total, 0, 0, bruck_depth(n)};
+    case GY_DOUBLE_TREE:
+        return (struct cost){(both ? 2 : 1) * others * total, 0, 0,
+                             both ? 2 * in_order_height(n) : 1 + in_order_height(n - 1)};
     case GY_CANONICAL: return canonical(shape, total);
     case GY_PAIRWISE: return (struct cost){others * total, 0, 0, 1};
     default: return direct(shape, total);

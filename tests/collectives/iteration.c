@@ -45,7 +45,7 @@ const struct gy_plan *plan_of(const struct run *run, int rank)
 
 int chain_of(const struct run *run, int rank, int lane)
 {
-    return rank * (run->lanes + 1) + 1 + lane;
+    return rank * run->chains + 1 + lane;
 }
 
 const struct gy_step *lane_head(const struct run *run, int rank, int lane)
@@ -133,6 +133,12 @@ struct iteration iteration_begin(struct run *run, int rank, int lane)
     it.event = gy_order_event(&run->order, chain_of(run, rank, lane), run->rank[rank].call);
     gy_order_after(&run->order, it.event, state->start_event);
     needs_met(run, rank, lane, it.event);
+    if (run->sends > 0 && it.step->kind == GY_SEND) { /* it has started; what reads comes after that */
+        int start = it.event, chain = run->lanes + (it.step->peer + lane) % run->sends;
+        it.event = gy_order_event(&run->order, chain_of(run, rank, chain), run->rank[rank].call);
+        run->order.depth[it.event] = run->order.depth[start];
+        gy_order_after(&run->order, it.event, start);
+    }
     return it;
 }
 
@@ -141,7 +147,13 @@ void iteration_end(struct run *run, const struct iteration *it)
     struct lane_state *at = &run->rank[it->rank].lane[it->lane];
     if (at->tile == 0)
         events_push(&at->first_done, at->done.count);
-    events_push(&at->done, it->event);
+    int event = it->event;
+    if (run->sends > 0 && it->step->kind == GY_SEND) { /* done: after all that the lane has done before */
+        int chain = run->lanes + run->sends + it->lane;
+        event = gy_order_event(&run->order, chain_of(run, it->rank, chain), run->rank[it->rank].call);
+        gy_order_after(&run->order, event, it->event);
+    }
+    events_push(&at->done, event);
     int window_lane = it->plan->lane[it->lane].window_lane;
     if (window_lane >= 0)
         events_push(&run->rank[it->rank].counter[window_lane], it->event);

@@ -86,12 +86,14 @@ static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_
         plans, vector(&shape, per_block), 1, in_place, NULL, false};
 }
 
-/* Sequences in which every collective by every algorithm, over links and windows, comes before and after mine. */
+/* Sequences in which every collective over windows, and those of rings, come before and after mine. Calls over links share
+ * nothing with each other but their ranks' time, so that one kind of them is enough. */
 static void add_sequences(struct arena *arena)
 {
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++) {
-            if (!gy_plan_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
+            bool sought = a == GY_DIRECT_ONE_SHOT || a == GY_DIRECT_TWO_SHOT || a == GY_RING;
+            if (!sought || !gy_plan_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
                 continue;
             int root = (c + a) % arena->shape.size;
             struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 0, arena->shape.size, root};

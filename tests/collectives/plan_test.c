@@ -37,6 +37,9 @@ static void check_counts(const struct gy_plan_shape *shape)
     size_t n = (size_t)shape->size;
     bool by_rank = gy_checker_by_rank(shape->collective);
     bool whole = shape->algorithm == GY_BINARY_TREE || shape->algorithm == GY_DIRECT_ONE_SHOT ||
+                 shape->algorithm == GY_RECURSIVE_DOUBLING || shape->algorithm == GY_DOUBLE_TREE ||
+                 shape->algorithm == GY_BINOMIAL ||
+                 (shape->algorithm == GY_RING && shape->collective == GY_REDUCE_TO) ||
                  shape->collective == GY_BROADCAST || gy_is_point_to_point(shape->collective);
     bool small = n <= 24;
     if (shape->collective == GY_BARRIER) {
@@ -74,7 +77,8 @@ static void check_algorithm(enum gy_algorithm algorithm)
                 continue; /* to itself: two requests of one rank, which the system tests make */
             for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
                 struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root};
-                if (n > 12 && root > 1 && root != n / 2 && root != n - 1)
+                bool end = root == 0 || root == n - 1, inside = root == 1 || root == n / 2;
+                if ((n > 12 && !end && !inside) || (n > 32 && !end && n % 5 != 0))
                     continue;
                 check_counts(&shape);
                 plans++;
@@ -117,6 +121,23 @@ Test(plan, pairwise)
 Test(plan, canonical)
 {
     check_algorithm(GY_CANONICAL);
+}
+
+Test(plan, recursive_doubling)
+{
+    check_algorithm(GY_RECURSIVE_DOUBLING);
+}
+Test(plan, binomial)
+{
+    check_algorithm(GY_BINOMIAL);
+}
+Test(plan, bruck)
+{
+    check_algorithm(GY_BRUCK);
+}
+Test(plan, double_tree)
+{
+    check_algorithm(GY_DOUBLE_TREE);
 }
 
 Test(plan, every_collective_has_links_and_windows)

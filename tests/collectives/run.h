@@ -41,6 +41,9 @@ struct rank_state {
 
 struct run {
     int size, ncalls, lanes;
+    /* Chains of a rank: its calls, its lanes, and, if sends > 0, those on which messages are read, and one per lane on
+     * which they are done. */
+    int sends, chains;
     const struct gy_checker_call *calls;
     struct rank_state *rank;
     struct gy_order order;
@@ -71,6 +74,10 @@ size_t piece_of(const struct run *run, const struct iteration *it, int block, in
 size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, const struct gy_step *step);
 const struct gy_plan *plan_of(const struct run *run, int rank);
 int chain_of(const struct run *run, int rank, int lane);
+/* A lane goes on to its next message while the one before is still being read, if that goes to another rank: nothing but
+ * its receiver, or a need, knows that it has been. Worlds of up to GY_RUN_SENDS_WORLD ranks are checked so. */
+#define GY_RUN_SENDS 4
+#define GY_RUN_SENDS_WORLD 16
 /* The step at which the lane stands; NULL at its end. */
 const struct gy_step *lane_head(const struct run *run, int rank, int lane);
 /* Are all needs of the lane's iteration met? With `event` >= 0, orders that event after them. */

@@ -8,7 +8,10 @@
  *   halving_doubling  P cores, P the largest power of two <= N; the first N − P cores are pairs x_{2c} · x_{2c+1}.
  *                     H(cores) = H(even cores) · H(odd cores), over and over: the tree of the bit-reversed order. It
  *                     does not depend on the block, because at every distance the lower core is on the left
- *   canonical         C(x0 ... x_{n−1}) = C(first h) · C(the rest), h the largest power of two below n; every element alike
+ *   double_tree       of each half of the vector: (x_top · T(below)) · T(above), in an in-order tree of positions; for
+ *                     a root: x_root · T(the others)
+ *   canonical, recursive_doubling, binomial
+ *                     C(x0 ... x_{n−1}) = C(first h) · C(the rest), h the largest power of two below n; every element alike
  *   reduce            binary_tree: v counts from the root: x_v is rank (root + v) mod N's
  *   all_gather        the leaf of the block's rank, and so for gather; broadcast and scatter: the leaf of the root; a
  *                     message: the leaf of its sender
@@ -20,6 +23,8 @@ int gy_tree_blocks(const struct gy_plan_shape *shape)
 {
     bool by_rank = shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER ||
                    shape->collective == GY_GATHER_TO || shape->collective == GY_SCATTER_FROM;
+    if (shape->algorithm == GY_DOUBLE_TREE)
+        return 2;
     return by_rank || (shape->collective == GY_ALL_REDUCE && shape->algorithm == GY_RING) ? shape->size : 1;
 }
 
@@ -60,6 +65,44 @@ static int32_t ring(const struct tree *tree, int first)
     for (int k = 1; k < tree->size; k++)
         sum = join(tree, leaf(tree, (first + k) % tree->size), sum);
     return sum;
+}
+
+/* x_root · (x_{root+1} · ( ... )) */
+static int32_t chain(const struct tree *tree)
+{
+    int32_t sum = leaf(tree, (tree->root + tree->size - 1) % tree->size);
+    for (int k = tree->size - 2; k >= 0; k--)
+        sum = join(tree, leaf(tree, (tree->root + k) % tree->size), sum);
+    return sum;
+}
+
+/* The in-order tree of positions first ... last, whose members are `member[position]`. */
+static int32_t in_order(const struct tree *tree, const int *member, int first, int last)
+{
+    int top = 1;
+    while (2 * top <= last - first + 1)
+        top *= 2;
+    top += first - 1;
+    int32_t sum = leaf(tree, member[top]);
+    if (top > first)
+        sum = join(tree, sum, in_order(tree, member, first, top - 1));
+    if (top < last)
+        sum = join(tree, sum, in_order(tree, member, top + 1, last));
+    return sum;
+}
+
+/* Half 0: members in order; half 1: backwards, or, where their number is odd, the last one first. */
+static int32_t double_tree(const struct tree *tree, int half, bool rooted)
+{
+    int member[GY_EXPRESSION_RANKS + 1], n = tree->size - rooted;
+    for (int p = 1; p <= n; p++) {
+        int m = half == 0 ? p - 1 : n % 2 == 0 ? n - p : (p + n - 2) % n;
+        member[p] = rooted ? (tree->root + 1 + m) % tree->size : m;
+    }
+    if (n == 0)
+        return leaf(tree, tree->root);
+    int32_t sum = in_order(tree, member, 1, n);
+    return rooted ? join(tree, leaf(tree, tree->root), sum) : sum;
 }
 
 static int32_t binary(const struct tree *tree, int v)
@@ -113,9 +156,15 @@ int32_t gy_tree_build(const struct gy_plan_shape *shape, int block, size_t eleme
         shape->collective == GY_RECEIVE_FROM)
         return leaf(&tree, shape->root);
     switch (shape->algorithm) {
-    case GY_RING: return ring(&tree, shape->collective == GY_ALL_REDUCE ? block : block + 1);
+    case GY_RING:
+        if (shape->collective == GY_REDUCE_TO)
+            return chain(&tree);
+        return ring(&tree, shape->collective == GY_ALL_REDUCE ? block : block + 1);
+    case GY_DOUBLE_TREE: return double_tree(&tree, block, shape->collective == GY_REDUCE_TO);
     case GY_BINARY_TREE: return binary(&tree, 0);
     case GY_HALVING_DOUBLING: return halving_doubling(&tree);
+    case GY_RECURSIVE_DOUBLING:
+    case GY_BINOMIAL:
     case GY_CANONICAL: return canonical(&tree, 0, tree.size);
     default: return direct(&tree);
     }

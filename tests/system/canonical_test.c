@@ -195,6 +195,7 @@ int main(int argc, char **argv)
 {
     static const char *const links[] = {
         "", "all_reduce:canonical,reduce:canonical,reduce_scatter:canonical",
+        "all_reduce:recursive_doubling,reduce:binomial",
         "all_reduce:direct_one_shot,reduce:direct_one_shot,reduce_scatter:direct_two_shot",
         "all_reduce:direct_two_shot,reduce:direct_two_shot"};
     const char *where = argc == 2 ? argv[1] : "";
@@ -212,7 +213,7 @@ int main(int argc, char **argv)
     }
     plant_tree();
     uint64_t seed = 0;
-    for (size_t a = 0; a < (size == 1 ? 1 : shm ? 4 : 2); a++) {
+    for (size_t a = 0; a < (size == 1 ? 1 : shm ? 5 : 3); a++) {
         begin("canonical", links[a], a % 2 != 0);
         for (size_t d = 0; d < DTYPES; d++)
             for (size_t l = 0; l < LENGTHS; l++, seed++)

@@ -31,6 +31,11 @@ static const struct algorithm {
     {"ring", GY_RING, false, {true, true, true, true}},
     {"halving_doubling", GY_HALVING_DOUBLING, false, {true, true, true, false}},
     {"binary_tree", GY_BINARY_TREE, false, {[GY_ALL_REDUCE] = true, [GY_BROADCAST] = true}},
+    {"canonical", GY_CANONICAL, false, {true, true, false, false}},
+    {"recursive_doubling", GY_RECURSIVE_DOUBLING, false, {true, false, false, false}},
+    {"binomial", GY_BINOMIAL, false, {false, false, false, true}},
+    {"bruck", GY_BRUCK, false, {false, false, true, false}},
+    {"double_tree", GY_DOUBLE_TREE, false, {true, false, false, true}},
 };
 static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, KINDS = sizeof collectives / sizeof *collectives };

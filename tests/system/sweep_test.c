@@ -9,8 +9,19 @@
 
 #define COUNT_MOST 65537
 
-static const char *const algorithms[] = {"",       "ring",     "halving_doubling", "binary_tree",
-                                         "linear", "pairwise", "direct_one_shot",  "direct_two_shot"};
+static const char *const algorithms[] = {"",
+                                         "ring",
+                                         "halving_doubling",
+                                         "binary_tree",
+                                         "linear",
+                                         "pairwise",
+                                         "direct_one_shot",
+                                         "direct_two_shot",
+                                         "canonical",
+                                         "recursive_doubling",
+                                         "binomial",
+                                         "bruck",
+                                         "double_tree"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
 
@@ -152,7 +163,8 @@ int main(int argc, char **argv)
             bool alone = atoi(getenv("WORLD_SIZE")) == 1;
             if (!used && !alone &&
                 (kind == GY_KIND_ALL_REDUCE
-                     ? strcmp(algorithms[a], "linear") && strcmp(algorithms[a], "pairwise") && (!direct || windows)
+                     ? strcmp(algorithms[a], "linear") && strcmp(algorithms[a], "pairwise") &&
+                           strcmp(algorithms[a], "binomial") && strcmp(algorithms[a], "bruck") && (!direct || windows)
                      : a == 0))
                 rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), algorithms[a]);
         }
