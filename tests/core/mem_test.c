@@ -108,7 +108,7 @@ Test(mem, threads_draw_distinct_numbers)
 Test(mem, a_user_of_it_reports_the_failure)
 {
     struct gy_poller *poller = NULL;
-    struct gy_error error;
+    struct gy_error error = {.quiet = false};
 
     gy_error_clear(&error);
     gy_alloc_fail_at(1);
