@@ -80,6 +80,12 @@ if [ -z "$alone" ] || [ "$alone" != "$threaded" ]; then
 fi
 [ -s "$work/err" ] && fail "--progress-thread: $(cat "$work/err")"
 
+alone=$("$train" --quiet --epochs 2 --deterministic | sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p') threaded=$(hash_of --deterministic)
+if [ -z "$alone" ] || [ "$alone" != "$threaded" ]; then
+    fail "--deterministic: '$alone' on 1 rank and '$threaded' on 4 $(cat "$work/err")"
+fi
+"$train" --strategy help | grep -q '^slowmo' || fail "--strategy help does not list slowmo"
+
 "$train" --quiet "${lstm[@]}" --epochs 1 --sample 50 >"$work/out" 2>&1 || fail "sample: $(cat "$work/out")"
 [ "$(tail -n +2 "$work/out" | wc -c)" = 51 ] || fail "not 50 bytes and a line's end: $(cat "$work/out")"
 
@@ -90,4 +96,7 @@ refused 'hidden is no option of --model transformer' "${transformer[@]}" --hidde
 refused 'dropout is no option of --model mlp' --dropout 0.1
 refused 'heads 5 do not divide --width 16' "${transformer[@]}" --heads 5
 refused 'sample writes text' --sample 5
+refused 'there is none named "averages"' --strategy averages
+refused 'strategy average: "often" is none of its settings' --strategy average:often=3
+refused 'strategy bmuf: "eta=2" is out of bounds' --strategy bmuf:every=3,eta=2
 [ $failures = 0 ]
