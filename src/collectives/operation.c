@@ -25,8 +25,10 @@ gyre_status gy_operations_add(struct gy_operations *operations, const struct gy_
 
 const struct gy_op_made *gy_operations_find(const struct gy_operations *operations, gyre_op op)
 {
-    int index = (int)op - GY_OP_MADE;
-    return index >= 0 && index < operations->count && operations->made[index].used ? &operations->made[index] : NULL;
+    if ((int)op < GY_OP_MADE || (int)op - GY_OP_MADE >= operations->count)
+        return NULL;
+    const struct gy_op_made *made = &operations->made[(int)op - GY_OP_MADE];
+    return made->used ? made : NULL;
 }
 
 void gy_operations_free(struct gy_operations *operations)
