@@ -27,7 +27,9 @@ static const struct argp_option table[] = {
     {"root", 'r', "RANK", 0, "root of a broadcast, default 0", 0},
     {"check", 'c', "0|1", 0, "check every result exactly, default 1", 0},
     {"algorithm", KEY_ALGORITHM, "NAME", 0,
-     "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree; default: gyre's choice", 0},
+     "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree, canonical, recursive_doubling, binomial, "
+     "bruck, double_tree; default: gyre's choice",
+     0},
     {"transport", KEY_TRANSPORT, "T,...", 0, "transports that may be used: shm, tcp", 0},
     {"mem", KEY_MEMORY, "private|gyre", 0, "whose memory the buffers are, default private", 0},
     {"mode", KEY_MODE, "MODE", 0,
@@ -42,8 +44,9 @@ struct parsing {
     const char *collective, *algorithm;
 };
 
-static const char *const algorithms[] = {"direct_one_shot",  "direct_two_shot", "ring",
-                                         "halving_doubling", "binary_tree",     NULL};
+static const char *const algorithms[] = {
+    "direct_one_shot",    "direct_two_shot", "ring",  "halving_doubling", "binary_tree", "canonical",
+    "recursive_doubling", "binomial",        "bruck", "double_tree",      NULL};
 
 /* Each word between commas is looked up by itself. */
 static void check_transports(const char *names)
