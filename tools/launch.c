@@ -28,6 +28,9 @@
 #include "cores.h"
 #include "label.h"
 
+#define FIRST_PORT 10000u /* below are services */
+#define PORT_TRIES 100
+
 #define GRACE_MS 2000
 #define LATE_MS 200 /* a death by signal may show this much after what it caused */
 
@@ -61,18 +64,42 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Ports that the kernel hands out on its own begin here: none of them, or a program that makes one world after the other
+ * finds its own rank, or anybody, where rank 0 was. */
+static unsigned first_given_port(void)
+{
+    unsigned first = 32768;
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    if (file) {
+        if (fscanf(file, "%u", &first) != 1 || first < 2 * FIRST_PORT)
+            first = 32768;
+        fclose(file);
+    }
+    return first;
+}
+
 /* A port that is free now. Rank 0 binds it a moment later; torchrun lives with the same gap. */
 static int find_port(char *port, size_t bytes)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t length = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    int failed = bind(fd, (struct sockaddr *)&address, length) || getsockname(fd, (struct sockaddr *)&address, &length);
-    close(fd);
-    snprintf(port, bytes, "%u", (unsigned)ntohs(address.sin_port));
-    return failed ? -1 : 0;
+    unsigned end = first_given_port();
+    for (int tries = 0; tries < PORT_TRIES; tries++) {
+        unsigned dice;
+        if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
+            return -1;
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)(FIRST_PORT + dice % (end - FIRST_PORT))),
+                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            return -1;
+        int failed = bind(fd, (struct sockaddr *)&address, sizeof address);
+        close(fd);
+        if (!failed) {
+            snprintf(port, bytes, "%u", (unsigned)ntohs(address.sin_port));
+            return 0;
+        }
+    }
+    return -1;
 }
 
 static int make_secret(char text[65])
