@@ -134,18 +134,20 @@
 
 /* To `width` bits with `digits` of mantissa and an exponent biased by `bias`; codes beyond `largest` become it, unless
  * the value lies beyond nan_above: then it is `nan`. */
-#define ROUND(T, raw, out, value, width, digits, bias, largest, nan_above, nan)                              \
-    {                                                                                                        \
-        enum { drop_ = 23 - (digits), step_ = 127 + 23 + 1 - (bias) - (digits) };                            \
-        GY_V(i32, T) bits_ = (GY_V(i32, T))(value), size_ = bits_ & INT32_MAX, tiny_, code_;                 \
-        GY_V(f32, T) sum_ = (GY_V(f32, T))size_ + (GY_V(f32, T))((size_ & 0) | (step_ << 23));               \
-        tiny_ = (GY_V(i32, T))sum_ - (step_ << 23);                                                          \
-        code_ = (size_ - ((127 - (bias)) << 23) + ((1 << (drop_ - 1)) - 1) + (size_ >> drop_ & 1)) >> drop_; \
-        code_ = SELECT(GY_V(i32, T), code_ > (largest), (largest), code_);                                   \
-        code_ = SELECT(GY_V(i32, T), size_ < (127 - (bias) + 1) << 23, tiny_, code_);                        \
-        code_ |= bits_ >> (32 - (width)) & 1 << ((width)-1);                                                 \
-        code_ = SELECT(GY_V(i32, T), size_ > (nan_above), (nan), code_);                                     \
-        GY_PACK_##raw##_##T(T, out, code_)                                                                   \
+#define ROUND(T, raw, out, value, width, digits, bias, largest, nan_above, nan)                \
+    {                                                                                          \
+        enum { drop_ = 23 - (digits), step_ = 127 + 23 + 1 - (bias) - (digits) };              \
+        GY_V(i32, T) bits_ = (GY_V(i32, T))(value), size_ = bits_ & INT32_MAX, tiny_, code_;   \
+        GY_V(f32, T) sum_ = (GY_V(f32, T))size_ + (GY_V(f32, T))((size_ & 0) | (step_ << 23)); \
+        tiny_ = (GY_V(i32, T))sum_ - (step_ << 23);                                            \
+        GY_V(u32, T) raw_ = (GY_V(u32, T))size_; /* a NaN may not overflow on its way */       \
+        raw_ = raw_ - ((127 - (bias)) << 23) + ((1 << (drop_ - 1)) - 1) + (raw_ >> drop_ & 1); \
+        code_ = (GY_V(i32, T))raw_ >> drop_;                                                   \
+        code_ = SELECT(GY_V(i32, T), code_ > (largest), (largest), code_);                     \
+        code_ = SELECT(GY_V(i32, T), size_ < (127 - (bias) + 1) << 23, tiny_, code_);          \
+        code_ |= bits_ >> (32 - (width)) & 1 << ((width)-1);                                   \
+        code_ = SELECT(GY_V(i32, T), size_ > (nan_above), (nan), code_);                       \
+        GY_PACK_##raw##_##T(T, out, code_)                                                     \
     }
 
 /* Integers that are divided: 8-bit ones as float32, 32-bit ones as float64. The quotient of integers of b bits that is

@@ -46,7 +46,7 @@ Test(config_shared, has_the_settings_that_matter_and_no_secret)
 {
     char text[GY_CONFIG_SHARED], same[GY_CONFIG_SHARED];
     struct gy_config config;
-    struct gy_error error;
+    struct gy_error error = {0};
 
     gy_error_clear(&error);
     setenv("GYRE_SECRET", "0123456789abcdef", 1);
@@ -70,7 +70,7 @@ Test(config_shared, the_longest_settings_fit)
 {
     char text[GY_CONFIG_SHARED], longest[256];
     struct gy_config config;
-    struct gy_error error;
+    struct gy_error error = {0};
 
     gy_error_clear(&error);
     snprintf(longest, sizeof(longest), "all_reduce:");

@@ -126,7 +126,7 @@ Test(config, seconds)
 static struct gy_config read_good(void)
 {
     struct gy_config config;
-    struct gy_error error;
+    struct gy_error error = {0};
 
     gy_error_clear(&error);
     cr_assert_eq(gy_config_read_strict(&config, &error), GYRE_SUCCESS, "%s", error.text);
@@ -230,7 +230,7 @@ Test(config, text_too_long_is_refused)
 {
     char longer[300];
     struct gy_config config;
-    struct gy_error error;
+    struct gy_error error = {0};
 
     memset(longer, 'a', sizeof(longer) - 1);
     longer[sizeof(longer) - 1] = '\0';
@@ -246,7 +246,7 @@ Test(config, text_too_long_is_refused)
 Test(config, a_bad_secret_is_not_shown)
 {
     struct gy_config config;
-    struct gy_error error;
+    struct gy_error error = {0};
 
     gy_error_clear(&error);
     setenv("GYRE_SECRET", "hush", 1);
@@ -286,7 +286,7 @@ Test(config, an_enormous_unknown_name)
 {
     static char name[100000];
     struct gy_config config;
-    struct gy_error error;
+    struct gy_error error = {0};
 
     memset(name, 'A', sizeof(name) - 1);
     memcpy(name, "GYRE_", 5);

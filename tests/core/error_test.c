@@ -7,7 +7,7 @@
 
 Test(error, the_first_sentence_stays)
 {
-    struct gy_error error;
+    struct gy_error error = {0};
 
     gy_error_clear(&error);
     cr_assert_eq(error.status, GYRE_SUCCESS);
@@ -45,7 +45,7 @@ Test(error, system_errors_are_mapped)
 
 Test(error, long_sentences_are_cut)
 {
-    struct gy_error error;
+    struct gy_error error = {0};
     char longer[3 * GY_ERROR_TEXT];
 
     memset(longer, 'a', sizeof(longer) - 1);
