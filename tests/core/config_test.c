@@ -213,7 +213,7 @@ Test(config, bad_values_are_named)
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(cases); i++) {
         struct gy_config config = {.log_level = 77};
-        struct gy_error error;
+        struct gy_error error = {0};
 
         gy_error_clear(&error);
         setenv(cases[i].name, cases[i].value, 1);
@@ -269,7 +269,7 @@ Test(config, unknown_names)
     setenv("GYREX", "1", 1);
     for (size_t i = 0; i < GY_ARRAY_LENGTH(cases); i++) {
         struct gy_config config;
-        struct gy_error error;
+        struct gy_error error = {0};
 
         read_good();
         setenv(cases[i].name, "1", 1);

@@ -33,7 +33,7 @@ Test(error, system_errors_are_mapped)
         {EMFILE, GYRE_NO_DESCRIPTORS}, {ENFILE, GYRE_NO_DESCRIPTORS}, {ENOMEM, GYRE_NO_MEMORY}, {EIO, GYRE_SYSTEM}};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(cases); i++) {
-        struct gy_error error;
+        struct gy_error error = {0};
 
         gy_error_clear(&error);
         cr_assert_eq(gy_error_system(&error, cases[i].errnum, "cannot open %s", "x"), cases[i].status);
