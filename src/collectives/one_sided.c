@@ -1,6 +1,7 @@
 #include "collectives/one_sided.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "collectives/request.h"
@@ -171,23 +172,71 @@ struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id)
     return window;
 }
 
+static void end_world(struct gy_context *ctx, gyre_status status, int world, const char *text)
+{
+    gy_error_set(&ctx->error, status, world, "%s", text);
+    gy_overlay_report(ctx->overlay, status, world, text);
+}
+
+struct bounded {
+    bool (*done)(const void *);
+    const void *what;
+    int64_t deadline;
+};
+
+static bool is_done_or_late(const void *what)
+{
+    const struct bounded *b = what;
+    return b->done(b->what) || gy_now() > b->deadline;
+}
+
+gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
+                            const char *call)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    struct bounded bounded = {done, what, gy_now() + ctx->config.timeout_ns};
+    if (!done(what))
+        gy_wait_until(ctx, is_done_or_late, &bounded);
+    if (!ctx->closed && !done(what)) {
+        char text[200];
+        int world = gy_group_world(&window->comm->group, target);
+        snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %.0f s (GYRE_TIMEOUT)", world, call,
+                 window->id, (double)ctx->config.timeout_ns / 1e9);
+        end_world(ctx, GYRE_PEER_LATE, world, text);
+        gy_context_fail(ctx);
+    }
+    return ctx->closed ? ctx->error.status : GYRE_SUCCESS;
+}
+
 bool gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control)
 {
     struct gy_context *ctx = window->comm->ctx;
     uint32_t mine = (uint32_t)ctx->world->rank + 1;
+    int64_t deadline = 0;
     for (unsigned spins = 0;; spins++) {
-        uint32_t free = 0;
-        if (atomic_compare_exchange_weak_explicit(&control->lock, &free, mine, memory_order_acquire,
+        uint32_t holder = 0;
+        if (atomic_compare_exchange_weak_explicit(&control->lock, &holder, mine, memory_order_acquire,
                                                   memory_order_relaxed))
             return true;
         if (spins < LOCK_SPINS) {
             gy_cpu_relax();
             continue;
         }
-        /* Its holder may be without a core, or dead: a verdict ends the wait. Nothing is advanced here: the caller may
-         * be inside the sink. */
+        /* Its holder may be without a core, stopped, or dead: a verdict or the clock ends the wait. Nothing is advanced
+         * here: the caller may be inside the sink. */
         if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
             return false;
+        int64_t now = gy_now();
+        deadline = deadline ? deadline : now + ctx->config.stall_timeout_ns;
+        if (now > deadline && holder != 0) {
+            char text[200];
+            snprintf(text, sizeof(text),
+                     "rank %d accumulates into window %u and has not moved for %.0f s "
+                     "(GYRE_STALL_TIMEOUT); is it stopped?",
+                     (int)holder - 1, window->id, (double)ctx->config.stall_timeout_ns / 1e9);
+            end_world(ctx, GYRE_PEER_STALLED, (int)holder - 1, text);
+            return false;
+        }
         sched_yield();
     }
 }

@@ -73,7 +73,13 @@ gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned in
 gyre_status gy_window_flush(struct gyre_window *window, int target);
 gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value);
 
-/* Accumulations exclude each other; false: the world failed meanwhile. */
+/* Waits until `done`, which also ends when the world fails; after GYRE_TIMEOUT `target` is late, and the world ends: its
+ * links still point into the caller's memory. */
+gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
+                            const char *call);
+
+/* Accumulations exclude each other; false: the world failed meanwhile, or the holder has not let go within
+ * GYRE_STALL_TIMEOUT, which ends it. */
 bool gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control);
 void gy_window_unlock(struct gy_exposed_control *control);
 

@@ -42,20 +42,18 @@ static bool is_quiet(const void *what)
     return true;
 }
 
-static struct gy_frame_out *free_frame(struct gyre_window *window)
+static struct gy_frame_out *free_frame(struct gyre_window *window, int target)
 {
-    if (!has_free_frame(window))
-        gy_wait_until(window->comm->ctx, has_free_frame, window);
+    (void)gy_window_until(window, has_free_frame, window, target, "a put, an accumulation or a signal");
     for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
         if (!window->out[i].queued)
             return &window->out[i];
     return &window->out[0]; /* the world is broken: nobody sends it */
 }
 
-static gyre_status settle(struct gyre_window *window)
+static gyre_status settle(struct gyre_window *window, int target)
 {
-    gy_wait_until(window->comm->ctx, is_quiet, window);
-    return failure(window);
+    return gy_window_until(window, is_quiet, window, target, "what was asked");
 }
 
 gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target, size_t offset)
@@ -63,7 +61,7 @@ gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, 
     gyre_status status = GYRE_SUCCESS;
     size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
     for (size_t at = 0; status == GYRE_SUCCESS && at < bytes; at += tile) {
-        struct gy_frame_out *out = free_frame(window);
+        struct gy_frame_out *out = free_frame(window, target);
         status = failure(window);
         if (status != GYRE_SUCCESS)
             break;
@@ -72,7 +70,7 @@ gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, 
         out->payload = source + at;
         gy_comm_post(window->comm, target, out);
     }
-    return status == GYRE_SUCCESS ? settle(window) : status;
+    return status == GYRE_SUCCESS ? settle(window, target) : status;
 }
 
 gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
@@ -81,7 +79,7 @@ gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *s
     gyre_status status = GYRE_SUCCESS;
     size_t element = gyre_dtype_size(operation->dtype), tile = GY_ACCUMULATE_BYTES / element;
     for (size_t at = 0; status == GYRE_SUCCESS && at < count; at += tile) {
-        struct gy_frame_out *out = free_frame(window);
+        struct gy_frame_out *out = free_frame(window, target);
         status = failure(window);
         if (status != GYRE_SUCCESS)
             break;
@@ -93,19 +91,19 @@ gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *s
         out->payload = source + at * element;
         gy_comm_post(window->comm, target, out);
     }
-    return status == GYRE_SUCCESS ? settle(window) : status;
+    return status == GYRE_SUCCESS ? settle(window, target) : status;
 }
 
 gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index)
 {
-    struct gy_frame_out *out = free_frame(window);
+    struct gy_frame_out *out = free_frame(window, target);
     gyre_status status = failure(window);
     if (status != GYRE_SUCCESS)
         return status;
     fill(window, out, GY_FRAME_SIGNAL, 0);
     out->header.lane = (uint16_t)index;
     gy_comm_post(window->comm, target, out);
-    return settle(window);
+    return settle(window, target);
 }
 
 static bool has_free_get(const void *what)
@@ -122,9 +120,7 @@ gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, s
     gyre_status status = GYRE_SUCCESS;
     size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
     for (size_t at = 0; status == GYRE_SUCCESS && at < bytes; at += tile) {
-        if (!has_free_get(window))
-            gy_wait_until(window->comm->ctx, has_free_get, window);
-        status = failure(window);
+        status = gy_window_until(window, has_free_get, window, target, "a get");
         int i = 0;
         while (i < GY_ONE_SIDED_FLIGHT - 1 && (window->get[i].waiting || window->out[i].queued))
             i++;
@@ -139,7 +135,7 @@ gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, s
         window->out[i].header.lane = (uint16_t)i;
         gy_comm_post(window->comm, target, &window->out[i]);
     }
-    return status == GYRE_SUCCESS ? settle(window) : status;
+    return status == GYRE_SUCCESS ? settle(window, target) : status;
 }
 
 static bool all_flushed(const void *what)
@@ -162,8 +158,10 @@ gyre_status gy_far_flush(struct gyre_window *window, int target)
         t->ask.header.value = ++t->flushes;
         gy_comm_post(comm, r, &t->ask);
     }
-    gy_wait_until(comm->ctx, all_flushed, window);
-    return failure(window);
+    int late = 0;
+    while (late < comm->size - 1 && window->targets[late].flushed >= window->targets[late].flushes)
+        late++;
+    return gy_window_until(window, all_flushed, window, target >= 0 ? target : late, "a flush");
 }
 
 /* ---- what comes in ---- */

@@ -4,6 +4,7 @@
  *               may be one round ahead of the next
  *   passive     a target that makes no call is written and read (progress thread)
  *   wrong       arguments, and a signal that never comes
+ *   late        a target that makes no call is named after GYRE_TIMEOUT
  *   death       a target that dies is named */
 #include <signal.h>
 
@@ -150,6 +151,24 @@ static void wrong(void)
     OK(comm, gyre_window_destroy(window));
 }
 
+static void late(void)
+{
+    unsigned char *memory = memory_of(false, 4096);
+    uint64_t got;
+    gyre_window *window;
+    OK(comm, gyre_window_create(comm, memory, 4096, &window));
+    OK(comm, gyre_barrier(comm));
+    if (rank == size - 1) {
+        sleep(3);
+        return;
+    }
+    sleep(1); /* inside the barrier it would still answer */
+    GIVES(GYRE_PEER_LATE, comm, gyre_window_get(window, &got, 1, GYRE_UINT64, size - 1, 0));
+    char name[32];
+    snprintf(name, sizeof(name), "rank %d ", size - 1);
+    CHECK(strstr(gyre_last_error(comm), name) && strstr(gyre_last_error(comm), "GYRE_TIMEOUT"));
+}
+
 static void death(void)
 {
     unsigned char *memory = memory_of(false, 4096);
@@ -182,8 +201,9 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "wrong"))
         wrong();
-    if (!strcmp(argv[1], "death")) {
-        death();
+    if (!strcmp(argv[1], "late") || !strcmp(argv[1], "death")) {
+        argv[1][0] == 'l' ? late() : death();
+        sleep(argv[1][0] == 'l' ? 3 : 0); /* an end in silence would be a death to whoever is still waiting */
         _exit(0);
     }
     OK(comm, gyre_barrier(comm));
