@@ -497,6 +497,9 @@ GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scal
  * exclude one another, element by element `memory = memory op source`; no average. Access to the same bytes that nothing
  * orders gives any mixture of them.
  *
+ * A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and one that is stopped while it accumulates
+ * GYRE_PEER_STALLED; both end the world.
+ *
  * Every rank has GYRE_WINDOW_SIGNALS counters per window, which begin at 0. signal adds one to that of the target;
  * gyre_window_wait waits until this rank's own has come to at least `value`, GYRE_TIMEOUT at most (then
  * GYRE_PEER_LATE). */
