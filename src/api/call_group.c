@@ -13,20 +13,22 @@ bool gy_call_group_open(void)
     return group.depth > 0;
 }
 
-gyre_status gy_call_group_add(gyre_status status, gyre_request *request)
+bool gy_call_group_reserve(void)
 {
-    if (status != GYRE_SUCCESS)
-        return status;
-    if (group.count == group.room) {
-        size_t room = group.room ? 2 * group.room : 16;
-        gyre_request **requests = gy_realloc(group.requests, room * sizeof(gyre_request *));
-        if (!requests)
-            return gyre_wait(&request);
-        group.requests = requests;
-        group.room = room;
-    }
+    if (group.count < group.room)
+        return true;
+    size_t room = group.room ? 2 * group.room : 16;
+    gyre_request **requests = gy_realloc(group.requests, room * sizeof(gyre_request *));
+    if (!requests)
+        return false;
+    group.requests = requests;
+    group.room = room;
+    return true;
+}
+
+void gy_call_group_add(gyre_request *request)
+{
     group.requests[group.count++] = request;
-    return GYRE_SUCCESS;
 }
 
 gyre_status gyre_group_begin(void)

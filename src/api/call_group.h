@@ -5,8 +5,9 @@
 #include "collectives/request.h"
 
 bool gy_call_group_open(void);
-/* Notes the outcome of a start inside the group; returns it. A call that is refused because the group is out of memory
- * is waited for at once. */
-gyre_status gy_call_group_add(gyre_status status, gyre_request *request);
+/* Room for one more, before it is started: what has been started cannot be waited for alone, since its other half may
+ * come later in the group. False: no memory. */
+bool gy_call_group_reserve(void);
+void gy_call_group_add(gyre_request *request);
 
 #endif

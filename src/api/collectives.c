@@ -28,9 +28,11 @@ static gyre_status run(gyre_comm *comm, const struct gy_call *call)
     if (!comm)
         return GYRE_INVALID_ARGUMENT;
     if (gy_call_group_open()) {
-        gyre_request *request = NULL; /* made before it is passed: arguments are evaluated in any order */
-        gyre_status started = make(comm, call, gy_request_start, &request);
-        return gy_call_group_add(started, request);
+        gyre_request *request;
+        gyre_status started = gy_call_group_reserve() ? make(comm, call, gy_request_start, &request) : GYRE_NO_MEMORY;
+        if (started == GYRE_SUCCESS)
+            gy_call_group_add(request);
+        return started;
     }
     gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);
