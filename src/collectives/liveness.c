@@ -2,6 +2,8 @@
  *
  *   has the awaited rank entered the operation?
  *     no:  it may be computing: legal until GYRE_TIMEOUT, with one log line a minute              -> PEER_LATE
+ *          (and a little longer when it shows life inside gyre: it may itself wait, in an earlier operation, for the
+ *          one that is late, and whoever waits for that one directly is to name it first)
  *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
  *            yes: it waits itself for somebody else, whose turn it is to be found
  *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED */
@@ -132,11 +134,12 @@ static void verdict(struct gy_context *ctx, gyre_status status, int peer, const 
     gy_overlay_report(ctx->overlay, status, peer, text);
 }
 
-static void find_late(struct gyre_request *r, int peer, double seconds)
+static void find_late(struct gyre_request *r, int peer)
 {
     char what[160], text[480];
+    double seconds = (double)r->comm->attributes.timeout_ns / 1e9;
     gy_shape_print(&r->shape, what, sizeof(what));
-    snprintf(text, sizeof(text), "rank %d did not arrive in %s within %.0f s (GYRE_TIMEOUT)", peer, what, seconds);
+    snprintf(text, sizeof(text), "rank %d did not arrive in %s within %g s (GYRE_TIMEOUT)", peer, what, seconds);
     verdict(r->comm->ctx, GYRE_PEER_LATE, peer, text);
 }
 
@@ -183,7 +186,7 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
         r->idle_since = r->told = now;
     if (rank == r->comm->rank) { /* a message to itself, of which it has called one end only */
         if (now - r->idle_since > r->comm->attributes.timeout_ns)
-            find_late(r, peer, (double)(now - r->idle_since) / 1e9);
+            find_late(r, peer);
         return ctx->error.status == GYRE_SUCCESS;
     }
     if (has_nothing_more(r, rank, now)) {
@@ -217,8 +220,9 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
         post_ping(ctx, r, peer);
     int64_t heard = last_heard(ctx, peer, now);
     if (!has_entered(r, rank)) {
-        if (waited > r->comm->attributes.timeout_ns) {
-            find_late(r, peer, (double)waited / 1e9);
+        int64_t grace = now - heard <= 2 * ping_interval(ctx) ? 2 * ping_interval(ctx) : 0;
+        if (waited > r->comm->attributes.timeout_ns + grace) {
+            find_late(r, peer);
         } else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;
             gy_log(GY_LOG_WARN, "waiting for rank %d to arrive in operation %" PRIu64 " for %.0f s", peer,
