@@ -77,9 +77,8 @@ static void take(const struct gyre_comm *comm, const struct gy_arrival *shape, c
         return;
     if (shape->collective == GY_BROADCAST)
         memcpy(output, payload_of(comm, (int)shape->root, number), bytes);
-    else if (shape->collective == GY_ALL_REDUCE)
-        reduce_lines(comm, operation, number, shape->count, output);
-    else if (shape->collective == GY_REDUCE_TO && (int)shape->root == comm->rank)
+    else if (shape->collective == GY_ALL_REDUCE ||
+             (shape->collective == GY_REDUCE_TO && (int)shape->root == comm->rank))
         reduce_lines(comm, operation, number, shape->count, output);
 }
 
