@@ -30,10 +30,10 @@ bool gy_op_valid(int op, gyre_dtype dtype)
 
 size_t gyre_dtype_size(gyre_dtype dtype)
 {
-    switch (dtype) { /* NOLINT(bugprone-branch-clone): types of one size, made by a list */
+    switch (dtype) {
 #define DTYPE_SIZE(code, name, text, bytes) \
     case GYRE_##name: return bytes;
-        GYRE_DTYPE_MAP(DTYPE_SIZE)
+        GYRE_DTYPE_MAP(DTYPE_SIZE) /* NOLINT(bugprone-branch-clone): types of one size */
 #undef DTYPE_SIZE
     }
     return 0;
