@@ -31,11 +31,17 @@ static inline size_t gy_layout_start(const struct gy_layout *layout, int32_t b)
     return (size_t)((unsigned __int128)layout->total * (unsigned)b / (unsigned)layout->blocks);
 }
 
-/* Elements of the longest range of `width` blocks; of counted blocks width is 1 at most. */
+/* Elements of the longest range of `width` blocks, wherever it begins. */
 static inline size_t gy_layout_longest(const struct gy_layout *layout, int32_t width)
 {
-    if (layout->starts)
+    size_t longest = 0;
+    if (layout->starts && width <= 1)
         return width == 0 ? 0 : layout->largest;
+    if (layout->starts) {
+        for (int32_t b = 0; b + width <= layout->blocks; b++)
+            longest = gy_max_size(longest, layout->starts[b + width] - layout->starts[b]);
+        return longest;
+    }
     unsigned __int128 parts = (unsigned __int128)layout->total * (unsigned)width;
     return (size_t)((parts + (unsigned)layout->blocks - 1) / (unsigned)layout->blocks);
 }

@@ -79,8 +79,10 @@ static bool take_buffers(struct gyre_request *r)
     struct gy_context *ctx = r->comm->ctx;
     const struct gy_plan *plan = r->plan;
     if (plan->scratch_slots > 0) {
-        size_t slot = gy_layout_longest(&r->in, plan->scratch_width) * r->element;
-        r->slot_bytes = (slot + 63) & ~(size_t)63;
+        int32_t lo = plan->scratch_lo, width = plan->scratch_width;
+        size_t slot = lo < 0 ? gy_layout_longest(&r->in, width)
+                             : gy_layout_start(&r->in, lo + width) - gy_layout_start(&r->in, lo);
+        r->slot_bytes = (slot * r->element + 63) & ~(size_t)63;
         if (!take(ctx, &r->scratch, r->slot_bytes * (size_t)plan->scratch_slots))
             return false;
     }
@@ -194,6 +196,19 @@ static bool lay_out_counts(struct gyre_request *r, const struct gy_call *call)
     return true;
 }
 
+/* What the choice goes by: of lists of counts, which are the same everywhere but for all_to_all, the mean. */
+static size_t bytes_of(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    size_t count = call->count;
+    if (call->varying && call->collective != GY_ALL_TO_ALL) {
+        count = 0;
+        for (int b = 0; b < comm->size; b++)
+            count += call->in_counts[b];
+        count /= (size_t)comm->size;
+    }
+    return count * gyre_dtype_size(call->dtype);
+}
+
 /* GYRE_SHOW_CHOICE: one line per collective and power of two of its size. */
 static void show_choice(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                         enum gy_algorithm algorithm)
@@ -284,7 +299,7 @@ void gy_prepare_undo(struct gyre_request *r)
 gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_algorithm algorithm;
-    size_t whole = call->count * gyre_dtype_size(call->dtype);
+    size_t whole = bytes_of(comm, call);
     comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
     gyre_status status = gy_select_ordered(comm, call->collective, call->varying, whole, order_of(comm, call),
                                            &algorithm, &comm->error);

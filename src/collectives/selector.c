@@ -97,11 +97,14 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     return bytes >= (size_t)size * 65536 ? GY_RING : GY_HALVING_DOUBLING;
 }
 
-/* Counted blocks travel one by one; of all_to_all no rank knows the longest that there is, which windows ask for. */
+/* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank knows
+ * the longest that there is, which windows ask for. */
 static bool takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
 {
     if (collective == GY_ALL_TO_ALL)
         return algorithm == GY_PAIRWISE;
+    if (collective == GY_REDUCE_SCATTER && (algorithm == GY_CANONICAL || algorithm == GY_HALVING_DOUBLING))
+        return true;
     return algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR;
 }
 

@@ -2,6 +2,8 @@
  * whatever transport, algorithm, count, root and tile size. Runs over shm, tcp and hosts that mix both all compare with the
  * same serial tree, so that they are equal to each other.
  *
+ * reduce_scatterv: counts of zero and of nearly everything; in place and not.
+ *
  * Narrow floats: the tree in float32 on the widened operands, rounded once. Operations of the user's: one that depends on
  * the brackets in canonical order; and without canonical order one that depends on the order of operands alone. */
 #include "core/dtype.h"
@@ -83,6 +85,32 @@ static void expect(const char *what, gyre_dtype dtype, gyre_op op, size_t from, 
     }
 }
 
+/* Cuts the vector into a block per rank: some empty, some long. Returns where this rank's begins. */
+static size_t cut(size_t length, uint64_t seed, size_t *counts)
+{
+    size_t before = 0, left = length;
+    for (int r = 0; r < size; r++) {
+        uint64_t dice = order_mix(seed, (uint64_t)r);
+        counts[r] = r + 1 == size ? left : dice % 3 == 0 ? 0 : dice / 3 % (left + 1);
+        left -= counts[r];
+        before += r < rank ? counts[r] : 0;
+    }
+    return before;
+}
+
+static void run_counts(gyre_dtype dtype, gyre_op op, size_t length, uint64_t seed)
+{
+    size_t counts[RANKS_MOST], from = cut(length, seed, counts), bytes = gyre_dtype_size(dtype);
+    if (seed % 4 < 2) {
+        OK(comm, gyre_reduce_scatterv(comm, inputs[rank], output, counts, dtype, op));
+    } else {
+        memcpy(output, inputs[rank], length * bytes);
+        OK(comm, gyre_reduce_scatterv(comm, output, output + from * bytes, counts, dtype, op));
+        memmove(output, output + from * bytes, counts[rank] * bytes);
+    }
+    expect("reduce_scatter", dtype, op, from, counts[rank]);
+}
+
 static void run(gyre_dtype dtype, gyre_op op, size_t length, uint64_t seed)
 {
     size_t bytes = gyre_dtype_size(dtype), count = length / (size_t)size + (length < (size_t)size);
@@ -100,6 +128,7 @@ static void run(gyre_dtype dtype, gyre_op op, size_t length, uint64_t seed)
         expect("reduce", dtype, op, 0, length);
     OK(comm, gyre_reduce_scatter(comm, inputs[rank], output, count, dtype, op));
     expect("reduce_scatter", dtype, op, (size_t)rank * count, count);
+    run_counts(dtype, op, length, seed);
 }
 
 /* Depends on brackets and order of operands. */
@@ -143,9 +172,19 @@ static uint64_t serial_made(gyre_reduce_func func, int32_t node, size_t element)
     return left;
 }
 
+static void expect_made(gyre_reduce_func func, const char *what, size_t from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t wanted = serial_made(func, tree, from + i);
+        if (memcmp(output + 8 * i, &wanted, 8) != 0)
+            rank_fail("an operation of one's own, %s, %zu elements, %d ranks: wrong order", what, count, size);
+    }
+}
+
 static void run_made(gyre_reduce_func func, int commutative, uint64_t seed)
 {
     gyre_op op;
+    size_t counts[RANKS_MOST];
     OK(comm, gyre_op_create(comm, func, NULL, commutative, &op));
     for (size_t l = 0; l < LENGTHS; l++) {
         size_t length = lengths[l], count = length / (size_t)size + (length < (size_t)size), all = count * (size_t)size;
@@ -155,24 +194,15 @@ static void run_made(gyre_reduce_func func, int commutative, uint64_t seed)
                 memcpy(inputs[r] + 8 * i, &value, 8);
             }
         OK(comm, gyre_all_reduce(comm, inputs[rank], output, length, GYRE_UINT64, op));
-        for (size_t i = 0; i < length; i++) {
-            uint64_t wanted = serial_made(func, tree, i);
-            if (memcmp(output + 8 * i, &wanted, 8) != 0)
-                rank_fail("an operation of one's own, %zu elements, %d ranks: wrong order", length, size);
-        }
+        expect_made(func, "all_reduce", 0, length);
         OK(comm, gyre_reduce_scatter(comm, inputs[rank], output, count, GYRE_UINT64, op));
-        for (size_t i = 0; i < count; i++) {
-            uint64_t wanted = serial_made(func, tree, (size_t)rank * count + i);
-            if (memcmp(output + 8 * i, &wanted, 8) != 0)
-                rank_fail("an operation of one's own, scattered %zu elements, %d ranks: wrong order", count, size);
-        }
+        expect_made(func, "reduce_scatter", (size_t)rank * count, count);
+        size_t from = cut(length, seed + l, counts);
+        OK(comm, gyre_reduce_scatterv(comm, inputs[rank], output, counts, GYRE_UINT64, op));
+        expect_made(func, "reduce_scatterv", from, counts[rank]);
         int root = (int)(l % (size_t)size);
         OK(comm, gyre_reduce(comm, inputs[rank], output, length, GYRE_UINT64, op, root));
-        for (size_t i = 0; rank == root && i < length; i++) {
-            uint64_t wanted = serial_made(func, tree, i);
-            if (memcmp(output + 8 * i, &wanted, 8) != 0)
-                rank_fail("an operation of one's own, reduced to %d, %d ranks: wrong order", root, size);
-        }
+        expect_made(func, "reduce", 0, rank == root ? length : 0);
     }
 }
 
