@@ -123,7 +123,7 @@ typedef enum gyre_dtype {
  * T(x_0 ... x_{h−1}) op T(x_h ... x_{n−1}), where h is the largest power of two below n: for six ranks
  * ((x_0 op x_1) op (x_2 op x_3)) op (x_4 op x_5). Narrow floats stay in float32 through the whole tree, also between
  * ranks, and are rounded once, at the end; an average then divides what was rounded, as ever. It holds for every type and
- * operation, the user's too. reduce_scatterv over links has no such algorithm yet: there it is GYRE_UNSUPPORTED.
+ * operation, the user's too, and for every reducing call, reduce_scatterv with any counts among them.
  *
  * Error of a sum of the contributions x where nothing overflows, after h hops, each of which adds one contribution or
  * partial result and rounds; h is at most the number of ranks less one:
