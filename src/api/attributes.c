@@ -121,6 +121,8 @@ static gyre_status set(gyre_comm *comm, const char *key, const char *value)
         return GYRE_INVALID_ARGUMENT;
     struct gy_attributes wanted = comm->attributes;
     status = row->set(comm, value, &wanted);
+    if (row->shared && !gy_check_ungrouped(comm, "gyre_comm_set of an attribute that all ranks share"))
+        return GYRE_INVALID_ARGUMENT;
     if (row->shared)
         status = agree(comm, row, value, status);
     if (status != GYRE_SUCCESS)
@@ -132,7 +134,7 @@ static gyre_status set(gyre_comm *comm, const char *key, const char *value)
 
 gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     gyre_status status = key && value ? set(comm, key, value)
@@ -159,7 +161,7 @@ static gyre_status get(gyre_comm *comm, const char *key, char *value_p, size_t v
 
 gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     gyre_status status = key && value_p ? get(comm, key, value_p, value_bytes)

@@ -1,5 +1,6 @@
 #include "api/call_group.h"
 
+#include "api/check.h"
 #include "core/mem.h"
 
 static _Thread_local struct {
@@ -40,7 +41,7 @@ gyre_status gyre_group_begin(void)
 gyre_status gyre_group_end(void)
 {
     if (group.depth == 0)
-        return GYRE_INVALID_ARGUMENT;
+        return gy_check_none("gyre_group_end: no group was begun by this thread");
     if (--group.depth > 0)
         return GYRE_SUCCESS;
     gyre_status status = gyre_wait_all(group.requests, group.count);

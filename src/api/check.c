@@ -4,7 +4,58 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/call_group.h"
 #include "core/dtype.h"
+#include "core/handle.h"
+
+static _Thread_local struct gy_error own_error;
+
+struct gy_error *gy_check_own_error(void)
+{
+    return &own_error;
+}
+
+gyre_status gy_check_none(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    gy_error_clear(&own_error);
+    vsnprintf(own_error.text, sizeof(own_error.text), format, args);
+    va_end(args);
+    return GYRE_INVALID_ARGUMENT;
+}
+
+static bool lives(const void *handle, const char *kind, const char *function)
+{
+    if (gy_handle_lives(handle))
+        return true;
+    if (handle)
+        gy_check_none("%s: %p is no %s, or one that was destroyed", function, handle, kind);
+    else
+        gy_check_none("%s: the %s is NULL", function, kind);
+    return false;
+}
+
+bool gy_check_lives(const struct gyre_comm *comm, const char *function)
+{
+    return lives(comm, "communicator", function);
+}
+
+bool gy_check_window(const struct gyre_window *window, const char *function)
+{
+    return lives(window, "window", function);
+}
+
+bool gy_check_ungrouped(struct gyre_comm *comm, const char *function)
+{
+    if (!gy_call_group_open())
+        return true;
+    gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                  "%s inside a group: it waits for the other ranks at once, and would wait for what the group has not "
+                  "started yet; end the group first",
+                  function);
+    return false;
+}
 
 gyre_status gy_check_fail(struct gyre_comm *comm, gyre_status status, const char *format, ...)
 {

@@ -1,9 +1,19 @@
-/* Argument checks, shared by the public functions. A wrong argument leaves the communicator as it was. */
+/* Argument checks, shared by the public functions. A wrong argument leaves the communicator as it was. What has no
+ * communicator to keep its sentence leaves it with the thread: gyre_last_error(NULL) gives it. */
 #ifndef GY_API_CHECK_H
 #define GY_API_CHECK_H
 
 #include "collectives/request.h"
 
+/* The thread's own last error. */
+struct gy_error *gy_check_own_error(void);
+/* Sets it; returns GYRE_INVALID_ARGUMENT. */
+gyre_status gy_check_none(const char *format, ...) GY_PRINTF(1, 2);
+/* Is it a communicator, a window? False: it is NULL, was destroyed, or never was one, and the thread's error says so. */
+bool gy_check_lives(const struct gyre_comm *comm, const char *function);
+bool gy_check_window(const struct gyre_window *window, const char *function);
+/* False: this call waits for other ranks, in a group, where this thread may have to start their part after it. */
+bool gy_check_ungrouped(struct gyre_comm *comm, const char *function);
 /* Is the communicator usable by this process, and its world whole? */
 gyre_status gy_check_comm(struct gyre_comm *comm);
 /* The world was broken before this call began: the sentence says which call met it, once. Returns `status`. */

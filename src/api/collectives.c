@@ -11,10 +11,13 @@ static gyre_status check(gyre_comm *comm, const struct gy_call *call)
 
 typedef gyre_status (*make_func)(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 
-static gyre_status make(gyre_comm *comm, const struct gy_call *call, make_func how, gyre_request **request_p)
+static gyre_status make(const char *function, gyre_comm *comm, const struct gy_call *call, make_func how,
+                        gyre_request **request_p)
 {
-    if (!comm || !request_p)
+    if (!gy_check_lives(comm, function))
         return GYRE_INVALID_ARGUMENT;
+    if (!request_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
     gy_driver_enter(comm->ctx);
     gyre_status status = check(comm, call);
     if (status == GYRE_SUCCESS)
@@ -23,13 +26,14 @@ static gyre_status make(gyre_comm *comm, const struct gy_call *call, make_func h
     return status;
 }
 
-static gyre_status run(gyre_comm *comm, const struct gy_call *call)
+static gyre_status run(const char *function, gyre_comm *comm, const struct gy_call *call)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, function))
         return GYRE_INVALID_ARGUMENT;
     if (gy_call_group_open()) {
         gyre_request *request;
-        gyre_status started = gy_call_group_reserve() ? make(comm, call, gy_request_start, &request) : GYRE_NO_MEMORY;
+        gyre_status started = gy_call_group_reserve() ? make(function, comm, call, gy_request_start, &request)
+                                                      : GYRE_NO_MEMORY;
         if (started == GYRE_SUCCESS)
             gy_call_group_add(request);
         return started;
@@ -48,17 +52,17 @@ static gyre_status run(gyre_comm *comm, const struct gy_call *call)
     gyre_status gyre_##name(gyre_comm *comm, parameters)                                   \
     {                                                                                      \
         struct gy_call it = call;                                                          \
-        return run(comm, &it);                                                             \
+        return run(__func__, comm, &it);                                                   \
     }                                                                                      \
     gyre_status gyre_##name##_start(gyre_comm *comm, parameters, gyre_request **request_p) \
     {                                                                                      \
         struct gy_call it = call;                                                          \
-        return make(comm, &it, gy_request_start, request_p);                               \
+        return make(__func__, comm, &it, gy_request_start, request_p);                     \
     }                                                                                      \
     gyre_status gyre_##name##_init(gyre_comm *comm, parameters, gyre_request **request_p)  \
     {                                                                                      \
         struct gy_call it = call;                                                          \
-        return make(comm, &it, gy_request_keep, request_p);                                \
+        return make(__func__, comm, &it, gy_request_keep, request_p);                      \
     }
 
 FORMS(all_reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
@@ -125,17 +129,17 @@ static const struct gy_call barrier_call = {.collective = GY_BARRIER, .dtype = G
 
 gyre_status gyre_barrier(gyre_comm *comm)
 {
-    return run(comm, &barrier_call);
+    return run(__func__, comm, &barrier_call);
 }
 
 gyre_status gyre_barrier_start(gyre_comm *comm, gyre_request **request_p)
 {
-    return make(comm, &barrier_call, gy_request_start, request_p);
+    return make(__func__, comm, &barrier_call, gy_request_start, request_p);
 }
 
 gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
 {
-    return make(comm, &barrier_call, gy_request_keep, request_p);
+    return make(__func__, comm, &barrier_call, gy_request_keep, request_p);
 }
 
 /* Before the one is started that would wait for the other's sake. */
@@ -158,7 +162,7 @@ gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count
                                       .root = to),
                          receives = CALL(.collective = GY_RECEIVE_FROM, .output = output, .count = output_count,
                                          .dtype = dtype, .root = from);
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = check_both(comm, &sends, &receives);
     if (status != GYRE_SUCCESS)

@@ -1,31 +1,37 @@
 /* Making, duplicating, ending and asking communicators; memory. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/call_group.h"
 #include "api/check.h"
 #include "core/clock.h"
+#include "core/handle.h"
 #include "core/mem.h"
-
-static _Thread_local struct gy_error create_error;
 
 gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
 {
-    gy_error_clear(&create_error);
+    struct gy_error *error = gy_check_own_error();
+    gy_error_clear(error);
     if (!comm_p)
-        return gy_error_set(&create_error, GYRE_INVALID_ARGUMENT, -1, "gyre_comm_create: comm_p is NULL");
+        return gy_error_set(error, GYRE_INVALID_ARGUMENT, -1, "gyre_comm_create: comm_p is NULL");
+    if (gy_call_group_open())
+        return gy_error_set(
+            error, GYRE_INVALID_ARGUMENT, -1,
+            "gyre_comm_create inside a group: it waits for the other ranks at once; end the group first");
     if (config && config->size != sizeof(*config))
-        return gy_error_set(&create_error, GYRE_INVALID_ARGUMENT, -1,
+        return gy_error_set(error, GYRE_INVALID_ARGUMENT, -1,
                             "gyre_comm_create: config->size is %zu, expected sizeof(gyre_config) = %zu", config->size,
                             sizeof(*config));
     struct gy_context *ctx;
-    gyre_status status = gy_context_create(config, &ctx, &create_error);
+    gyre_status status = gy_context_create(config, &ctx, error);
     if (status != GYRE_SUCCESS)
         return status;
     gyre_comm *comm;
-    status = gy_comm_create_world(ctx, &comm, &create_error);
+    status = gy_comm_create_world(ctx, &comm, error);
     if (status != GYRE_SUCCESS) {
-        gy_overlay_give_up(ctx->overlay, &create_error);
+        gy_overlay_give_up(ctx->overlay, error);
         gy_context_free(ctx);
         return status;
     }
@@ -33,8 +39,12 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
     return GYRE_SUCCESS;
 }
 
-static gyre_status divide(gyre_comm *comm, int colour, int key, uint32_t word, gyre_comm **comm_p)
+static gyre_status divide(const char *function, gyre_comm *comm, int colour, int key, uint32_t word, gyre_comm **comm_p)
 {
+    if (!gy_check_lives(comm, function) || !gy_check_ungrouped(comm, function))
+        return GYRE_INVALID_ARGUMENT;
+    if (!comm_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: comm_p is NULL", function);
     gy_driver_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS)
@@ -45,16 +55,12 @@ static gyre_status divide(gyre_comm *comm, int colour, int key, uint32_t word, g
 
 gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p)
 {
-    if (!comm || !comm_p)
-        return GYRE_INVALID_ARGUMENT;
-    return divide(comm, 0, 0, 0, comm_p);
+    return divide(__func__, comm, 0, 0, 0, comm_p);
 }
 
 gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **comm_p)
 {
-    if (!comm || !comm_p)
-        return GYRE_INVALID_ARGUMENT;
-    return divide(comm, color < 0 ? -1 : color, key, 1, comm_p);
+    return divide(__func__, comm, color < 0 ? -1 : color, key, 1, comm_p);
 }
 
 /* Where this rank stands in the list; −1: not there, −2: the list is wrong and the sentence says how. */
@@ -80,19 +86,26 @@ static int find_in_list(gyre_comm *comm, const int *ranks, int count)
 
 gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count, gyre_comm **comm_p)
 {
-    if (!comm || !comm_p || count < 0 || (count > 0 && !ranks))
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (count < 0 || count > comm->size || (count > 0 && !ranks))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                             ranks ? "gyre_comm_sub: a list of %d ranks, but there are %d"
+                                   : "gyre_comm_sub: the list of %d ranks of %d is NULL",
+                             count, comm->size);
     int place = find_in_list(comm, ranks, count);
     if (place == -2)
         return GYRE_INVALID_ARGUMENT;
     uint32_t word = (uint32_t)XXH3_64bits(ranks, (size_t)count * sizeof(*ranks)) | 2;
-    return divide(comm, place >= 0 ? 0 : -1, place, word, comm_p);
+    return divide(__func__, comm, place >= 0 ? 0 : -1, place, word, comm_p);
 }
 
 gyre_status gyre_comm_destroy(gyre_comm *comm)
 {
     if (!comm)
         return GYRE_SUCCESS;
+    if (!gy_check_lives(comm, __func__))
+        return GYRE_INVALID_ARGUMENT;
     struct gy_context *ctx = comm->ctx;
     if (ctx->generation != atomic_load(&gy_fork_generation))
         return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
@@ -115,7 +128,7 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
 
 gyre_status gyre_comm_abort(gyre_comm *comm)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     if (comm->ctx->generation != atomic_load(&gy_fork_generation))
         return GYRE_FORKED; /* the world is the parent's, and so is its sentence */
@@ -128,27 +141,29 @@ gyre_status gyre_comm_abort(gyre_comm *comm)
 
 int gyre_comm_rank(const gyre_comm *comm)
 {
-    return comm ? comm->rank : -1;
+    return gy_handle_lives(comm) ? comm->rank : -1;
 }
 
 int gyre_comm_size(const gyre_comm *comm)
 {
-    return comm ? comm->size : -1;
+    return gy_handle_lives(comm) ? comm->size : -1;
 }
 
 const char *gyre_last_error(const gyre_comm *comm)
 {
-    if (!comm)
-        return create_error.text;
+    if (!gy_handle_lives(comm))
+        return gy_check_own_error()->text;
     bool world = comm->ctx->error.status != GYRE_SUCCESS && comm->error.status == GYRE_SUCCESS;
     return comm->error.text[0] && !world ? comm->error.text : comm->ctx->error.text;
 }
 
 gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     struct gy_context *ctx = comm->ctx;
+    if (fcntl(fd, F_GETFD) < 0)
+        return gy_check_fail((gyre_comm *)comm, GYRE_INVALID_ARGUMENT, "gyre_comm_dump: %d is no open descriptor", fd);
     gy_driver_enter(ctx);
     for (const struct gyre_request *r = ctx->active_first; r; r = r->next) {
         struct gy_record *record = r->comm == comm ? gy_recorder_at(&r->comm->recorder, r->record) : NULL;
@@ -167,7 +182,7 @@ const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, s
     enum gy_collective which;
     enum gy_algorithm algorithm;
     struct gy_error error = {.quiet = true};
-    if (!comm || !collective || !gy_collective_find(collective, &which))
+    if (!gy_handle_lives(comm) || !collective || !gy_collective_find(collective, &which))
         return NULL;
     if (gy_select(comm, which, false, count * gyre_dtype_size(dtype), &algorithm, &error) != GYRE_SUCCESS)
         return NULL;
@@ -185,32 +200,40 @@ static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     if (!memory)
         return gy_check_fail(comm, GYRE_NO_MEMORY, "out of memory for %zu bytes", bytes);
     memset(memory, 0, bytes);
+    gy_handle_add(memory);
     *memory_p = memory;
     return GYRE_SUCCESS;
 }
 
 gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
 {
-    if (!comm || !memory_p)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (!memory_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_mem_alloc: memory_p is NULL");
     gy_driver_enter(comm->ctx);
     gyre_status status = mem_alloc(comm, bytes, memory_p);
     gy_driver_leave(comm->ctx);
     return status;
 }
 
+static bool free_plain(void *memory)
+{
+    if (!gy_handle_lives(memory))
+        return false;
+    gy_handle_remove(memory);
+    gy_free(memory);
+    return true;
+}
+
 gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     if (!memory)
         return GYRE_SUCCESS;
-    if (!comm->ctx->segment) {
-        gy_free(memory);
-        return GYRE_SUCCESS;
-    }
     gy_driver_enter(comm->ctx);
-    bool known = gy_segment_heap_free(comm->ctx->segment, memory);
+    bool known = comm->ctx->segment ? gy_segment_heap_free(comm->ctx->segment, memory) : free_plain(memory);
     gyre_status status = known ? GYRE_SUCCESS
                                : gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                                                "%p was not given by gyre_mem_alloc of this world", memory);

@@ -16,8 +16,11 @@ static gyre_status add(gyre_comm *comm, const void *memory, size_t bytes)
 
 gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes)
 {
-    if (!comm || !memory || bytes == 0)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (!memory || bytes == 0 || bytes > SIZE_MAX - (uintptr_t)memory)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_mem_register: there are no %zu bytes at %p", bytes,
+                             memory);
     gy_driver_enter(comm->ctx);
     gyre_status status = add(comm, memory, bytes);
     gy_driver_leave(comm->ctx);
@@ -26,7 +29,7 @@ gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes)
 
 gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory)
 {
-    if (!comm || !memory)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);

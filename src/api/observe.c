@@ -55,8 +55,10 @@ static void find_place(const struct gyre_comm *comm, int rank, gyre_rank_place *
 
 gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p)
 {
-    if (!comm || !place_p)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (!place_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_topology: place_p is NULL");
     gyre_rank_place place;
     gy_driver_enter(comm->ctx);
     gyre_status status = check_size(comm, "gyre_comm_topology", place_p, place_p->size, sizeof(place));
@@ -73,8 +75,10 @@ gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place
 
 gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
 {
-    if (!comm || !counters_p)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (!counters_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_counters: counters_p is NULL");
     gy_driver_enter(comm->ctx);
     const struct gy_recorder *recorder = &comm->recorder;
     gyre_counters counters = {.started = recorder->started,
@@ -98,7 +102,7 @@ gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
 
 gyre_status gyre_comm_trace(gyre_comm *comm, gyre_trace_func func, void *user)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     comm->recorder.trace = func;

@@ -4,14 +4,18 @@
 
 #include "api/check.h"
 #include "core/clock.h"
+#include "core/handle.h"
 
 #define PATIENCE 200 /* fruitless rounds over several worlds before the caller sleeps between two */
 #define PAUSE_NS 50000
 
-/* Its owner has had it, and kept a copy of the handle: found until the memory serves another request. */
-static bool is_collected(const gyre_request *r)
+/* Its owner has had it, and kept a copy of the handle: found until the memory serves another request. Or it never was one. */
+static bool is_stale(const gyre_request *r, const char *function)
 {
-    return r && r->collected;
+    if (!r || (gy_handle_lives(r) && !r->collected))
+        return false;
+    gy_check_none("%s: %p is no request, or one that has been completed or freed", function, (const void *)r);
+    return true;
 }
 
 /* The caller is inside, or the communicator is gone. */
@@ -45,10 +49,10 @@ static gyre_status progress(gyre_comm *comm, bool *moved_p)
 gyre_status gyre_test(gyre_request **request)
 {
     if (!request)
-        return GYRE_INVALID_ARGUMENT;
+        return gy_check_none("%s: request is NULL", __func__);
     if (!*request)
         return GYRE_SUCCESS;
-    if (is_collected(*request))
+    if (is_stale(*request, __func__))
         return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     bool moved = false;
@@ -70,10 +74,10 @@ static bool is_complete(const void *request)
 gyre_status gyre_wait(gyre_request **request)
 {
     if (!request)
-        return GYRE_INVALID_ARGUMENT;
+        return gy_check_none("%s: request is NULL", __func__);
     if (!*request)
         return GYRE_SUCCESS;
-    if (is_collected(*request))
+    if (is_stale(*request, __func__))
         return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     if (!comm)
@@ -107,7 +111,7 @@ static gyre_comm *comm_of(const struct set *set, bool *several_p)
     *several_p = false;
     for (size_t i = 0; i < set->count; i++) {
         const gyre_request *r = set->requests[i];
-        if (is_idle(r) || !r->comm || r->complete)
+        if (!gy_handle_lives(r) || is_idle(r) || !r->comm || r->complete) /* the wait for it says that it is stale */
             continue;
         *several_p = *several_p || (comm && comm->ctx != r->comm->ctx);
         comm = r->comm;
@@ -133,7 +137,7 @@ static gyre_status turn_all(const struct set *set, unsigned *rounds)
     bool moved = false;
     for (size_t i = 0; i < set->count; i++) {
         gyre_request *r = set->requests[i];
-        if (is_idle(r) || !r->comm || r->complete || r->comm->ctx == last)
+        if (!gy_handle_lives(r) || is_idle(r) || !r->comm || r->complete || r->comm->ctx == last)
             continue;
         last = r->comm->ctx;
         gy_driver_enter(last);
@@ -176,10 +180,18 @@ static bool wait_for_one(const struct set *set, gyre_status *status_p)
     return true;
 }
 
+static bool any_stale(gyre_request *const *requests, size_t count, const char *function)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_stale(requests[i], function))
+            return true;
+    return false;
+}
+
 gyre_status gyre_wait_all(gyre_request **requests, size_t count)
 {
     if (count > 0 && !requests)
-        return GYRE_INVALID_ARGUMENT;
+        return gy_check_none("gyre_wait_all: requests is NULL");
     gyre_status first = GYRE_SUCCESS;
     struct set set = {requests, count};
     bool several;
@@ -198,6 +210,8 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
 gyre_status gyre_wait_any(gyre_request **requests, size_t count, ptrdiff_t *index_p)
 {
     if ((count > 0 && !requests) || !index_p)
+        return gy_check_none("gyre_wait_any: %s is NULL", index_p ? "requests" : "index_p");
+    if (any_stale(requests, count, __func__))
         return GYRE_INVALID_ARGUMENT;
     struct set set = {requests, count};
     gyre_status status;
@@ -214,6 +228,8 @@ gyre_status gyre_wait_any(gyre_request **requests, size_t count, ptrdiff_t *inde
 gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indices, size_t *completed_p)
 {
     if ((count > 0 && (!requests || !indices)) || !completed_p)
+        return gy_check_none("gyre_wait_some: requests, indices or completed_p is NULL");
+    if (any_stale(requests, count, __func__))
         return GYRE_INVALID_ARGUMENT;
     struct set set = {requests, count};
     gyre_status first = GYRE_SUCCESS;
@@ -235,8 +251,13 @@ gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indice
 
 gyre_status gyre_start(gyre_request *request)
 {
-    if (!request || request->collected || !request->persistent || !request->comm)
+    if (!request)
+        return gy_check_none("gyre_start: the request is NULL");
+    if (is_stale(request, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (!request->persistent || !request->comm)
+        return gy_check_none(request->comm ? "gyre_start: the request is not persistent"
+                                           : "gyre_start: the request's communicator was destroyed");
     struct gyre_comm *comm = request->comm;
     gy_driver_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
@@ -252,12 +273,14 @@ gyre_status gyre_start(gyre_request *request)
 gyre_status gyre_request_free(gyre_request **request)
 {
     if (!request)
-        return GYRE_INVALID_ARGUMENT;
+        return gy_check_none("gyre_request_free: request is NULL");
     gyre_request *r = *request;
     if (!r)
         return GYRE_SUCCESS;
-    if (r->collected || !r->persistent)
+    if (is_stale(r, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (!r->persistent)
+        return gy_check_none("gyre_request_free: the request is not persistent: wait for it, which frees it");
     struct gyre_comm *comm = r->comm;
     gyre_status status = GYRE_SUCCESS;
     if (comm)
@@ -275,7 +298,7 @@ gyre_status gyre_request_free(gyre_request **request)
 
 gyre_status gyre_progress(gyre_comm *comm)
 {
-    if (!comm)
+    if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
     bool moved = false;

@@ -17,8 +17,11 @@ static gyre_status leave(gyre_window *window, gyre_status status)
 
 gyre_status gyre_window_create(gyre_comm *comm, void *memory, size_t bytes, gyre_window **window_p)
 {
-    if (!comm || !window_p || (bytes > 0 && !memory))
+    if (!gy_check_lives(comm, __func__) || !gy_check_ungrouped(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
+    if (!window_p || (bytes > 0 && !memory))
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_window_create: %s is NULL",
+                             window_p ? "memory" : "window_p");
     gy_driver_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS)
@@ -31,6 +34,8 @@ gyre_status gyre_window_destroy(gyre_window *window)
 {
     if (!window)
         return GYRE_SUCCESS;
+    if (!gy_check_window(window, __func__) || !gy_check_ungrouped(window->comm, __func__))
+        return GYRE_INVALID_ARGUMENT;
     struct gy_context *ctx = window->comm->ctx;
     gy_driver_enter(ctx);
     gyre_status status = gy_check_comm(window->comm);
@@ -64,7 +69,7 @@ static gyre_status check_access(gyre_window *window, const void *memory, size_t 
 gyre_status gyre_window_put(gyre_window *window, const void *source, size_t count, gyre_dtype dtype, int target,
                             size_t offset)
 {
-    if (!window)
+    if (!gy_check_window(window, __func__))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = enter(window);
     if (status == GYRE_SUCCESS)
@@ -77,7 +82,7 @@ gyre_status gyre_window_put(gyre_window *window, const void *source, size_t coun
 gyre_status gyre_window_get(gyre_window *window, void *destination, size_t count, gyre_dtype dtype, int target,
                             size_t offset)
 {
-    if (!window)
+    if (!gy_check_window(window, __func__))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = enter(window);
     if (status == GYRE_SUCCESS)
@@ -90,7 +95,7 @@ gyre_status gyre_window_get(gyre_window *window, void *destination, size_t count
 gyre_status gyre_window_accumulate(gyre_window *window, const void *source, size_t count, gyre_dtype dtype, gyre_op op,
                                    int target, size_t offset)
 {
-    if (!window)
+    if (!gy_check_window(window, __func__))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = enter(window);
     if (status == GYRE_SUCCESS)
@@ -107,7 +112,7 @@ gyre_status gyre_window_accumulate(gyre_window *window, const void *source, size
 
 gyre_status gyre_window_flush(gyre_window *window, int target)
 {
-    if (!window)
+    if (!gy_check_window(window, __func__))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = enter(window);
     if (status == GYRE_SUCCESS && (target < -1 || target >= window->comm->size))
@@ -128,7 +133,7 @@ static gyre_status check_signal(gyre_window *window, unsigned index)
 
 gyre_status gyre_window_signal(gyre_window *window, int target, unsigned index)
 {
-    if (!window)
+    if (!gy_check_window(window, __func__))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = enter(window);
     if (status == GYRE_SUCCESS)
@@ -142,7 +147,7 @@ gyre_status gyre_window_signal(gyre_window *window, int target, unsigned index)
 
 gyre_status gyre_window_wait(gyre_window *window, unsigned index, uint64_t value)
 {
-    if (!window)
+    if (!gy_check_window(window, __func__))
         return GYRE_INVALID_ARGUMENT;
     gyre_status status = enter(window);
     if (status == GYRE_SUCCESS)

@@ -4,6 +4,7 @@
 
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
+#include "core/handle.h"
 #include "core/mem.h"
 
 bool gy_comm_together(const struct gy_context *ctx, const struct gy_group *group)
@@ -53,6 +54,7 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
         gy_window_slots_take(ctx, window, id);
     comm->next = ctx->comms;
     ctx->comms = comm;
+    gy_handle_add(comm);
     *comm_p = comm;
     return GYRE_SUCCESS;
 
@@ -72,6 +74,7 @@ gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm
 
 void gy_comm_free(struct gyre_comm *comm)
 {
+    gy_handle_remove(comm);
     for (struct gyre_comm **c = &comm->ctx->comms; *c; c = &(*c)->next)
         if (*c == comm) {
             *c = comm->next;

@@ -7,6 +7,7 @@
 
 #include "collectives/request.h"
 #include "core/clock.h"
+#include "core/handle.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/topology.h"
@@ -108,6 +109,7 @@ static void free_parts(struct gy_context *ctx)
         gy_poller_free(ctx->poller);
     while (ctx->idle) {
         struct gyre_request *next = ctx->idle->next;
+        gy_handle_remove(ctx->idle);
         gy_free(ctx->idle);
         ctx->idle = next;
     }

@@ -6,6 +6,7 @@
 
 #include "collectives/request.h"
 #include "core/clock.h"
+#include "core/handle.h"
 #include "core/mem.h"
 #include "core/topology.h"
 #include "transport/fence.h"
@@ -111,6 +112,7 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
     window->next = comm->windows;
     comm->windows = window;
     comm->ctx->windows++;
+    gy_handle_add(window);
     status = exchange(window, all);
     if (status != GYRE_SUCCESS) {
         gy_window_free(window);
@@ -138,6 +140,7 @@ tell: /* the others wait for this rank */
 void gy_window_free(struct gyre_window *window)
 {
     struct gyre_comm *comm = window->comm;
+    gy_handle_remove(window);
     for (struct gyre_window **w = &comm->windows; *w; w = &(*w)->next)
         if (*w == window) {
             *w = window->next;

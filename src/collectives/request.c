@@ -9,15 +9,19 @@
 
 #include "collectives/mapped.h"
 #include "core/clock.h"
+#include "core/handle.h"
 #include "core/mem.h"
 
 static struct gyre_request *request_take(struct gy_context *ctx)
 {
     struct gyre_request *r = ctx->idle;
-    if (r)
+    if (r) {
         ctx->idle = r->next;
-    else
+    } else {
         r = gy_alloc(sizeof(*r));
+        if (r)
+            gy_handle_add(r);
+    }
     if (r)
         memset(r, 0, sizeof(*r));
     return r;
@@ -246,6 +250,7 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
 void gy_request_recycle(struct gyre_request *r)
 {
     if (!r->comm) { /* its communicator has gone before it was collected */
+        gy_handle_remove(r);
         gy_free(r);
         return;
     }

@@ -1,0 +1,68 @@
+/* A hash set of pointers in static memory, without locks: open addressing over at most PROBES places.
+ *
+ *   EMPTY ──add──▶ handle ──remove──▶ GONE ──add──▶ another handle
+ *
+ * A place never becomes EMPTY again, so a search ends at the first EMPTY one, or after PROBES. Whoever adds a handle is the
+ * only one who knows it, and nobody may use it while it is removed: readers need no more than each place's own atomicity.
+ * The pages are zero until they are used, so a program pays for as many as it has handles. */
+#include "handle.h"
+
+#include <stdatomic.h>
+
+#define PLACES 32768u /* a power of two */
+#define PROBES 64u
+
+#define EMPTY ((uintptr_t)0)
+#define GONE ((uintptr_t)1)
+
+static _Atomic uintptr_t places[PLACES];
+static _Atomic long strangers; /* handles that live and found no room */
+
+/* Fibonacci hashing of the address, whose low bits say nothing. */
+static unsigned first_place(uintptr_t handle)
+{
+    return (unsigned)((uint64_t)(handle >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 49);
+}
+
+void gy_handle_add(const void *handle)
+{
+    unsigned first = first_place((uintptr_t)handle);
+    for (unsigned i = 0; i < PROBES; i++) {
+        _Atomic uintptr_t *place = &places[(first + i) % PLACES];
+        uintptr_t found = atomic_load_explicit(place, memory_order_relaxed);
+        if (found <= GONE && atomic_compare_exchange_strong_explicit(place, &found, (uintptr_t)handle,
+                                                                     memory_order_release, memory_order_relaxed))
+            return;
+    }
+    atomic_fetch_add(&strangers, 1);
+}
+
+static _Atomic uintptr_t *find(const void *handle)
+{
+    unsigned first = first_place((uintptr_t)handle);
+    for (unsigned i = 0; i < PROBES; i++) {
+        _Atomic uintptr_t *place = &places[(first + i) % PLACES];
+        uintptr_t found = atomic_load_explicit(place, memory_order_acquire);
+        if (found == (uintptr_t)handle)
+            return place;
+        if (found == EMPTY)
+            return NULL;
+    }
+    return NULL;
+}
+
+void gy_handle_remove(const void *handle)
+{
+    _Atomic uintptr_t *place = find(handle);
+    if (place)
+        atomic_store_explicit(place, GONE, memory_order_release);
+    else
+        atomic_fetch_sub(&strangers, 1);
+}
+
+bool gy_handle_lives(const void *handle)
+{
+    if ((uintptr_t)handle <= GONE)
+        return false;
+    return find(handle) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0;
+}
