@@ -8,14 +8,11 @@
  *
  * Operands are small whole numbers, so every sum has one exact value in every type. A failing check ends the program at
  * once, and alarm() bounds the whole. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <gyre/gyre.h>
@@ -175,27 +172,15 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* The kernel names a port that is free now. */
-static int free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, bytes) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &bytes) != 0)
-        fail(-1, __LINE__, "no port", "socket, bind or getsockname failed");
-    close(fd);
-    return ntohs(address.sin_port);
-}
-
 static void world(void)
 {
     struct rank ranks[RANKS] = {{0}};
     pthread_t threads[RANKS];
-    char address[64];
+    char folder[] = "/tmp/gyre-threads-XXXXXX", address[64];
 
-    snprintf(address, sizeof(address), "tcp://127.0.0.1:%d", free_port());
+    if (!mkdtemp(folder)) /* in a file: nobody else can want its port */
+        fail(-1, __LINE__, "mkdtemp", folder);
+    snprintf(address, sizeof(address), "file://%s/meet", folder);
     pthread_barrier_init(&before_abort, NULL, RANKS + 1);
     pthread_barrier_init(&after_abort, NULL, RANKS + 1);
     for (int i = 0; i < RANKS; i++) {
@@ -210,6 +195,7 @@ static void world(void)
     pthread_barrier_wait(&after_abort);
     for (int i = 0; i < RANKS; i++)
         pthread_join(threads[i], NULL);
+    rmdir(folder);
     pthread_barrier_destroy(&before_abort);
     pthread_barrier_destroy(&after_abort);
 }

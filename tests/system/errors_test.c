@@ -52,7 +52,8 @@ static gyre_status call_root(bool odd)
 /* At this call or the next, and both shapes in the sentence. */
 static void expect_mismatch(const char *what, gyre_status (*call)(bool odd), const char *one, const char *other)
 {
-    open_world();
+    create_world();
+    rank_gather(comm, GYRE_MISMATCH);
     gyre_status status = call(rank == size - 1);
     if (status == GYRE_SUCCESS)
         status = gyre_barrier(comm);
@@ -90,9 +91,8 @@ static void test_abort(void)
 {
     gyre_request *request;
     create_world();
-    gyre_status met = gyre_barrier(comm); /* rank 0 may be through, and abort, before the others are */
+    rank_gather(comm, GYRE_ABORTED);
     if (rank == 0) {
-        OK(comm, met);
         OK(comm, gyre_barrier_start(comm, &request));
         OK(comm, gyre_comm_abort(comm));
         GIVES(GYRE_ABORTED, comm, gyre_wait(&request));
@@ -104,21 +104,22 @@ static void test_abort(void)
     } else {
         GIVES(GYRE_ABORTED, comm, gyre_barrier(comm));
     }
-    CHECK(met == GYRE_SUCCESS || met == GYRE_ABORTED);
     GIVES(GYRE_ABORTED, comm, gyre_barrier(comm));
     OK(NULL, gyre_comm_destroy(comm));
 }
 
-/* A rank that stays away is named by all, also by those that miss it only in the middle of what they wait for. */
+/* A rank that stays away is named by all, also by those that miss it only in the middle of what they wait for. The others
+ * are not to be late themselves on a machine that is busy: the clock is longer than any of them waits for a core. */
 static void test_late(const char *algorithm)
 {
-    setenv("GYRE_TIMEOUT", "0.5", 1);
+    setenv("GYRE_TIMEOUT", "2", 1);
     setenv("GYRE_ALGORITHM", algorithm, 1);
-    open_world();
+    create_world();
+    rank_gather(comm, GYRE_PEER_LATE);
     gyre_status status = GYRE_SUCCESS;
     if (rank < size - 1)
         status = gyre_all_reduce(comm, input, output, 4096, GYRE_FLOAT32, GYRE_SUM);
-    while (rank == size - 1 && status == GYRE_SUCCESS)
+    for (; rank == size - 1 && status == GYRE_SUCCESS; usleep(1000))
         status = gyre_progress(comm);
     char name[32];
     snprintf(name, sizeof name, "rank %d did not arrive", size - 1);

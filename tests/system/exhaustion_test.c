@@ -20,7 +20,8 @@
 #define RANKS 3
 #define MOST 5000
 #define LARGE 60000u
-#define SOON_NS (3 * INT64_C(1000000000))
+#define SOON_NS \
+    (8 * INT64_C(1000000000)) /* the meeting's 2 s, and what a busy machine adds; no other clock is so short */
 
 struct shared {
     volatile int64_t hit_ns; /* when the victim's call failed */

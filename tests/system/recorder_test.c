@@ -210,8 +210,11 @@ static void run_death(int own)
     size = gyre_comm_size(comm);
     for (int i = 0; i < 20; i++)
         OK(comm, gyre_all_reduce(comm, input, output, 2000, GYRE_FLOAT32, GYRE_SUM));
-    if (rank == 1)
+    if (rank == 1) { /* when rank 0 is through the last of them too */
+        wait_for_step(2);
         kill(getpid(), SIGKILL);
+    }
+    __atomic_store_n(step, 2, __ATOMIC_RELEASE);
     GIVES(GYRE_PEER_DEAD, comm, gyre_all_reduce(comm, input, output, 2000, GYRE_FLOAT32, GYRE_SUM));
     for (int way = 0; way < 2; way++) {
         if (way == 0)

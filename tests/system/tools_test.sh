@@ -119,8 +119,8 @@ launcher=$!
 while [ "$(wc -l <"$work/pids")" -lt 2 ]; do sleep 0.05; done
 kill -KILL $launcher
 wait $launcher 2>/dev/null
-sleep 0.3
 for pid in $(cat "$work/pids"); do
+    for ((tries = 0; tries < 100; tries++)); do lives "$pid" || break; sleep 0.05; done
     ! lives "$pid" || fail "process $pid outlives its launcher"
 done
 

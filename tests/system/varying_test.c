@@ -111,6 +111,7 @@ static void test_disagree(size_t elements)
     for (int i = 0; i < size; i++)
         in[i] = out[i] = elements;
     in[size - 1] += rank == 0 ? 1 : 0;
+    rank_gather(comm, GYRE_MISMATCH);
     gyre_status status = gyre_all_to_allv(comm, input, in, NULL, output, out, NULL, GYRE_INT32);
     if (status == GYRE_SUCCESS) /* those whose pairs agreed may be through: at the next call, then */
         status = gyre_barrier(comm);
@@ -123,6 +124,7 @@ static void test_differ(void)
     static int32_t input[TRIAL_RANKS * 20], output[TRIAL_RANKS * 20];
     for (int i = 0; i < size; i++)
         counts[i] = rank == size - 1 && i == 0 ? 11 : 10;
+    rank_gather(comm, GYRE_MISMATCH);
     gyre_status status = gyre_all_gatherv(comm, input, output, counts, NULL, GYRE_INT32);
     if (status == GYRE_SUCCESS)
         status = gyre_barrier(comm);

@@ -193,20 +193,26 @@ static void *rank_main(void *index)
 
 /* ---- all of them ---- */
 
+/* Below the range from which the kernel takes ports for others' connections: one of those it may have given away again
+ * before rank 0 listens. */
 static void choose_address(bool ipv6)
 {
-    struct sockaddr_storage name = {.ss_family = ipv6 ? AF_INET6 : AF_INET};
-    socklen_t bytes = ipv6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    if (ipv6)
-        ((struct sockaddr_in6 *)&name)->sin6_addr = in6addr_loopback;
-    else
-        ((struct sockaddr_in *)&name)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&name, bytes) == 0, "no loopback of this family");
-    getsockname(fd, (struct sockaddr *)&name, &bytes);
-    int port = ntohs(ipv6 ? ((struct sockaddr_in6 *)&name)->sin6_port : ((struct sockaddr_in *)&name)->sin_port);
-    close(fd);
-    snprintf(address, sizeof(address), ipv6 ? "tcp://[::1]:%d" : "tcp://127.0.0.1:%d", port);
+    static unsigned number;
+    bool found = false;
+    for (int attempt = 0; attempt < 100 && !found; attempt++) {
+        unsigned port = 10000 + ((unsigned)getpid() * 37 + number++) % 20000;
+        struct sockaddr_in name4 = {
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        struct sockaddr_in6 name6 = {
+            .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_loopback};
+        int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK(fd >= 0, "no sockets of this family");
+        found = ipv6 ? bind(fd, (struct sockaddr *)&name6, sizeof(name6)) == 0
+                     : bind(fd, (struct sockaddr *)&name4, sizeof(name4)) == 0;
+        close(fd);
+        snprintf(address, sizeof(address), ipv6 ? "tcp://[::1]:%u" : "tcp://127.0.0.1:%u", port);
+    }
+    CHECK(found, "no loopback of this family");
 }
 
 static void run_threads(void)
