@@ -62,7 +62,9 @@ extern "C" {
     X(47, MEETING_FAILED, "the ranks could not meet")                              \
     X(48, REFUSED, "a peer was refused: wrong secret, job, version or rank")       \
     X(49, PROTOCOL, "a peer sent something that this version does not understand") \
-    X(50, INTERNAL, "internal error, please report")
+    X(50, INTERNAL, "internal error, please report")                               \
+    X(51, CORRUPTED, "what a rank sent was changed on its way")                    \
+    X(52, WRONG_RESULT, "a rank got another result than the others")
 
 typedef enum gyre_status {
 #define GYRE_STATUS_ENUM(code, name, text) GYRE_##name = code,

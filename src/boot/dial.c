@@ -28,6 +28,7 @@ static int dial_start(struct gy_dial *dial);
 
 static void dial_end(struct gy_dial *dial, int fd)
 {
+    struct gy_seal_keys keys = dial->greeting.handshake.keys;
     struct gy_dial **at = &dial->world->dials;
     gy_door_func callback = dial->callback;
     void *user = dial->user;
@@ -37,8 +38,10 @@ static void dial_end(struct gy_dial *dial, int fd)
         at = &(*at)->next;
     if (*at)
         *at = dial->next;
+    gy_handshake_forget(&dial->greeting.handshake);
     gy_free(dial);
-    callback(user, rank, fd);
+    callback(user, rank, fd, fd >= 0 ? &keys : NULL);
+    explicit_bzero(&keys, sizeof(keys));
 }
 
 static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
@@ -74,7 +77,7 @@ static int dial_start(struct gy_dial *dial)
     gy_socket_tune(fd, world->config->peer_timeout_ns);
     memset(&dial->greeting, 0, sizeof(dial->greeting));
     gy_handshake_dial(&dial->greeting.handshake, world->key, world->job, dial->purpose, (uint32_t)world->rank,
-                      (uint32_t)dial->rank);
+                      (uint32_t)dial->rank, (enum gy_integrity)world->config->integrity);
     return gy_greeting_start(&dial->greeting, world->poller, fd, true, on_greeted, dial) ? 0 : ENOMEM;
 }
 

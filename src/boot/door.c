@@ -107,6 +107,12 @@ static void drop_older_than(struct gy_door *door, int64_t age)
     }
 }
 
+static void forget(struct gy_greeting *greeting)
+{
+    gy_handshake_forget(&greeting->handshake);
+    gy_free(greeting);
+}
+
 /* Takes over the greeting, so that keeping asks for no memory. */
 static void keep(struct gy_door *door, struct gy_greeting *greeting)
 {
@@ -118,7 +124,7 @@ static void keep(struct gy_door *door, struct gy_greeting *greeting)
     greeting->next = *at ? (*at)->next : NULL;
     if (*at) {
         close((*at)->fd);
-        gy_free(*at);
+        forget(*at);
     }
     *at = greeting;
 }
@@ -136,7 +142,7 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
         keep(door, greeting);
         return;
     }
-    gy_free(greeting);
+    forget(greeting);
     if (handshake.state == GY_HANDSHAKE_REFUSED) {
         gy_log(GY_LOG_WARN, "a visitor that says it is rank %u was refused: %s", handshake.from,
                gy_refusal_print(handshake.refusal, handshake.peer_version, handshake.version, text));
@@ -148,7 +154,8 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
         return;
     if (door->env.most)
         door->guests++;
-    door->on[handshake.purpose](door->user[handshake.purpose], (int)handshake.from, fd);
+    door->on[handshake.purpose](door->user[handshake.purpose], (int)handshake.from, fd, &handshake.keys);
+    gy_handshake_forget(&handshake);
 }
 
 static void greet(struct gy_door *door, int fd)
@@ -167,7 +174,7 @@ static void greet(struct gy_door *door, int fd)
         return;
     }
     gy_handshake_accept(&greeting->handshake, door->key, door->env.job, (uint32_t)door->env.rank,
-                        (uint32_t)door->env.size, door->env.purposes);
+                        (uint32_t)door->env.size, door->env.purposes, door->env.integrity);
     if (!gy_greeting_start(greeting, door->env.poller, fd, false, on_greeted, door)) {
         gy_free(greeting);
         return;
@@ -260,8 +267,8 @@ void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func call
             continue;
         }
         *at = kept->next;
-        callback(user, (int)kept->handshake.from, kept->fd);
-        gy_free(kept);
+        callback(user, (int)kept->handshake.from, kept->fd, &kept->handshake.keys);
+        forget(kept);
     }
 }
 
@@ -300,7 +307,7 @@ static void door_end(struct gy_door *door, bool forked)
     while ((kept = door->kept)) {
         door->kept = kept->next;
         close(kept->fd);
-        gy_free(kept);
+        forget(kept);
     }
     if (door->env.poller && !forked) {
         gy_poller_remove(door->env.poller, &door->watch);

@@ -19,6 +19,7 @@ struct gy_door_env {
     int rank, size;
     uint32_t purposes; /* mask of 1 << enum gy_purpose */
     int64_t peer_timeout_ns;
+    enum gy_integrity integrity;
     int most;                 /* 0: GY_DOOR_GREETINGS at once, and those handed over do not count. Else this many
                                * together with the guests, which are those handed over and not yet released: whoever
                                * comes later waits in the kernel's backlog */

@@ -10,9 +10,12 @@
 
 #define MAGIC 0x45525947u /* "GYRE" */
 #define MAC_BYTES 32u
+#define NONCE_1 28u /* offset of the nonce in messages 1 and 2 */
+#define NONCE_2 24u
 #define ROLE_DIALER 1u
 #define ROLE_ACCEPTOR 2u
 
+_Static_assert(GY_HANDSHAKE_NONCE_BYTES == crypto_scalarmult_BYTES, "a nonce has room for a public key");
 _Static_assert(GY_HANDSHAKE_KEY_BYTES == crypto_generichash_KEYBYTES, "key size of keyed BLAKE2b");
 
 static void mac(const struct gy_handshake *handshake, uint8_t step, uint8_t mac_p[MAC_BYTES])
@@ -33,6 +36,57 @@ static void remember(struct gy_handshake *handshake, const uint8_t *bytes, size_
     handshake->transcript_bytes += count;
 }
 
+/* A fresh nonce: random bytes, or a public key whose secret stays here. */
+static void make_nonce(struct gy_handshake *handshake, bool key, uint8_t nonce_p[GY_HANDSHAKE_NONCE_BYTES])
+{
+    gy_random(key ? handshake->ephemeral : nonce_p, GY_HANDSHAKE_NONCE_BYTES);
+    if (key)
+        crypto_scalarmult_base(nonce_p, handshake->ephemeral);
+}
+
+/* The suite for a mode, of ciphers that both sides have; OFF where there is none. */
+static enum gy_suite choose(enum gy_integrity mode, unsigned ciphers)
+{
+    if (mode == GY_INTEGRITY_CRC)
+        return GY_SUITE_CRC;
+    if (mode == GY_INTEGRITY_MAC)
+        return GY_SUITE_MAC;
+    if (mode == GY_INTEGRITY_ENCRYPT)
+        return ciphers & 1u << GY_SUITE_AES ? GY_SUITE_AES : GY_SUITE_CHACHA;
+    return GY_SUITE_OFF;
+}
+
+static void mix(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, const uint8_t *more, size_t bytes,
+                uint8_t key_p[GY_HANDSHAKE_KEY_BYTES])
+{
+    crypto_generichash_state state;
+
+    crypto_generichash_init(&state, key, GY_HANDSHAKE_KEY_BYTES, GY_HANDSHAKE_KEY_BYTES);
+    crypto_generichash_update(&state, (const uint8_t *)label, strlen(label) + 1);
+    crypto_generichash_update(&state, more, bytes);
+    crypto_generichash_final(&state, key_p, GY_HANDSHAKE_KEY_BYTES);
+}
+
+/* The keys of this connection: of the job's key, messages 1 to 3 and the secret that only the two ephemeral keys give.
+ * `theirs`: the peer's nonce. false: that is no public key. */
+static bool agree(struct gy_handshake *handshake, const uint8_t *theirs)
+{
+    uint8_t shared[crypto_scalarmult_BYTES] = {0}, talk[GY_HANDSHAKE_KEY_BYTES], key[GY_HANDSHAKE_KEY_BYTES];
+    bool dialer = handshake->dialer;
+
+    if (handshake->keys.suite >= GY_SUITE_MAC && crypto_scalarmult(shared, handshake->ephemeral, theirs) != 0)
+        return false;
+    mix(handshake->key, "gyre connection", handshake->transcript, handshake->transcript_bytes, talk);
+    mix(talk, "gyre agreement", shared, sizeof(shared), key);
+    mix(key, dialer ? "dialer" : "acceptor", NULL, 0, handshake->keys.out);
+    mix(key, dialer ? "acceptor" : "dialer", NULL, 0, handshake->keys.in);
+    sodium_memzero(shared, sizeof(shared));
+    sodium_memzero(talk, sizeof(talk));
+    sodium_memzero(key, sizeof(key));
+    sodium_memzero(handshake->ephemeral, sizeof(handshake->ephemeral));
+    return true;
+}
+
 static void expect(struct gy_handshake *handshake, int step, size_t bytes)
 {
     handshake->step = step;
@@ -45,7 +99,7 @@ static void say_1(struct gy_handshake *handshake)
     struct gy_wire wire = gy_wire_over(handshake->out, GY_HANDSHAKE_BYTES_1);
     uint8_t nonce[GY_HANDSHAKE_NONCE_BYTES];
 
-    gy_random(nonce, sizeof(nonce));
+    make_nonce(handshake, handshake->mode >= GY_INTEGRITY_MAC, nonce);
     gy_wire_put(&wire, MAGIC, 4);
     gy_wire_put(&wire, handshake->version, 2);
     gy_wire_put(&wire, ROLE_DIALER, 1);
@@ -53,7 +107,9 @@ static void say_1(struct gy_handshake *handshake)
     gy_wire_put(&wire, handshake->job, 8);
     gy_wire_put(&wire, handshake->from, 4);
     gy_wire_put(&wire, handshake->to, 4);
-    gy_wire_put(&wire, 0, 4);
+    gy_wire_put(&wire, handshake->mode, 1);
+    gy_wire_put(&wire, handshake->ciphers, 1);
+    gy_wire_put(&wire, 0, 2);
     gy_wire_put_bytes(&wire, nonce, sizeof(nonce));
     handshake->out_bytes = GY_HANDSHAKE_BYTES_1;
     handshake->out_taken = 0;
@@ -64,14 +120,15 @@ static void say_2(struct gy_handshake *handshake, enum gy_refusal code)
     struct gy_wire wire = gy_wire_over(handshake->out, GY_HANDSHAKE_BYTES_2);
     uint8_t nonce[GY_HANDSHAKE_NONCE_BYTES], tag[MAC_BYTES];
 
-    gy_random(nonce, sizeof(nonce));
+    make_nonce(handshake, handshake->keys.suite >= GY_SUITE_MAC, nonce);
     gy_wire_put(&wire, MAGIC, 4);
     gy_wire_put(&wire, handshake->version, 2);
     gy_wire_put(&wire, ROLE_ACCEPTOR, 1);
     gy_wire_put(&wire, code, 1);
     gy_wire_put(&wire, handshake->job, 8);
     gy_wire_put(&wire, handshake->to, 4);
-    gy_wire_put(&wire, 0, 4);
+    gy_wire_put(&wire, handshake->keys.suite, 1);
+    gy_wire_put(&wire, 0, 3);
     gy_wire_put_bytes(&wire, nonce, sizeof(nonce));
     remember(handshake, handshake->out, GY_HANDSHAKE_BYTES_2 - MAC_BYTES);
     mac(handshake, 2, tag);
@@ -102,6 +159,7 @@ static void refuse(struct gy_handshake *handshake, enum gy_refusal refusal)
 {
     handshake->state = GY_HANDSHAKE_REFUSED;
     handshake->refusal = refusal;
+    sodium_memzero(handshake->ephemeral, sizeof(handshake->ephemeral));
     handshake->in_want = 0;
 }
 
@@ -111,6 +169,17 @@ static bool tag_matches(const struct gy_handshake *handshake, uint8_t step, cons
 
     mac(handshake, step, expected);
     return sodium_memcmp(expected, tag, MAC_BYTES) == 0;
+}
+
+/* What the dialer asks for. Whoever meets may be of other settings: it is told so by name, over a socket that is sealed
+ * as it asked. */
+static enum gy_refusal judge_mode(struct gy_handshake *handshake, uint8_t mode, uint8_t ciphers)
+{
+    if (handshake->purpose != GY_PURPOSE_MEET && mode != handshake->mode)
+        return GY_REFUSAL_INTEGRITY;
+    handshake->mode = (enum gy_integrity)mode;
+    handshake->keys.suite = choose(handshake->mode, (unsigned)(ciphers & handshake->ciphers));
+    return GY_REFUSAL_NONE;
 }
 
 static enum gy_refusal judge_1(struct gy_handshake *handshake, uint8_t purpose, uint64_t job, uint32_t to)
@@ -134,14 +203,17 @@ static void hear_1(struct gy_handshake *handshake)
     struct gy_wire wire = gy_wire_over(handshake->in, GY_HANDSHAKE_BYTES_1);
     uint64_t magic = gy_wire_get(&wire, 4), job;
     uint16_t version = (uint16_t)gy_wire_get(&wire, 2);
-    uint8_t role = (uint8_t)gy_wire_get(&wire, 1), purpose = (uint8_t)gy_wire_get(&wire, 1);
+    uint8_t role = (uint8_t)gy_wire_get(&wire, 1), purpose = (uint8_t)gy_wire_get(&wire, 1), mode, ciphers;
+    bool ours = version == handshake->version;
     enum gy_refusal refusal;
     uint32_t to;
 
     job = gy_wire_get(&wire, 8);
     handshake->from = (uint32_t)gy_wire_get(&wire, 4);
     to = (uint32_t)gy_wire_get(&wire, 4);
-    if (magic != MAGIC || role != ROLE_DIALER || (version == handshake->version && gy_wire_get(&wire, 4) != 0)) {
+    mode = (uint8_t)gy_wire_get(&wire, 1);
+    ciphers = (uint8_t)gy_wire_get(&wire, 1);
+    if (magic != MAGIC || role != ROLE_DIALER || (ours && (mode >= GY_INTEGRITIES || gy_wire_get(&wire, 2) != 0))) {
         refuse(handshake, GY_REFUSAL_GARBAGE); /* not one of us: no answer */
         return;
     }
@@ -149,6 +221,8 @@ static void hear_1(struct gy_handshake *handshake)
     handshake->peer_version = version;
     remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_1);
     refusal = judge_1(handshake, purpose, job, to);
+    if (refusal == GY_REFUSAL_NONE)
+        refusal = judge_mode(handshake, mode, ciphers);
     say_2(handshake, refusal);
     if (refusal != GY_REFUSAL_NONE)
         refuse(handshake, refusal);
@@ -156,16 +230,24 @@ static void hear_1(struct gy_handshake *handshake)
         expect(handshake, 3, GY_HANDSHAKE_BYTES_3);
 }
 
+/* Is that a suite that we asked for? */
+static bool fits_mode(const struct gy_handshake *handshake, uint8_t suite)
+{
+    return suite == choose(handshake->mode, handshake->ciphers) ||
+           (handshake->mode == GY_INTEGRITY_ENCRYPT && suite == GY_SUITE_CHACHA);
+}
+
 static void hear_2(struct gy_handshake *handshake)
 {
     struct gy_wire wire = gy_wire_over(handshake->in, GY_HANDSHAKE_BYTES_2);
     uint64_t magic = gy_wire_get(&wire, 4), job;
     uint16_t version = (uint16_t)gy_wire_get(&wire, 2);
-    uint8_t role = (uint8_t)gy_wire_get(&wire, 1), code = (uint8_t)gy_wire_get(&wire, 1);
+    uint8_t role = (uint8_t)gy_wire_get(&wire, 1), code = (uint8_t)gy_wire_get(&wire, 1), suite;
     uint32_t rank;
 
     job = gy_wire_get(&wire, 8);
     rank = (uint32_t)gy_wire_get(&wire, 4);
+    suite = (uint8_t)gy_wire_get(&wire, 1);
     if (magic != MAGIC || role != ROLE_ACCEPTOR || code >= GY_REFUSALS) {
         refuse(handshake, GY_REFUSAL_GARBAGE);
         return;
@@ -182,15 +264,22 @@ static void hear_2(struct gy_handshake *handshake)
         return;
     }
     remember(handshake, handshake->in + GY_HANDSHAKE_BYTES_2 - MAC_BYTES, MAC_BYTES);
-    if (rank != handshake->to || (handshake->job != 0 && job != handshake->job)) {
-        enum gy_refusal refusal = rank != handshake->to ? GY_REFUSAL_RANK : GY_REFUSAL_JOB;
+    if (rank != handshake->to || (handshake->job != 0 && job != handshake->job) || !fits_mode(handshake, suite)) {
+        enum gy_refusal refusal = rank != handshake->to          ? GY_REFUSAL_RANK
+                                  : !fits_mode(handshake, suite) ? GY_REFUSAL_INTEGRITY
+                                                                 : GY_REFUSAL_JOB;
 
         say_verdict(handshake, 3, refusal);
         refuse(handshake, refusal);
         return;
     }
     handshake->job = job;
+    handshake->keys.suite = (enum gy_suite)suite;
     say_verdict(handshake, 3, GY_REFUSAL_NONE);
+    if (!agree(handshake, handshake->in + NONCE_2)) { /* only a broken build that has the key says this */
+        refuse(handshake, GY_REFUSAL_GARBAGE);
+        return;
+    }
     expect(handshake, 4, GY_HANDSHAKE_BYTES_3);
 }
 
@@ -211,6 +300,8 @@ static void hear_3(struct gy_handshake *handshake)
     enum gy_refusal refusal = judge_verdict(handshake, 3, ROLE_DIALER);
 
     remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_3);
+    if (refusal == GY_REFUSAL_NONE && !agree(handshake, handshake->transcript + NONCE_1))
+        refusal = GY_REFUSAL_GARBAGE;
     say_verdict(handshake, 4, refusal);
     if (refusal != GY_REFUSAL_NONE) {
         refuse(handshake, refusal);
@@ -232,12 +323,26 @@ static void hear_4(struct gy_handshake *handshake)
     handshake->state = GY_HANDSHAKE_DONE;
 }
 
-void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                       enum gy_purpose purpose, uint32_t from, uint32_t to)
+static void begin(struct gy_handshake *handshake, enum gy_integrity mode)
 {
     memset(handshake, 0, sizeof(*handshake));
-    handshake->dialer = true;
     handshake->version = GY_HANDSHAKE_VERSION;
+    handshake->mode = mode;
+    handshake->ciphers = 1u << GY_SUITE_CHACHA;
+    if (mode == GY_INTEGRITY_ENCRYPT && gy_seal_has_aes())
+        handshake->ciphers |= 1u << GY_SUITE_AES;
+}
+
+void gy_handshake_forget(struct gy_handshake *handshake)
+{
+    sodium_memzero(handshake, sizeof(*handshake));
+}
+
+void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
+                       enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode)
+{
+    begin(handshake, mode);
+    handshake->dialer = true;
     handshake->purpose = (uint8_t)purpose;
     handshake->job = job;
     handshake->from = from;
@@ -249,10 +354,9 @@ void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HAND
 }
 
 void gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                         uint32_t rank, uint32_t size, uint32_t purposes)
+                         uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode)
 {
-    memset(handshake, 0, sizeof(*handshake));
-    handshake->version = GY_HANDSHAKE_VERSION;
+    begin(handshake, mode);
     handshake->job = job;
     handshake->to = rank;
     handshake->size = size;
@@ -299,7 +403,7 @@ const char *gy_refusal_text(enum gy_refusal refusal)
         [GY_REFUSAL_NONE] = "not refused",      [GY_REFUSAL_GARBAGE] = "does not speak gyre",
         [GY_REFUSAL_VERSION] = "wrong version", [GY_REFUSAL_JOB] = "wrong job",
         [GY_REFUSAL_RANK] = "wrong rank",       [GY_REFUSAL_PURPOSE] = "wrong purpose",
-        [GY_REFUSAL_SECRET] = "wrong secret",
+        [GY_REFUSAL_SECRET] = "wrong secret",   [GY_REFUSAL_INTEGRITY] = "another GYRE_INTEGRITY",
     };
 
     return (unsigned)refusal < GY_REFUSALS ? texts[refusal] : "refused";

@@ -2,19 +2,23 @@
  * own.
  *
  *   dialer                                                          acceptor
- *     1 --- magic, version, purpose, job, from, to, nonce_d ----------->         60 bytes
- *     2 <-- magic, version, code, job, rank, nonce_a, MAC("2") ---------         88 bytes
+ *     1 --- magic, version, purpose, job, from, to, mode, nonce_d ----->         60 bytes
+ *     2 <-- magic, version, code, job, rank, suite, nonce_a, MAC("2") --         88 bytes
  *     3 --- code, MAC("3") -------------------------------------------->         36 bytes
  *     4 <-- code, MAC("4") ---------------------------------------------         36 bytes
  *
  * MAC(n) is BLAKE2b-256 keyed with the job's key over the step's name and everything said so far, so that both nonces,
  * both roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code other
- * than 0 is a refusal, after which the connection ends; both sides can name its reason. What follows the greeting on
- * the socket is neither encrypted nor authenticated: see docs/wire.md. */
+ * than 0 is a refusal, after which the connection ends; both sides can name its reason.
+ *
+ * What follows the greeting on the socket is sealed (seal.h) as the mode, GYRE_INTEGRITY, asks for: the dialer says
+ * which, and which ciphers it can do; the acceptor picks the suite. At mac and encrypt both nonces are fresh X25519
+ * public keys, and their shared secret goes into the keys of this connection, with the job's key and all four messages:
+ * they are no other connection's, and what was recorded stays closed when the secret becomes known later. */
 #ifndef GY_BOOT_HANDSHAKE_H
 #define GY_BOOT_HANDSHAKE_H
 
-#include "core/base.h"
+#include "boot/seal.h"
 
 /* Of everything that ranks say to each other, frames and segments too: docs/wire.md has the policy. */
 #define GY_HANDSHAKE_VERSION 1
@@ -36,6 +40,7 @@ enum gy_refusal {
     GY_REFUSAL_RANK, /* addressed to another rank, or from an impossible one */
     GY_REFUSAL_PURPOSE,
     GY_REFUSAL_SECRET,
+    GY_REFUSAL_INTEGRITY, /* another GYRE_INTEGRITY; while meeting that is a difference of settings, found later */
     GY_REFUSALS
 };
 
@@ -46,13 +51,17 @@ struct gy_handshake {
     enum gy_refusal refusal;
     bool dialer;
     uint8_t purpose;
-    uint16_t version;      /* ours; tests change it before the first byte */
-    uint16_t peer_version; /* 0: not heard */
-    uint32_t from, to;     /* dialer's and acceptor's rank */
-    uint64_t job;          /* 0 on the dialer's side: not known yet, learnt from message 2 */
-    uint32_t size;         /* acceptor: ranks below this are possible */
-    uint32_t purposes;     /* acceptor: bit mask of what is allowed */
-    int step;              /* number of the message that is read next */
+    uint16_t version;                     /* ours; tests change it before the first byte */
+    uint16_t peer_version;                /* 0: not heard */
+    uint32_t from, to;                    /* dialer's and acceptor's rank */
+    uint64_t job;                         /* 0 on the dialer's side: not known yet, learnt from message 2 */
+    uint32_t size;                        /* acceptor: ranks below this are possible */
+    uint32_t purposes;                    /* acceptor: bit mask of what is allowed */
+    enum gy_integrity mode;               /* ours; the acceptor of a meeting takes the dialer's */
+    uint8_t ciphers;                      /* bit mask of 1 << enum gy_suite: what we can do; tests narrow it */
+    struct gy_seal_keys keys;             /* when DONE */
+    uint8_t ephemeral[GY_SEAL_KEY_BYTES]; /* our X25519 secret key, at mac and encrypt, until DONE */
+    int step;                             /* number of the message that is read next */
     uint8_t key[GY_HANDSHAKE_KEY_BYTES];
     uint8_t transcript[GY_HANDSHAKE_BYTES_1 + GY_HANDSHAKE_BYTES_2 + GY_HANDSHAKE_BYTES_3];
     size_t transcript_bytes;
@@ -61,9 +70,11 @@ struct gy_handshake {
 };
 
 void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                       enum gy_purpose purpose, uint32_t from, uint32_t to);
+                       enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
 void gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                         uint32_t rank, uint32_t size, uint32_t purposes);
+                         uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
+/* Overwrites all that it knows, before its memory goes to somebody else. */
+void gy_handshake_forget(struct gy_handshake *handshake);
 /* How many bytes are wanted now; read no more than these from the socket: what follows belongs to somebody else. */
 size_t gy_handshake_wants(const struct gy_handshake *handshake);
 /* Feeds at most gy_handshake_wants bytes; more are ignored. */

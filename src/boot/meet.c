@@ -112,7 +112,7 @@ bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error)
         return false;
     status = (uint32_t)gy_wire_get(&wire, 4);
     rank = (uint32_t)gy_wire_get(&wire, 4);
-    if (status == 0 || status > GYRE_INTERNAL)
+    if (!gy_status_is_failure(status))
         return false;
     error->status = (gyre_status)status;
     error->rank = (int)rank;
@@ -162,6 +162,7 @@ gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error)
         .size = world->size,
         .purposes = 1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK,
         .peer_timeout_ns = world->config->peer_timeout_ns,
+        .integrity = (enum gy_integrity)world->config->integrity,
         .sockets_opened = &world->counters.sockets_opened,
     };
 

@@ -155,7 +155,7 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
 }
 
 /* The handshake has checked that 0 < rank < size. */
-static void on_guest(void *user, int rank, int fd)
+static void on_guest(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_meet_root *root = user;
     struct gy_meet_guest *guest = gy_alloc_zero(1, sizeof(*guest));
@@ -166,7 +166,7 @@ static void on_guest(void *user, int rank, int fd)
         return;
     }
     *guest = (struct gy_meet_guest){.root = root, .rank = rank, .since = gy_now(), .counted = true};
-    if (gy_stream_open(&guest->stream, root->world->poller, fd, gy_max_size(8 + GY_MEET_TEXT, GY_HELLO_MOST),
+    if (gy_stream_open(&guest->stream, root->world->poller, fd, keys, gy_max_size(8 + GY_MEET_TEXT, GY_HELLO_MOST),
                        on_message, on_closed, guest, NULL) != GYRE_SUCCESS) {
         close(fd);
         uncount(guest);

@@ -129,7 +129,8 @@ static bool dial_once(struct member *member, const struct gy_place *place, const
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
     memset(&member->greeting, 0, sizeof(member->greeting));
-    gy_handshake_dial(&member->greeting.handshake, key, job, GY_PURPOSE_MEET, (uint32_t)world->rank, (uint32_t)rank);
+    gy_handshake_dial(&member->greeting.handshake, key, job, GY_PURPOSE_MEET, (uint32_t)world->rank, (uint32_t)rank,
+                      (enum gy_integrity)world->config->integrity);
     member->errnum = ENOMEM;
     if (!gy_greeting_start(&member->greeting, world->poller, fd, true, on_greeted, member))
         return false;
@@ -256,10 +257,11 @@ static gyre_status take_seat(struct member *member)
         }
         if (reach_root(member) != GYRE_SUCCESS)
             break;
-        if (gy_stream_open(&member->root, world->poller, member->greeting.fd,
+        const struct gy_seal_keys *keys = &member->greeting.handshake.keys;
+        if (gy_stream_open(&member->root, world->poller, member->greeting.fd, keys,
                            gy_max_size(8 + GY_MEET_TEXT, GY_SEAT_BYTES), on_message, on_closed, member,
                            member->error) != GYRE_SUCCESS) {
-            gy_stream_refuse(member->greeting.fd, GY_MEET_FAILED, body,
+            gy_stream_refuse(member->greeting.fd, keys, GY_MEET_FAILED, body,
                              gy_meet_failed_encode(member->error, member->world->rank, body));
             break;
         }
@@ -276,7 +278,7 @@ static void await_welcome(struct member *member)
 {
     struct gy_meet_tree *tree = &member->tree;
 
-    gy_meet_tree_join(tree, member->parent, member->greeting.fd);
+    gy_meet_tree_join(tree, member->parent, member->greeting.fd, &member->greeting.handshake.keys);
     while (!failed(member) && !tree->welcome && !tree->turned_away && gy_now() < member->deadline)
         gy_poller_poll(member->world->poller, GY_SECOND / 20);
     member->errnum = tree->turned_away ? ECONNRESET : ETIMEDOUT;

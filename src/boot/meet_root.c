@@ -113,6 +113,7 @@ static gyre_status open_listener(struct gy_meet_root *root, struct gy_error *err
         .size = world->size,
         .purposes = 1u << GY_PURPOSE_MEET,
         .peer_timeout_ns = world->config->peer_timeout_ns,
+        .integrity = (enum gy_integrity)world->config->integrity,
         .most = GUESTS,
     };
     gyre_status status = gy_door_create(root->meeting->listener, &root->listener, error);

@@ -139,7 +139,10 @@ void gy_meet_lost(const struct gy_world *world, int rank, int errnum, struct gy_
         snprintf(process, sizeof(process), " (process %d)", world->members[rank].pid);
     if (errnum)
         snprintf(why, sizeof(why), ": %s", strerror(errnum));
-    if (errnum == ETIMEDOUT || errnum == EHOSTUNREACH || errnum == ENETUNREACH || errnum == ENETDOWN)
+    if (errnum == EBADMSG)
+        gy_error_set(error, GYRE_CORRUPTED, rank,
+                     "what rank %d said while the ranks were meeting was changed on its way (GYRE_INTEGRITY)", rank);
+    else if (errnum == ETIMEDOUT || errnum == EHOSTUNREACH || errnum == ENETUNREACH || errnum == ENETDOWN)
         gy_error_set(error, GYRE_PEER_UNREACHABLE, rank,
                      "the connection to rank %d%s broke while the ranks were meeting%s", rank, process, why);
     else
@@ -166,7 +169,8 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     pass_failure(tree, branch);
 }
 
-static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch, int rank, int fd)
+static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch, int rank, int fd,
+                        const struct gy_seal_keys *keys)
 {
     size_t limit = 8 + GY_MEET_TEXT;
     struct gy_error why = {.rank = -1, .quiet = true};
@@ -175,11 +179,11 @@ static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch
     if (branch == &tree->branches[GY_MEET_UP])
         limit = gy_max_size(limit, 4 + (size_t)tree->world->size * GY_MEMBER_WIRE);
     branch->rank = rank;
-    if (gy_stream_open(&branch->stream, tree->world->poller, fd, limit, on_message, on_closed, branch, &why) !=
+    if (gy_stream_open(&branch->stream, tree->world->poller, fd, keys, limit, on_message, on_closed, branch, &why) !=
         GYRE_SUCCESS) {
         gy_error_set(tree->error, why.status, tree->world->rank, "rank %d cannot keep its connection to rank %d: %s",
                      tree->world->rank, rank, why.text);
-        gy_stream_refuse(fd, GY_MEET_FAILED, body, gy_meet_failed_encode(tree->error, tree->world->rank, body));
+        gy_stream_refuse(fd, keys, GY_MEET_FAILED, body, gy_meet_failed_encode(tree->error, tree->world->rank, body));
         return;
     }
     branch->stream.sent_count = &tree->world->counters.messages_sent;
@@ -188,7 +192,7 @@ static void open_branch(struct gy_meet_tree *tree, struct gy_meet_branch *branch
 
 /* A visitor knows the session's key, which only registered ranks are given: it is one of our children. It may come
  * again, if its first attempt was cut short, or so late that we have failed meanwhile. */
-static void on_child(void *user, int rank, int fd)
+static void on_child(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_meet_tree *tree = user;
     int k = 0;
@@ -201,7 +205,7 @@ static void on_child(void *user, int rank, int fd)
     }
     gy_stream_close(&tree->branches[k].stream);
     tree->branches[k].watched = false;
-    open_branch(tree, &tree->branches[k], rank, fd);
+    open_branch(tree, &tree->branches[k], rank, fd, keys);
     if (failed(tree))
         send_failure(tree, &tree->branches[k]);
 }
@@ -221,11 +225,11 @@ void gy_meet_tree_open(struct gy_meet_tree *tree)
     gy_door_on(tree->world->door, GY_PURPOSE_MEET, on_child, tree);
 }
 
-void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd)
+void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_meet_branch *up = &tree->branches[GY_MEET_UP];
 
-    open_branch(tree, up, parent, fd);
+    open_branch(tree, up, parent, fd, keys);
     gy_stream_send(&up->stream, GY_MEET_HERE, NULL, 0);
 }
 

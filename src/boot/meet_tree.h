@@ -34,7 +34,7 @@ void gy_meet_tree_sit(struct gy_meet_tree *tree, int seat);
 /* Lets children in; world->door is open. */
 void gy_meet_tree_open(struct gy_meet_tree *tree);
 /* Takes over `fd`, authenticated, to our parent; until it has said welcome, it is for rank 0 to see us die. */
-void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
+void gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
 /* world->members is complete: passes it down. */
 void gy_meet_tree_table(struct gy_meet_tree *tree);
 /* Rank 0, when all_done: the meeting is over. */

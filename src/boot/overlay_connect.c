@@ -22,12 +22,12 @@
 #define PROBE_EVERY (GY_SECOND / 4)
 #define TELLING_GRACE (2 * GY_SECOND)
 
-static void on_dialled(void *user, int rank, int fd)
+static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_neighbour *neighbour = gy_neighbour_find(user, rank, true);
 
     if (fd >= 0) {
-        gy_neighbour_connected(neighbour, fd);
+        gy_neighbour_connected(neighbour, fd, keys);
     } else if (neighbour->acquaintance) { /* died, or left, or gave up: the latter two it has told its neighbours */
         neighbour->suspect_since = gy_now() + ABSENCE_GRACE;
         neighbour->overlay->suspects++;
@@ -37,7 +37,7 @@ static void on_dialled(void *user, int rank, int fd)
 }
 
 /* From the door: a neighbour that dials us, or somebody whose acquaintance we are. */
-static void on_accepted(void *user, int rank, int fd)
+static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_overlay *overlay = user;
     struct gy_neighbour *neighbour = gy_neighbour_find(overlay, rank, false);
@@ -46,7 +46,7 @@ static void on_accepted(void *user, int rank, int fd)
     if (!neighbour)
         neighbour = gy_neighbour_add(overlay, rank, false);
     if (neighbour) {
-        gy_neighbour_connected(neighbour, fd);
+        gy_neighbour_connected(neighbour, fd, keys);
         return;
     }
     close(fd);

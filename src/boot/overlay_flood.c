@@ -62,8 +62,7 @@ void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t byte
     uint32_t status = (uint32_t)gy_wire_get(&wire, 4), rank = (uint32_t)gy_wire_get(&wire, 4);
     char text[GY_OVERLAY_TEXT + 1];
 
-    if (wire.bad || bytes > GY_OVERLAY_BODY || status == 0 || status > GYRE_INTERNAL ||
-        rank >= (uint32_t)overlay->world->size)
+    if (wire.bad || bytes > GY_OVERLAY_BODY || !gy_status_is_failure(status) || rank >= (uint32_t)overlay->world->size)
         return;
     memcpy(text, wire.at, bytes - 8);
     text[bytes - 8] = '\0';
@@ -129,6 +128,15 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
                  neighbour->rank, (double)overlay->world->config->peer_timeout_ns / (double)GY_SECOND, strerror(errnum),
                  overlay->world->rank);
         gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, neighbour->rank, text, NULL);
+        return;
+    }
+    if (errnum == EBADMSG) {
+        snprintf(text, sizeof(text),
+                 "a message of rank %d to rank %d %s (overlay, GYRE_INTEGRITY); look for a bad network card or a "
+                 "stranger on the "
+                 "way",
+                 neighbour->rank, overlay->world->rank, gy_flaw_text(neighbour->stream.flaw));
+        gy_flood_verdict(overlay, GYRE_CORRUPTED, neighbour->rank, text, NULL);
         return;
     }
     snprintf(text, sizeof(text), "rank %d died%s (process %d on host %d%s, seen by rank %d)", neighbour->rank,

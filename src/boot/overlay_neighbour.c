@@ -159,7 +159,7 @@ struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool
     return neighbour;
 }
 
-void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd)
+void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_overlay *overlay = neighbour->overlay;
     struct gy_boot_counters *counters = &overlay->world->counters;
@@ -172,11 +172,11 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd)
         return;
     }
     gy_neighbour_unwatch(neighbour, &neighbour->probe);
-    if (gy_stream_open(&neighbour->stream, overlay->world->poller, fd, GY_OVERLAY_BODY, on_message, on_closed,
+    if (gy_stream_open(&neighbour->stream, overlay->world->poller, fd, keys, GY_OVERLAY_BODY, on_message, on_closed,
                        neighbour, &error) != GYRE_SUCCESS) {
         neighbour->ended = true;
         gy_overlay_give_up(overlay, &error);
-        gy_stream_refuse(fd, GY_OVERLAY_VERDICT, verdict, gy_flood_encode(overlay, verdict));
+        gy_stream_refuse(fd, keys, GY_OVERLAY_VERDICT, verdict, gy_flood_encode(overlay, verdict));
         return;
     }
     neighbour->connected = true;

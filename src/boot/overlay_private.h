@@ -69,7 +69,7 @@ struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, boo
 /* NULL: no memory. */
 struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials);
 /* Takes over `fd`. */
-void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd);
+void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys);
 /* It is gone, unless it said goodbye; `errnum` as in gy_flood_death. */
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);

@@ -1,4 +1,4 @@
-/* in:  header (8) ──length <= limit──► body ──complete──► message()
+/* in:  header (8) ──opened, length <= limit──► body ──complete, opened──► message()
  * out: [begin .. end) of one growing buffer; what the socket does not take at once leaves on EPOLLOUT.
  *
  * Invariant: after close (fd < 0) nothing is called back. A callback may close the stream, so `fd` is looked at after
@@ -14,7 +14,7 @@
 #include "boot/wire.h"
 #include "core/mem.h"
 
-#define OUT_ROOM 1024 /* bytes: what a stream can hold back without asking for memory */
+#define OUT_ROOM 2048 /* bytes: what a stream can hold back without asking for memory */
 
 #define READS_PER_EVENT 64
 
@@ -22,6 +22,8 @@ static void forget(struct gy_stream *stream)
 {
     gy_free(stream->body);
     gy_free(stream->out);
+    explicit_bzero(&stream->seal_out, sizeof(stream->seal_out));
+    explicit_bzero(&stream->seal_in, sizeof(stream->seal_in));
     stream->body = stream->out = NULL;
     stream->out_room = stream->out_begin = stream->out_end = 0;
     stream->header_got = stream->body_got = stream->body_bytes = 0;
@@ -68,12 +70,35 @@ static int flush(struct gy_stream *stream)
     return 0;
 }
 
+static bool sealed(const struct gy_stream *stream)
+{
+    return stream->seal_in.suite != GY_SUITE_OFF;
+}
+
+/* As they travel: of a header, and of the body that was announced. */
+static size_t header_wire(const struct gy_stream *stream)
+{
+    return sealed(stream) ? GY_STREAM_WIRE : GY_STREAM_HEADER;
+}
+
+static size_t body_wire(const struct gy_stream *stream)
+{
+    return stream->body_bytes + (sealed(stream) && stream->body_bytes ? GY_SEAL_TAG_BYTES : 0);
+}
+
 /* The header is complete. */
 static int begin_body(struct gy_stream *stream)
 {
     struct gy_wire wire = gy_wire_over(stream->header, GY_STREAM_HEADER);
-    size_t bytes = (size_t)gy_wire_get(&wire, 4);
+    size_t bytes;
 
+    if (sealed(stream))
+        stream->flaw = gy_seal_open_head(&stream->seal_in, stream->wire, GY_STREAM_HEADER, stream->header);
+    else
+        memcpy(stream->header, stream->wire, GY_STREAM_HEADER);
+    if (stream->flaw != GY_FLAW_NONE)
+        return EBADMSG;
+    bytes = (size_t)gy_wire_get(&wire, 4);
     if (bytes > stream->limit || stream->header[5] || stream->header[6] || stream->header[7])
         return EPROTO;
     stream->body_bytes = bytes;
@@ -81,12 +106,27 @@ static int begin_body(struct gy_stream *stream)
     return 0;
 }
 
+/* The body is complete. */
+static int deliver(struct gy_stream *stream)
+{
+    if (sealed(stream) && stream->body_bytes &&
+        !gy_seal_open_body(&stream->seal_in, stream->body, stream->body_bytes, stream->body + stream->body_bytes)) {
+        stream->flaw = GY_FLAW_DAMAGED;
+        return EBADMSG;
+    }
+    stream->header_got = 0;
+    if (stream->received_count)
+        ++*stream->received_count;
+    stream->message(stream->user, stream, stream->header[4], stream->body, stream->body_bytes);
+    return 0;
+}
+
 /* One read. 0: go on; EAGAIN: nothing there; −1: the peer ended. */
 static int read_some(struct gy_stream *stream)
 {
-    bool in_header = stream->header_got < GY_STREAM_HEADER;
-    uint8_t *at = in_header ? stream->header + stream->header_got : stream->body + stream->body_got;
-    size_t want = in_header ? GY_STREAM_HEADER - stream->header_got : stream->body_bytes - stream->body_got;
+    bool in_header = stream->header_got < header_wire(stream);
+    uint8_t *at = in_header ? stream->wire + stream->header_got : stream->body + stream->body_got;
+    size_t want = in_header ? header_wire(stream) - stream->header_got : body_wire(stream) - stream->body_got;
     ssize_t got = recv(stream->fd, at, want, 0);
     int errnum;
 
@@ -96,7 +136,7 @@ static int read_some(struct gy_stream *stream)
         return -1;
     if (in_header) {
         stream->header_got += (size_t)got;
-        if (stream->header_got < GY_STREAM_HEADER)
+        if (stream->header_got < header_wire(stream))
             return 0;
         errnum = begin_body(stream);
         if (errnum || stream->body_bytes)
@@ -104,13 +144,7 @@ static int read_some(struct gy_stream *stream)
     } else {
         stream->body_got += (size_t)got;
     }
-    if (stream->body_got == stream->body_bytes) {
-        stream->header_got = 0;
-        if (stream->received_count)
-            ++*stream->received_count;
-        stream->message(stream->user, stream, stream->header[4], stream->body, stream->body_bytes);
-    }
-    return 0;
+    return stream->body_got == body_wire(stream) ? deliver(stream) : 0;
 }
 
 void gy_stream_drain(struct gy_stream *stream)
@@ -143,8 +177,8 @@ static void on_event(void *owner, uint32_t events)
         broken(stream, errnum);
 }
 
-gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, size_t limit,
-                           gy_stream_message_func message, gy_stream_closed_func closed, void *user,
+gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, const struct gy_seal_keys *keys,
+                           size_t limit, gy_stream_message_func message, gy_stream_closed_func closed, void *user,
                            struct gy_error *error)
 {
     gyre_status status;
@@ -159,7 +193,9 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
     stream->closed = closed;
     stream->user = user;
     stream->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN | EPOLLRDHUP, .callback = on_event, .owner = stream};
-    stream->body = gy_alloc(limit);
+    gy_seal_begin(&stream->seal_out, keys->suite, keys->out);
+    gy_seal_begin(&stream->seal_in, keys->suite, keys->in);
+    stream->body = gy_alloc(limit + GY_SEAL_TAG_BYTES);
     stream->out = gy_alloc(OUT_ROOM);
     stream->out_room = OUT_ROOM;
     if (!stream->body || !stream->out) {
@@ -189,23 +225,42 @@ static bool make_room(struct gy_stream *stream, size_t bytes)
     return true;
 }
 
-static void encode(uint8_t *at, uint8_t kind, const void *body, size_t bytes)
+/* At most so many bytes of a message travel. */
+static size_t wire_most(size_t bytes)
 {
-    struct gy_wire wire = gy_wire_over(at, GY_STREAM_HEADER + bytes);
+    return GY_STREAM_WIRE + bytes + GY_SEAL_TAG_BYTES;
+}
+
+/* Returns how many they are. */
+static size_t encode(uint8_t *at, struct gy_seal *seal, uint8_t kind, const void *body, size_t bytes)
+{
+    uint8_t header[GY_STREAM_HEADER];
+    struct gy_wire wire = gy_wire_over(header, sizeof(header));
+    bool plain = seal->suite == GY_SUITE_OFF;
+    size_t used = plain ? GY_STREAM_HEADER : GY_STREAM_WIRE;
 
     gy_wire_put(&wire, bytes, 4);
     gy_wire_put(&wire, kind, 1);
     gy_wire_put(&wire, 0, 3);
-    if (bytes)
-        gy_wire_put_bytes(&wire, body, bytes);
+    if (plain)
+        memcpy(at, header, sizeof(header));
+    else
+        gy_seal_close_head(seal, header, sizeof(header), at);
+    if (bytes == 0)
+        return used;
+    if (plain || !gy_seal_hides(seal))
+        memcpy(at + used, body, bytes);
+    if (plain)
+        return used + bytes;
+    gy_seal_close_body(seal, body, bytes, at + used, at + used + bytes);
+    return used + bytes + GY_SEAL_TAG_BYTES;
 }
 
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
 {
-    if (!stream->poller || stream->fd < 0 || !make_room(stream, GY_STREAM_HEADER + bytes))
+    if (!stream->poller || stream->fd < 0 || !make_room(stream, wire_most(bytes)))
         return false;
-    encode(stream->out + stream->out_end, kind, body, bytes);
-    stream->out_end += GY_STREAM_HEADER + bytes;
+    stream->out_end += encode(stream->out + stream->out_end, &stream->seal_out, kind, body, bytes);
     if (stream->sent_count)
         ++*stream->sent_count;
     if (flush(stream) != 0) /* a real error comes back as an event and is told from there */
@@ -213,14 +268,15 @@ bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, si
     return true;
 }
 
-void gy_stream_refuse(int fd, uint8_t kind, const void *body, size_t bytes)
+void gy_stream_refuse(int fd, const struct gy_seal_keys *keys, uint8_t kind, const void *body, size_t bytes)
 {
     uint8_t out[OUT_ROOM], in[OUT_ROOM];
+    struct gy_seal seal;
 
-    if (bytes <= sizeof(out) - GY_STREAM_HEADER) {
-        encode(out, kind, body, bytes);
-        (void)!send(fd, out, GY_STREAM_HEADER + bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
+    gy_seal_begin(&seal, keys->suite, keys->out);
+    if (wire_most(bytes) <= sizeof(out))
+        (void)!send(fd, out, encode(out, &seal, kind, body, bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
+    explicit_bzero(&seal, sizeof(seal));
     shutdown(fd, SHUT_WR);
     while (recv(fd, in, sizeof(in), MSG_DONTWAIT) > 0) /* unread bytes at close would make a reset of it */
         ;

@@ -1,15 +1,19 @@
-/* Bounded messages on an authenticated socket: 4 bytes of length, 1 of kind, 3 of zero, then the body. */
+/* Bounded messages on an authenticated socket: 4 bytes of length, 1 of kind, 3 of zero, then the body; sealed as the
+ * connection's keys say (seal.h). */
 #ifndef GY_BOOT_STREAM_H
 #define GY_BOOT_STREAM_H
 
+#include "boot/seal.h"
 #include "core/poller.h"
 
 #define GY_STREAM_HEADER 8u
+#define GY_STREAM_WIRE (GY_STREAM_HEADER + GY_SEAL_HEAD_MORE)
 
 struct gy_stream;
 /* One whole message. May close this stream, must not free its memory. */
 typedef void (*gy_stream_message_func)(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes);
-/* The peer ended (errnum 0) or the connection broke, or spoke nonsense (EPROTO); the socket is closed already. */
+/* The peer ended (errnum 0) or the connection broke, or spoke nonsense (EPROTO), or what came is not what was sent
+ * (EBADMSG, and stream->flaw says why); the socket is closed already. */
 typedef void (*gy_stream_closed_func)(void *user, struct gy_stream *stream, int errnum);
 
 struct gy_stream {
@@ -17,10 +21,12 @@ struct gy_stream {
     struct gy_watch watch;
     int fd;       /* −1: closed */
     size_t limit; /* longest body that is believed */
-    uint8_t header[GY_STREAM_HEADER];
+    struct gy_seal seal_out, seal_in;
+    enum gy_flaw flaw;                                      /* kept after the end */
+    uint8_t header[GY_STREAM_HEADER], wire[GY_STREAM_WIRE]; /* opened, and as it came */
     size_t header_got;
     uint8_t *body;
-    size_t body_bytes, body_got; /* room: limit */
+    size_t body_bytes, body_got; /* room: limit, and a tag */
     uint8_t *out;
     size_t out_begin, out_end, out_room;
     gy_stream_message_func message;
@@ -29,16 +35,16 @@ struct gy_stream {
     uint64_t *sent_count, *received_count; /* counters, or NULL */
 };
 
-/* Takes over `fd`; on failure it stays the caller's. `stream` was zeroed or closed before. */
-gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, size_t limit,
-                           gy_stream_message_func message, gy_stream_closed_func closed, void *user,
+/* Takes over `fd`; on failure it stays the caller's. `stream` was zeroed or closed before. `keys` of its greeting. */
+gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, const struct gy_seal_keys *keys,
+                           size_t limit, gy_stream_message_func message, gy_stream_closed_func closed, void *user,
                            struct gy_error *error);
 /* Queues a copy and sends what the socket takes. false: no memory (never for the first kilobyte that waits), or closed.
  * A broken socket is told by `closed`, later. */
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);
 /* For a socket that no stream can be had for: says one message, as far as the socket takes it at once, and closes. Asks
  * for no memory. */
-void gy_stream_refuse(int fd, uint8_t kind, const void *body, size_t bytes);
+void gy_stream_refuse(int fd, const struct gy_seal_keys *keys, uint8_t kind, const void *body, size_t bytes);
 bool gy_stream_flushed(const struct gy_stream *stream);
 /* Reads and delivers what is there, now. */
 void gy_stream_drain(struct gy_stream *stream);

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <sys/types.h>
 
+#include "boot/seal.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/poller.h"
@@ -30,8 +31,8 @@ struct gy_member {
 };
 
 /* An accepted, authenticated connection for someone above (purpose GY_DOOR_LINK): the callee owns `fd`
- * (non-blocking). */
-typedef void (*gy_door_func)(void *user, int rank, int fd);
+ * (non-blocking), and seals what it says there with `keys`, which are valid during the call; NULL where fd is −1. */
+typedef void (*gy_door_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
 
 struct gy_world {
     int rank, size;
@@ -75,7 +76,7 @@ void gy_world_on_starved(struct gy_world *world, gy_door_starved_func callback, 
 /* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user);
 /* Begins a non-blocking, authenticated connection to `rank`'s door; later calls `callback(user, rank, fd)` from the
- * poller with the connected fd, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is
+ * poller with the connected fd and its keys, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is
  * dead). */
 gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
 

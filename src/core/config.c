@@ -62,6 +62,20 @@ static bool parse_order(const struct row *row, const char *text, void *field)
     return true;
 }
 
+static const char *const integrities[GY_INTEGRITIES] = {"off", "crc", "mac", "encrypt"};
+
+static bool parse_integrity(const struct row *row, const char *text, void *field)
+{
+    (void)row;
+    for (int i = 0; i < GY_INTEGRITIES; i++) {
+        if (strcmp(text, integrities[i]) != 0)
+            continue;
+        *(int *)field = i;
+        return true;
+    }
+    return false;
+}
+
 static bool parse_time(const struct row *row, const char *text, void *field)
 {
     int64_t nanoseconds;
@@ -207,6 +221,10 @@ static const struct row rows[] = {
      "shorter than 256 characters", PLAIN},
     {"GYRE_INSECURE", parse_switch, FIELD(insecure), 0, 0, "0", "0|1",
      "1: meet across hosts without a secret, so that anyone who reaches the port may join", "0 or 1", PLAIN},
+    {"GYRE_INTEGRITY", parse_integrity, FIELD(integrity), 0, 0, "off", "mode",
+     "what protects the bytes on sockets: off, nothing; crc, against accidents; mac, against changes by others; encrypt, "
+     "against readers too; the same on every rank",
+     "off, crc, mac or encrypt", SHARED},
     {"GYRE_SHM_RESERVE", parse_size, FIELD(shm_reserve), 1 << 20, INT64_C(1) << 44, "16G", "bytes",
      "address space per rank of this host for gyre_mem_alloc; memory is taken when it is used",
      "a size from 1m to 16t, such as 512m or 16G", PLAIN},
@@ -365,6 +383,8 @@ static void print_value(const struct row *row, const struct gy_config *config, c
         snprintf(text_p, bytes, "%s", *(const bool *)field ? "canonical" : "shape");
     else if (row->parse == parse_switch)
         snprintf(text_p, bytes, "%d", *(const bool *)field);
+    else if (row->parse == parse_integrity)
+        snprintf(text_p, bytes, "%s", integrities[*(const int *)field]);
     else if (row->parse == parse_level)
         snprintf(text_p, bytes, "%d", *(const int *)field);
     else

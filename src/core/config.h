@@ -7,6 +7,9 @@
 #include "base.h"
 #include "error.h"
 
+/* What protects frames and messages on sockets: boot/seal.h. Values travel on the wire. */
+enum gy_integrity { GY_INTEGRITY_OFF, GY_INTEGRITY_CRC, GY_INTEGRITY_MAC, GY_INTEGRITY_ENCRYPT, GY_INTEGRITIES };
+
 struct gy_config {
     int log_level;            /* GYRE_LOG            error|warn|info|debug, warn */
     int64_t timeout_ns;       /* GYRE_TIMEOUT        arrival clock, s, 1800 */
@@ -22,6 +25,7 @@ struct gy_config {
     char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
     char secret_file[256];    /* GYRE_SECRET_FILE    "" */
     bool insecure;            /* GYRE_INSECURE       0|1 */
+    int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
     size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
     size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 128k */
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */

@@ -10,6 +10,17 @@
 
 #include "log.h"
 
+bool gy_status_is_failure(uint32_t status)
+{
+    switch (status) {
+#define STATUS_CASE(code, name, text) case code:
+        GYRE_STATUS_MAP(STATUS_CASE)
+#undef STATUS_CASE
+        return status != GYRE_SUCCESS;
+    default: return false;
+    }
+}
+
 void gy_error_clear(struct gy_error *error)
 {
     error->status = GYRE_SUCCESS;

@@ -16,6 +16,8 @@ struct gy_error {
 
 /* Is it this process or host that is short of something? Then no peer and no address is to blame. */
 bool gy_error_is_shortage(int errnum);
+/* For a number that came from outside: is it a status, and a failure? */
+bool gy_status_is_failure(uint32_t status);
 void gy_error_clear(struct gy_error *error);
 /* Writes the sentence unless there is one already, logs it at ERROR level; returns `status`. */
 gyre_status gy_error_set(struct gy_error *error, gyre_status status, int rank, const char *format, ...) GY_PRINTF(4, 5);

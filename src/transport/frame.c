@@ -44,6 +44,20 @@ void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES
         wire_p[i] = 0;
 }
 
+const char *gy_frame_kind_name(uint8_t kind)
+{
+    static const char *const names[GY_FRAME_KINDS] = {
+        [GY_FRAME_DATA] = "DATA",       [GY_FRAME_GRANT] = "GRANT",
+        [GY_FRAME_CREDIT] = "CREDIT",   [GY_FRAME_WANT] = "WANT",
+        [GY_FRAME_PING] = "PING",       [GY_FRAME_PONG] = "PONG",
+        [GY_FRAME_PUT] = "PUT",         [GY_FRAME_ACCUMULATE] = "ACCUMULATE",
+        [GY_FRAME_GET] = "GET",         [GY_FRAME_GOT] = "GOT",
+        [GY_FRAME_SIGNAL] = "SIGNAL",   [GY_FRAME_FLUSH] = "FLUSH",
+        [GY_FRAME_FLUSHED] = "FLUSHED",
+    };
+    return kind < GY_FRAME_KINDS && names[kind] ? names[kind] : "unknown";
+}
+
 bool gy_frame_decode(const uint8_t wire[GY_FRAME_BYTES], struct gy_frame *frame_p)
 {
     uint32_t bytes = (uint32_t)get(wire + 12, 4);

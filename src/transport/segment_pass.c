@@ -171,7 +171,7 @@ gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_s
         status = gy_error_system(error, EMFILE, "rank %d cannot take the shared memory of this host from rank %d",
                                  world->rank, parent);
     } else if (offer_p->status != GYRE_SUCCESS || fd < 0) {
-        status = offer_p->status > 0 && offer_p->status <= GYRE_INTERNAL ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
+        status = gy_status_is_failure((uint32_t)offer_p->status) ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
         gy_error_set(error, status, parent,
                      "rank %d has no shared memory for this host (%s); its own message says more", parent,
                      gyre_status_text(status));

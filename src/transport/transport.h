@@ -65,6 +65,8 @@ enum gy_frame_kind {
 /* frame.c: pure, fuzzed. decode returns false for bad magic, version, kind, length or non-zero reserved bytes. */
 void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES]);
 bool gy_frame_decode(const uint8_t wire[GY_FRAME_BYTES], struct gy_frame *frame_p);
+/* "DATA", ...: static. */
+const char *gy_frame_kind_name(uint8_t kind);
 
 struct gy_link;
 

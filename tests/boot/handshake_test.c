@@ -8,6 +8,7 @@ static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job",
                      other_key[GY_HANDSHAKE_KEY_BYTES] = "another key";
 
 #define JOB 0x1122334455667788u
+#define MODE GY_INTEGRITY_ENCRYPT
 #define ALL (1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK)
 
 /* Moves what `from` says to `to`, `piece` bytes at a time; a copy goes to `record`. */
@@ -47,8 +48,8 @@ Test(handshake, good_in_pieces_of_any_size)
     struct gy_handshake dialer, acceptor;
 
     for (size_t piece = 1; piece < 100; piece++) {
-        gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
-        gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+        gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+        gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
         talk(&dialer, &acceptor, piece);
         cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
         cr_assert_eq(acceptor.state, GY_HANDSHAKE_DONE);
@@ -62,13 +63,13 @@ Test(handshake, the_job_is_learnt_when_meeting_only)
 {
     struct gy_handshake dialer, acceptor;
 
-    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_MEET, 5, 0);
-    gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL);
+    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_MEET, 5, 0, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL, MODE);
     talk(&dialer, &acceptor, 1000);
     cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
     cr_assert_eq(dialer.job, JOB);
-    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_LINK, 5, 0);
-    gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL);
+    gy_handshake_dial(&dialer, key, 0, GY_PURPOSE_LINK, 5, 0, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 0, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_JOB);
 }
 
@@ -76,20 +77,20 @@ Test(handshake, every_refusal_has_its_reason_on_both_sides)
 {
     struct gy_handshake dialer, acceptor;
 
-    gy_handshake_dial(&dialer, other_key, JOB, GY_PURPOSE_LINK, 5, 3);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_dial(&dialer, other_key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_SECRET);
-    gy_handshake_dial(&dialer, key, JOB + 1, GY_PURPOSE_LINK, 5, 3);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_dial(&dialer, key, JOB + 1, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_JOB);
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 4);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 4, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_RANK);
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 8, 3);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 8, 3, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_RANK);
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, 1u << GY_PURPOSE_MEET);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, 1u << GY_PURPOSE_MEET, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_PURPOSE);
 }
 
@@ -98,10 +99,10 @@ Test(handshake, another_version_is_named)
     struct gy_handshake dialer, acceptor;
     const uint8_t *bytes;
 
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
     gy_handshake_take(&dialer, &bytes);
     dialer.out[4] = 9; /* the version field of message 1 */
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_VERSION);
     cr_assert_eq(acceptor.peer_version, 9);
 }
@@ -112,13 +113,13 @@ Test(handshake, replay)
     struct gy_handshake dialer, acceptor;
     uint8_t first[GY_HANDSHAKE_BYTES_1], third[GY_HANDSHAKE_BYTES_3];
 
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     move(&dialer, &acceptor, 1000, first);
     move(&acceptor, &dialer, 1000, NULL);
     move(&dialer, &acceptor, 1000, third);
     cr_assert_eq(acceptor.state, GY_HANDSHAKE_DONE);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     gy_handshake_feed(&acceptor, first, sizeof(first));
     cr_assert_eq(acceptor.state, GY_HANDSHAKE_RUNNING);
     gy_handshake_feed(&acceptor, third, sizeof(third));
@@ -132,13 +133,13 @@ Test(handshake, reflection)
     struct gy_handshake dialer, second, acceptor;
     uint8_t said[GY_HANDSHAKE_BYTES_2];
 
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
-    gy_handshake_dial(&second, key, JOB, GY_PURPOSE_LINK, 3, 5);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_dial(&second, key, JOB, GY_PURPOSE_LINK, 3, 5, MODE);
     move(&dialer, &second, 1000, NULL);
     move(&second, &dialer, 1000, NULL);
     cr_assert_neq(dialer.state, GY_HANDSHAKE_DONE);
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     move(&dialer, &acceptor, 1000, NULL);
     move(&acceptor, &second, 1000, said);
     /* The acceptor's own MAC as message 3. */
@@ -155,8 +156,8 @@ Test(handshake, flipped_bits)
         struct gy_handshake sides[2];
         size_t at = 0;
 
-        gy_handshake_dial(&sides[0], key, JOB, GY_PURPOSE_LINK, 5, 3);
-        gy_handshake_accept(&sides[1], key, JOB, 3, 8, ALL);
+        gy_handshake_dial(&sides[0], key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+        gy_handshake_accept(&sides[1], key, JOB, 3, 8, ALL, MODE);
         for (int turn = 0; turn < 4; turn++) {
             struct gy_handshake *from = &sides[turn % 2], *to = &sides[1 - turn % 2];
             const uint8_t *bytes;
@@ -177,8 +178,8 @@ Test(handshake, truncated_and_garbage)
     struct gy_handshake acceptor, dialer;
     uint8_t bytes[512];
 
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     gy_handshake_feed(&acceptor, dialer.out, GY_HANDSHAKE_BYTES_1 - 1);
     cr_assert_eq(acceptor.state, GY_HANDSHAKE_RUNNING);
     cr_assert_eq(gy_handshake_wants(&acceptor), 1);
@@ -188,10 +189,10 @@ Test(handshake, truncated_and_garbage)
             bytes[k] = (uint8_t)rand();
         if (i % 2)
             memcpy(bytes, "GYRE\1\0", 6);
-        gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL);
+        gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
         gy_handshake_feed(&acceptor, bytes, sizeof(bytes));
         cr_assert_eq(acceptor.state, GY_HANDSHAKE_REFUSED);
-        gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3);
+        gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
         gy_handshake_feed(&dialer, bytes, sizeof(bytes));
         cr_assert_eq(dialer.state, GY_HANDSHAKE_REFUSED);
     }

@@ -10,23 +10,23 @@
 #include "ranks.h"
 
 void __real_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                              enum gy_purpose purpose, uint32_t from, uint32_t to);
+                              enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
 void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                              enum gy_purpose purpose, uint32_t from, uint32_t to);
+                              enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
 void __real_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                                uint32_t rank, uint32_t size, uint32_t purposes);
+                                uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
 void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                                uint32_t rank, uint32_t size, uint32_t purposes);
-void __real_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
-void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd);
+                                uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
+void __real_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
+void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
 
 enum found { FOUND_PARENT };
 enum choice { JOINS, HANGS_UP };
 
 void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                              enum gy_purpose purpose, uint32_t from, uint32_t to)
+                              enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode)
 {
-    __real_gy_handshake_dial(handshake, key, job, purpose, from, to);
+    __real_gy_handshake_dial(handshake, key, job, purpose, from, to, mode);
     if (rank_self->version == 0)
         return;
     handshake->version = rank_self->version;
@@ -35,20 +35,20 @@ void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[
 }
 
 void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
-                                uint32_t rank, uint32_t size, uint32_t purposes)
+                                uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode)
 {
-    __real_gy_handshake_accept(handshake, key, job, rank, size, purposes);
+    __real_gy_handshake_accept(handshake, key, job, rank, size, purposes, mode);
     if (rank_self->version)
         handshake->version = rank_self->version;
 }
 
-void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd)
+void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys)
 {
     if (rank_self->choice == HANGS_UP) {
         close(fd);
         tree->turned_away = true;
     } else {
-        __real_gy_meet_tree_join(tree, parent, fd);
+        __real_gy_meet_tree_join(tree, parent, fd, keys);
     }
     rank_self->found[FOUND_PARENT] = parent;
     atomic_store(&rank_self->stage, STAGE_SEATED);

@@ -12,6 +12,7 @@
 
 #define JOB UINT64_C(0x6a6f62)
 #define SIZE 8u
+#define MODE GY_INTEGRITY_ENCRYPT
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -79,8 +80,8 @@ static void tampered(const uint8_t *data, size_t size)
 {
     struct gy_handshake dialer, acceptor;
     struct noise noise = {.data = data, .size = size};
-    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 3, 1);
-    gy_handshake_accept(&acceptor, key, JOB, 1, SIZE, 1u << GY_PURPOSE_LINK);
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 3, 1, MODE);
+    gy_handshake_accept(&acceptor, key, JOB, 1, SIZE, 1u << GY_PURPOSE_LINK, MODE);
     for (int turn = 0; turn < 16; turn++) {
         const bool forth = pass(&dialer, &acceptor, &noise);
         const bool back = pass(&acceptor, &dialer, &noise);
@@ -102,9 +103,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct gy_handshake side;
     if (mode & 2)
-        gy_handshake_dial(&side, key, JOB, GY_PURPOSE_OVERLAY, 2, 5);
+        gy_handshake_dial(&side, key, JOB, GY_PURPOSE_OVERLAY, 2, 5, MODE);
     else
-        gy_handshake_accept(&side, key, JOB, 5, SIZE, 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_MEET);
+        gy_handshake_accept(&side, key, JOB, 5, SIZE, 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_MEET, MODE);
     stranger(&side, data + 1, size - 1);
 
     struct sockaddr_storage address;

@@ -49,7 +49,7 @@ static void failed(uint8_t *body, size_t size)
         check(error.status == GYRE_SUCCESS);
         return;
     }
-    check(error.status != GYRE_SUCCESS && error.status <= GYRE_INTERNAL && strlen(error.text) <= GY_MEET_TEXT);
+    check(gy_status_is_failure(error.status) && strlen(error.text) <= GY_MEET_TEXT);
 }
 
 static void printable(const char *text, size_t room)

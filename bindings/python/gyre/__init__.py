@@ -23,6 +23,7 @@ from ._errors import (
     BadConfiguration,
     CallError,
     CommunicatorError,
+    Corrupted,
     Error,
     Forked,
     InternalError,
@@ -41,6 +42,7 @@ from ._errors import (
     Refused,
     SystemFailure,
     Unsupported,
+    WrongResult,
     error_for,
     text_of,
 )
@@ -54,11 +56,11 @@ from ._window import Window
 from ._world import UserOp, World, local
 
 __all__ = [
-    "Aborted", "BadConfiguration", "CallError", "Communicator", "CommunicatorError", "Counters", "DType", "Error", "Forked",
+    "Aborted", "BadConfiguration", "CallError", "Communicator", "CommunicatorError", "Corrupted", "Counters", "DType", "Error", "Forked",
     "InternalError", "InvalidArgument", "LocalError", "MeetingFailed", "Memory", "Mismatch", "NoDescriptors",
     "NoMemory", "Op", "PeerDead", "PeerLate", "PeerLeft", "PeerStalled", "PeerUnreachable", "PersistentRequest",
     "ProtocolError", "RankPlace", "Refused", "Registration", "Request", "Status", "SystemFailure", "TraceEvent",
-    "Unsupported", "UserOp", "Window", "config_check",
+    "Unsupported", "UserOp", "Window", "WrongResult", "config_check",
     "config_describe", "create", "dtype_of", "group", "info", "library_path", "library_version", "log_set", "wait_all",
     "wait_any", "wait_some",
 ]  # fmt: skip

@@ -107,6 +107,14 @@ class InternalError(CommunicatorError):
     _status = Status.INTERNAL
 
 
+class Corrupted(CommunicatorError):
+    _status = Status.CORRUPTED
+
+
+class WrongResult(CommunicatorError):
+    _status = Status.WRONG_RESULT
+
+
 _BY_STATUS: Dict[int, Type[Error]] = {
     int(kind._status): kind
     for group in (CallError, LocalError, CommunicatorError)

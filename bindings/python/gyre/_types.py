@@ -69,6 +69,8 @@ class Status(IntEnum):
     REFUSED = 48
     PROTOCOL = 49
     INTERNAL = 50
+    CORRUPTED = 51
+    WRONG_RESULT = 52
 
 
 AnyDType = Union[DType, str]

@@ -1,0 +1,161 @@
+/* Bytes to frames, over a tcp link.
+ *
+ *   recvmsg --> [rest of the payload under way, in the sink's memory][16 KiB read-ahead]
+ *
+ * The second half of that vector makes a stream of tiny frames cost one call, and lets the header behind a payload come
+ * with it. Frames that lie whole in the read-ahead are given to the sink there; the others are completed in its own
+ * memory. On a sealed link a header is opened before anything of it is believed, and a payload, where it lies, before
+ * the sink hears of it: wrong bytes may reach the memory that the sink gave, but never count as having arrived.
+ *
+ * Invariant: the read-ahead holds bytes only while no payload is under way, or was just used up. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "transport/tcp_private.h"
+
+#define RECEIVE_FRAMES 16                 /* per call */
+#define RECEIVE_BYTES (UINT64_C(1) << 20) /* per call */
+
+/* Fills the payload under way and then the read-ahead; −1: nothing there (or broken), else bytes. */
+static ssize_t fill(struct tcp_link *link, bool *more_p)
+{
+    struct iovec pieces[2];
+    size_t count = 0, wanted = 0;
+    if (link->base.inbound.active) {
+        size_t got = link->base.inbound.got;
+        wanted = link->base.inbound.frame.bytes - got;
+        pieces[count++] = (struct iovec){link->base.inbound.place + got, wanted};
+    }
+    memmove(link->ahead, link->ahead + link->start, link->end - link->start);
+    link->end -= link->start;
+    link->start = 0;
+    pieces[count++] = (struct iovec){link->ahead + link->end, GY_TCP_AHEAD - link->end};
+    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+    ssize_t got;
+    do {
+        got = recvmsg(link->watch.fd, &message, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) {
+        if (got == 0 || errno != EAGAIN)
+            gy_tcp_fail(link, got == 0 ? 0 : errno);
+        return -1;
+    }
+    *more_p = (size_t)got == wanted + GY_TCP_AHEAD - link->end; /* short: the socket is empty now, do not ask again */
+    size_t direct = gy_min_size(wanted, (size_t)got);
+    link->base.inbound.got += direct;
+    link->end += (size_t)got - direct;
+    return got;
+}
+
+bool gy_tcp_digestible(const struct tcp_link *link)
+{
+    size_t available = link->end - link->start;
+    if (link->base.inbound.active && link->base.inbound.got < link->base.inbound.frame.bytes)
+        return available > 0;
+    if (link->base.inbound.active)
+        return !link->envelopes || available >= GY_SEAL_TAG_BYTES;
+    return available >= (link->envelopes ? GY_ENVELOPE_HEAD : GY_FRAME_BYTES);
+}
+
+/* What came is not what was sent. */
+static bool refuse(struct tcp_link *link, const struct gy_frame *frame, enum gy_flaw flaw)
+{
+    char what[64] = "";
+    if (frame)
+        snprintf(what, sizeof(what), " (%s, %u bytes, operation %llu)", gy_frame_kind_name(frame->kind), frame->bytes,
+                 (unsigned long long)frame->sequence);
+    gy_link_fail(&link->base, GYRE_CORRUPTED,
+                 "frame %llu%s from rank %d to rank %d %s (GYRE_INTEGRITY=%s); look for a bad network card or a "
+                 "stranger on the way",
+                 (unsigned long long)link->opens.number + (frame ? 0 : 1), what, link->base.peer,
+                 link->tcp->env.world->rank, gy_flaw_text(flaw), gy_suite_name(link->opens.suite));
+    return false;
+}
+
+/* The payload under way is complete; its tag, where there is one, is in memory. */
+static bool finish(struct tcp_link *link)
+{
+    const struct gy_frame *frame = &link->base.inbound.frame;
+    if (link->envelopes) {
+        if (!gy_seal_open_body(&link->opens, link->base.inbound.place, frame->bytes, link->ahead + link->start))
+            return refuse(link, frame, GY_FLAW_DAMAGED);
+        link->start += GY_SEAL_TAG_BYTES;
+    }
+    return gy_link_inbound_end(&link->base, &link->tcp->env.sink);
+}
+
+/* A header as it came; *bytes_p is how many that were. */
+static bool open_header(struct tcp_link *link, struct gy_frame *frame_p, size_t *bytes_p)
+{
+    const unsigned char *wire = link->ahead + link->start;
+    unsigned char opened[GY_FRAME_BYTES];
+    *bytes_p = GY_FRAME_BYTES;
+    if (link->envelopes) {
+        enum gy_flaw flaw = gy_seal_open_head(&link->opens, wire, GY_FRAME_BYTES, opened);
+        if (flaw != GY_FLAW_NONE)
+            return refuse(link, NULL, flaw);
+        wire = opened;
+        *bytes_p = GY_ENVELOPE_HEAD;
+    }
+    if (gy_frame_decode(wire, frame_p))
+        return true;
+    gy_link_fail(&link->base, GYRE_PROTOCOL, "rank %d sent something over tcp that is no frame of gyre",
+                 link->base.peer);
+    return false;
+}
+
+/* One step from memory: a header, or the rest of a payload. *frames_p counts frames completed. False: the link is no
+ * more. */
+static bool digest(struct tcp_link *link, int *frames_p)
+{
+    const struct gy_sink *sink = &link->tcp->env.sink;
+    size_t available = link->end - link->start, bytes;
+    if (link->base.inbound.active) {
+        size_t rest = gy_min_size(link->base.inbound.frame.bytes - link->base.inbound.got, available);
+        memcpy(link->base.inbound.place + link->base.inbound.got, link->ahead + link->start, rest);
+        link->base.inbound.got += rest;
+        link->start += rest;
+        if (link->base.inbound.got < link->base.inbound.frame.bytes || !gy_tcp_digestible(link))
+            return true;
+        ++*frames_p;
+        return finish(link);
+    }
+    struct gy_frame frame;
+    if (!open_header(link, &frame, &bytes))
+        return false;
+    link->start += bytes;
+    size_t tail = link->envelopes && frame.bytes ? GY_SEAL_TAG_BYTES : 0;
+    if (available - bytes < frame.bytes + tail)
+        return gy_link_inbound_begin(&link->base, sink, &frame);
+    unsigned char *payload = link->ahead + link->start;
+    if (tail && !gy_seal_open_body(&link->opens, payload, frame.bytes, payload + frame.bytes))
+        return refuse(link, &frame, GY_FLAW_DAMAGED);
+    link->start += frame.bytes + tail;
+    ++*frames_p;
+    return gy_link_arrived(&link->base, sink, &frame, frame.bytes ? payload : NULL);
+}
+
+bool gy_tcp_receive(struct tcp_link *link)
+{
+    uint64_t bytes = 0;
+    int frames = 0;
+    bool more = true, moved = false;
+    while (link->base.state == GY_LINK_OPEN && link->watch.fd >= 0 && frames < RECEIVE_FRAMES &&
+           bytes < RECEIVE_BYTES) {
+        if (gy_tcp_digestible(link)) {
+            if (!digest(link, &frames))
+                break;
+            moved = true;
+            continue;
+        }
+        ssize_t got = more ? fill(link, &more) : -1;
+        if (got < 0)
+            break;
+        bytes += (uint64_t)got;
+        moved = true;
+    }
+    return moved;
+}

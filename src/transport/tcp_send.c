@@ -1,0 +1,81 @@
+/* Frames to bytes, over a tcp link.
+ *
+ *   queue --(16 frames a call: header, payload, header, payload ...)--> sendmsg
+ *            sealed: envelope.h lays them out instead
+ *
+ * A frame's owner has it back when its last byte is in the socket. Where the socket is full the rest stays queued:
+ * `sent` counts what of the first frame has left. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "transport/tcp_private.h"
+
+#define SEND_FRAMES 16 /* per sendmsg */
+#define SEND_CALLS 4   /* per flush */
+
+_Static_assert(SEND_FRAMES == GY_ENVELOPES, "as many sealed as others");
+
+void gy_tcp_fail(struct tcp_link *link, int reason)
+{
+    gy_link_fail(&link->base, GYRE_PEER_UNREACHABLE, "the tcp connection to rank %d broke: %s", link->base.peer,
+                 reason ? strerror(reason) : "closed by the peer");
+}
+
+/* Lays out frames from the queue's head, without the `sent` bytes of the first. Returns the number of pieces. */
+static size_t gather(const struct tcp_link *link, struct iovec *pieces, uint8_t headers[][GY_FRAME_BYTES])
+{
+    size_t count = 0;
+    const struct gy_frame_out *frame = link->base.first;
+    for (size_t i = 0; i < SEND_FRAMES && frame; i++, frame = frame->next) {
+        if (frame->sent < GY_FRAME_BYTES) {
+            gy_frame_encode(&frame->header, headers[i]);
+            pieces[count++] = (struct iovec){headers[i] + frame->sent, GY_FRAME_BYTES - frame->sent};
+        }
+        size_t from = frame->sent > GY_FRAME_BYTES ? frame->sent - GY_FRAME_BYTES : 0;
+        if (from < frame->header.bytes)
+            pieces[count++] = (struct iovec){(char *)(uintptr_t)frame->payload + from, frame->header.bytes - from};
+    }
+    return count;
+}
+
+/* `bytes` left: completes frames from the queue's head. */
+static void account(struct tcp_link *link, size_t bytes)
+{
+    while (bytes > 0) {
+        struct gy_frame_out *frame = link->base.first;
+        size_t whole = link->envelopes ? gy_envelope_bytes(&frame->header) : GY_FRAME_BYTES + frame->header.bytes;
+        size_t rest = whole - frame->sent;
+        if (bytes < rest) {
+            frame->sent += bytes;
+            return;
+        }
+        bytes -= rest;
+        if (link->envelopes)
+            gy_envelopes_gone(link->envelopes);
+        gy_link_complete_first(&link->base);
+    }
+}
+
+bool gy_tcp_flush(struct tcp_link *link)
+{
+    bool moved = false;
+    for (int call = 0; call < SEND_CALLS && link->base.first && link->watch.fd >= 0 && !link->mute; call++) {
+        uint8_t headers[SEND_FRAMES][GY_FRAME_BYTES];
+        struct iovec pieces[GY_ENVELOPE_PIECES * SEND_FRAMES];
+        struct msghdr message = {.msg_iov = pieces};
+        message.msg_iovlen = link->envelopes ? gy_envelopes_gather(link->envelopes, link->base.first, pieces)
+                                             : gather(link, pieces, headers);
+        ssize_t sent = sendmsg(link->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0) {
+            if (errno == EINTR)
+                continue;
+            link->mute = errno != EAGAIN;
+            break;
+        }
+        account(link, (size_t)sent);
+        moved = true;
+    }
+    return moved;
+}
