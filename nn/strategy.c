@@ -8,8 +8,9 @@
 #include <string.h>
 
 static const gyre_nn_strategy *const table[] = {
-    &gy_nn_sync,   &gy_nn_average,       &gy_nn_bmuf, &gy_nn_easgd,      &gy_nn_admm,     &gy_nn_slowmo,
-    &gy_nn_diloco, &gy_nn_deterministic, &gy_nn_zero, &gy_nn_compressed, &gy_nn_pipeline,
+    &gy_nn_sync,     &gy_nn_average, &gy_nn_bmuf,          &gy_nn_easgd, &gy_nn_admm,
+    &gy_nn_slowmo,   &gy_nn_diloco,  &gy_nn_deterministic, &gy_nn_zero,  &gy_nn_compressed,
+    &gy_nn_pipeline, &gy_nn_stale,   &gy_nn_async,
 };
 
 const gyre_nn_strategy *gyre_nn_strategy_at(size_t index)

@@ -289,6 +289,31 @@ static gyre_status epoch(struct run *run)
     return status == GYRE_SUCCESS && (every == 0 || last) ? checkpoint(run) : status;
 }
 
+/* Collective: the counts of all ranks. */
+static gyre_status gather_staleness(const struct run *run)
+{
+    struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];
+    const gyre_nn_strategy *strategy = run->part.strategy;
+    double *counts = run->options.staleness;
+    bool local = false;
+    size_t n = 0;
+    if (!counts)
+        return GYRE_SUCCESS;
+    gyre_status status = strategy->arrays ? strategy->arrays(run->part.self, arrays, &n) : GYRE_SUCCESS;
+    memset(counts, 0, GYRE_NN_STALENESS_BINS * sizeof(*counts));
+    for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++)
+        if (strcmp(arrays[i].name, "staleness") == 0 && arrays[i].count == GYRE_NN_STALENESS_BINS) {
+            memcpy(counts, arrays[i].data, GYRE_NN_STALENESS_BINS * sizeof(*counts));
+            local = arrays[i].placement == GYRE_NN_LOCAL;
+        }
+    if (status == GYRE_SUCCESS && local && run->ranks > 1) {
+        status = gyre_all_reduce(run->comm, counts, counts, GYRE_NN_STALENESS_BINS, GYRE_FLOAT64, GYRE_SUM);
+        if (status != GYRE_SUCCESS)
+            return gy_nn_fail_comm(status, run->comm, "adding up the staleness");
+    }
+    return status;
+}
+
 /* The consensus is what training was for: it stays in the model. */
 static void keep_shown(struct gyre_nn_run *part)
 {
@@ -312,6 +337,7 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
     gyre_nn_trace_attach(model, options->trace);
     while (status == GYRE_SUCCESS && run.position.epoch < options->epochs && !stopped(&run))
         status = epoch(&run);
+    status = status ? status : gather_staleness(&run);
     status = status ? status : gyre_nn_run_show(&run.part);
     struct gyre_nn_train_result result = {
         .ranks = run.ranks, .steps = run.position.step, .seconds = (double)run.busy / 1e9};

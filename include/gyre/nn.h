@@ -419,6 +419,7 @@ struct gyre_nn_strategy {
     gyre_status (*update)(void *self, const struct gyre_nn_step *step);
     gyre_status (*arrays)(void *self, struct gyre_nn_array *arrays, size_t *count_p);
     gyre_status (*consensus)(void *self, void *params);
+    bool apart; /* no rank waits for another between reports and checkpoints: there is nothing to compare then */
 };
 
 /* The strategies of this library: by name, NULL if there is none; and one by one, NULL at the end. */
@@ -475,6 +476,10 @@ GYRE_NN_API gyre_status gyre_nn_run_show(struct gyre_nn_run *run);
 GYRE_NN_API void gyre_nn_run_hide(struct gyre_nn_run *run);
 GYRE_NN_API gyre_status gyre_nn_run_compare(struct gyre_nn_run *run);
 
+/* Counts of how many steps old what a rank mixed in or applied was: 0, 1, …, 14, 15 and more. From a strategy's array
+ * named "staleness", of so many float64; 0 where there is none. */
+#define GYRE_NN_STALENESS_BINS 16
+
 struct gyre_nn_report {           /* one per epoch */
     uint64_t epoch, epochs, step; /* epochs ended, of so many; steps of the run */
     double loss;                  /* mean training loss of the epoch */
@@ -502,6 +507,7 @@ struct gyre_nn_train_options {
     gyre_nn_trace *trace;             /* or NULL */
     gyre_nn_report_func report;       /* or NULL; called on every rank */
     void *report_user;
+    double *staleness; /* or NULL: GYRE_NN_STALENESS_BINS counts to fill in, of all ranks */
 };
 
 struct gyre_nn_train_result {

@@ -23,6 +23,7 @@ enum {
     KEY_DATA,
     KEY_STRATEGY,
     KEY_CHECK,
+    KEY_STALENESS,
     KEY_DETERMINISTIC,
     KEY_BATCH,
     KEY_EPOCHS,
@@ -63,6 +64,7 @@ static const struct argp_option options[] = {
     {"data", KEY_DATA, "D", 0, "digits (default, built in), idx:DIR, csv:FILE, npy:FILE or text:FILE", 1},
     {"strategy", KEY_STRATEGY, "S", 0,
      "how ranks share the work: sync (default), or another, with settings: NAME:NAME=VALUE,...; help lists them", 2},
+    {"staleness", KEY_STALENESS, "S", 0, "gradients are applied S steps later: --strategy stale:steps=S", 2},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0, "the same bits on any number of ranks: --strategy deterministic", 2},
     {"check", KEY_CHECK, "N", 0, "compare the ranks' state every N steps (default 100; 0: never)", 2},
     {"batch", KEY_BATCH, "GLOBAL", 0, "samples of a step, divided over the ranks (default 64)", 2},
@@ -210,12 +212,22 @@ static void parse_strategy(struct gyre_nn_train_options *train, const char *text
         gy_options_refuse("--strategy: %s", gyre_nn_last_error());
 }
 
+/* The last of --strategy, --staleness and --deterministic counts. */
+static void parse_staleness(struct gyre_nn_train_options *train, const char *text)
+{
+    static char settings[32];
+    snprintf(settings, sizeof(settings), "steps=%lld", (long long)gy_options_integer("--staleness", text, 0, 16));
+    train->strategy = gyre_nn_strategy_find("stale");
+    train->settings = settings;
+}
+
 static error_t parse_run(int key, char *arg, struct parse *parse)
 {
     struct gyre_nn_train_options *train = &parse->out.train;
     switch (key) {
     case KEY_STRATEGY: parse_strategy(train, arg); break;
     case KEY_DETERMINISTIC: parse_strategy(train, "deterministic"); break;
+    case KEY_STALENESS: parse_staleness(train, arg); break;
     case KEY_CHECK: train->check_every = (uint64_t)gy_options_integer("--check", arg, 0, INT64_MAX); break;
     case KEY_BATCH: train->batch = (size_t)gy_options_integer("--batch", arg, 1, INT32_MAX); break;
     case KEY_EPOCHS: train->epochs = (size_t)gy_options_integer("--epochs", arg, 1, INT32_MAX); break;

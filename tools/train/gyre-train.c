@@ -24,6 +24,7 @@ struct job {
     struct metrics *metrics;
     struct gyre_nn_train_result result;
     double hidden;
+    double staleness[GYRE_NN_STALENESS_BINS];
 };
 
 static bool say(const struct job *job)
@@ -67,8 +68,12 @@ static int meet(struct job *job)
     const char *size = getenv("WORLD_SIZE");
     if (!size || strcmp(size, "1") == 0)
         return 0;
+    const gyre_nn_strategy *strategy = job->arguments.train.strategy;
+    bool apart = strategy && strategy->apart; /* then messages should move while ranks compute */
     if (job->arguments.progress_thread)
         setenv("GYRE_PROGRESS_THREAD", "1", 1);
+    else if (apart)
+        setenv("GYRE_PROGRESS_THREAD", "1", 0);
     if (gyre_comm_create(NULL, &job->comm) != GYRE_SUCCESS)
         return complain(job, gyre_last_error(NULL));
     job->rank = gyre_comm_rank(job->comm);
@@ -112,10 +117,26 @@ static void print_result(const struct gyre_nn_train_result *r)
            r->seconds, r->samples_per_second, r->ranks, r->ranks == 1 ? "" : "s", r->params_xxh3);
 }
 
+/* "staleness (steps: times)  0: 120  1: 33 ...", of strategies that count it. */
+static void print_staleness(const double *counts)
+{
+    double sum = 0;
+    for (int i = 0; i < GYRE_NN_STALENESS_BINS; i++)
+        sum += counts[i];
+    if (sum == 0)
+        return;
+    printf("staleness (steps: times)");
+    for (int i = 0; i < GYRE_NN_STALENESS_BINS; i++)
+        if (counts[i] > 0)
+            printf("  %d%s: %.0f", i, i + 1 < GYRE_NN_STALENESS_BINS ? "" : " and more", counts[i]);
+    printf("\n");
+}
+
 static int train(struct job *job)
 {
     struct gyre_nn_train_options options = job->arguments.train;
     gyre_status status = GYRE_SUCCESS;
+    options.staleness = job->staleness;
     if (job->arguments.trace)
         status = gyre_nn_trace_create(TRACE_SPANS, &options.trace);
     if (!job->arguments.quiet || job->arguments.metrics) { /* the same on every rank: a report is collective */
@@ -130,8 +151,10 @@ static int train(struct job *job)
     if (status != GYRE_SUCCESS)
         return complain(job, gyre_nn_last_error());
     const struct gyre_nn_train_result *r = &job->result;
-    if (job->rank == 0)
+    if (job->rank == 0) {
         print_result(r);
+        print_staleness(job->staleness);
+    }
     return 0;
 }
 
@@ -240,7 +263,7 @@ int main(int argc, char **argv)
     rc = rc ? rc : verify_single(&job);
     rc = rc ? rc : sample(&job);
     if (rc == 0)
-        metrics_final(job.metrics, &job.result, job.hidden);
+        metrics_final(job.metrics, &job.result, job.hidden, job.staleness);
     if (!metrics_close(job.metrics) && rc == 0)
         rc = complain(&job, "the metrics file could not be written");
     gyre_nn_free(job.model);

@@ -70,15 +70,25 @@ void metrics_verify(struct metrics *metrics, double difference, double loss, dou
                                "loss", number(loss), "single_loss", number(single_loss)));
 }
 
-void metrics_final(struct metrics *metrics, const struct gyre_nn_train_result *r, double hidden)
+static json_t *list(const double *counts)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < GYRE_NN_STALENESS_BINS; i++)
+        json_array_append_new(array, json_integer((json_int_t)counts[i]));
+    return array;
+}
+
+void metrics_final(struct metrics *metrics, const struct gyre_nn_train_result *r, double hidden,
+                   const double *staleness)
 {
     char hash[17];
     snprintf(hash, sizeof(hash), "%016" PRIx64, r->params_xxh3);
     if (metrics)
-        put(metrics, json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:i, s:s}", "event", "final", "accuracy",
-                               number(r->accuracy), "loss", number(r->loss), "steps", (json_int_t)r->steps, "seconds",
-                               number(r->seconds), "samples_per_second", number(r->samples_per_second),
-                               "hidden_fraction", number(hidden), "ranks", r->ranks, "params_xxh3", hash));
+        put(metrics,
+            json_pack("{s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:i, s:o, s:s}", "event", "final", "accuracy",
+                      number(r->accuracy), "loss", number(r->loss), "steps", (json_int_t)r->steps, "seconds",
+                      number(r->seconds), "samples_per_second", number(r->samples_per_second), "hidden_fraction",
+                      number(hidden), "ranks", r->ranks, "staleness", list(staleness), "params_xxh3", hash));
 }
 
 bool metrics_close(struct metrics *metrics)

@@ -10,7 +10,8 @@ void metrics_epoch(struct metrics *metrics, const struct gyre_nn_report *report)
 void metrics_overlap(struct metrics *metrics, const struct gyre_nn_overlap *overlap);
 void metrics_verify(struct metrics *metrics, double difference, double loss, double single_loss);
 /* hidden: NaN is written as null. */
-void metrics_final(struct metrics *metrics, const struct gyre_nn_train_result *result, double hidden);
+void metrics_final(struct metrics *metrics, const struct gyre_nn_train_result *result, double hidden,
+                   const double *staleness);
 bool metrics_close(struct metrics *metrics); /* false: errno says why a line is missing */
 
 #endif
