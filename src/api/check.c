@@ -25,25 +25,25 @@ gyre_status gy_check_none(const char *format, ...)
     return GYRE_INVALID_ARGUMENT;
 }
 
-static bool lives(const void *handle, const char *kind, const char *function)
+static bool lives(const void *handle, enum gy_handle_kind kind, const char *name, const char *function)
 {
-    if (gy_handle_lives(handle))
+    if (gy_handle_lives(handle, kind))
         return true;
     if (handle)
-        gy_check_none("%s: %p is no %s, or one that was destroyed", function, handle, kind);
+        gy_check_none("%s: %p is no %s, or one that was destroyed", function, handle, name);
     else
-        gy_check_none("%s: the %s is NULL", function, kind);
+        gy_check_none("%s: the %s is NULL", function, name);
     return false;
 }
 
 bool gy_check_lives(const struct gyre_comm *comm, const char *function)
 {
-    return lives(comm, "communicator", function);
+    return lives(comm, GY_HANDLE_COMM, "communicator", function);
 }
 
 bool gy_check_window(const struct gyre_window *window, const char *function)
 {
-    return lives(window, "window", function);
+    return lives(window, GY_HANDLE_WINDOW, "window", function);
 }
 
 bool gy_check_ungrouped(struct gyre_comm *comm, const char *function)

@@ -141,17 +141,17 @@ gyre_status gyre_comm_abort(gyre_comm *comm)
 
 int gyre_comm_rank(const gyre_comm *comm)
 {
-    return gy_handle_lives(comm) ? comm->rank : -1;
+    return gy_handle_lives(comm, GY_HANDLE_COMM) ? comm->rank : -1;
 }
 
 int gyre_comm_size(const gyre_comm *comm)
 {
-    return gy_handle_lives(comm) ? comm->size : -1;
+    return gy_handle_lives(comm, GY_HANDLE_COMM) ? comm->size : -1;
 }
 
 const char *gyre_last_error(const gyre_comm *comm)
 {
-    if (!gy_handle_lives(comm))
+    if (!gy_handle_lives(comm, GY_HANDLE_COMM))
         return gy_check_own_error()->text;
     bool world = comm->ctx->error.status != GYRE_SUCCESS && comm->error.status == GYRE_SUCCESS;
     return comm->error.text[0] && !world ? comm->error.text : comm->ctx->error.text;
@@ -182,7 +182,7 @@ const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, s
     enum gy_collective which;
     enum gy_algorithm algorithm;
     struct gy_error error = {.quiet = true};
-    if (!gy_handle_lives(comm) || !collective || !gy_collective_find(collective, &which))
+    if (!gy_handle_lives(comm, GY_HANDLE_COMM) || !collective || !gy_collective_find(collective, &which))
         return NULL;
     if (gy_select(comm, which, false, count * gyre_dtype_size(dtype), &algorithm, &error) != GYRE_SUCCESS)
         return NULL;
@@ -200,7 +200,7 @@ static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     if (!memory)
         return gy_check_fail(comm, GYRE_NO_MEMORY, "out of memory for %zu bytes", bytes);
     memset(memory, 0, bytes);
-    gy_handle_add(memory);
+    gy_handle_add(memory, GY_HANDLE_MEMORY);
     *memory_p = memory;
     return GYRE_SUCCESS;
 }
@@ -219,9 +219,9 @@ gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
 
 static bool free_plain(void *memory)
 {
-    if (!gy_handle_lives(memory))
+    if (!gy_handle_lives(memory, GY_HANDLE_MEMORY))
         return false;
-    gy_handle_remove(memory);
+    gy_handle_remove(memory, GY_HANDLE_MEMORY);
     gy_free(memory);
     return true;
 }

@@ -12,7 +12,7 @@
 /* Its owner has had it, and kept a copy of the handle: found until the memory serves another request. Or it never was one. */
 static bool is_stale(const gyre_request *r, const char *function)
 {
-    if (!r || (gy_handle_lives(r) && !r->collected))
+    if (!r || (gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected))
         return false;
     gy_check_none("%s: %p is no request, or one that has been completed or freed", function, (const void *)r);
     return true;
@@ -111,7 +111,8 @@ static gyre_comm *comm_of(const struct set *set, bool *several_p)
     *several_p = false;
     for (size_t i = 0; i < set->count; i++) {
         const gyre_request *r = set->requests[i];
-        if (!gy_handle_lives(r) || is_idle(r) || !r->comm || r->complete) /* the wait for it says that it is stale */
+        if (!gy_handle_lives(r, GY_HANDLE_REQUEST) || is_idle(r) || !r->comm ||
+            r->complete) /* the wait for it says that it is stale */
             continue;
         *several_p = *several_p || (comm && comm->ctx != r->comm->ctx);
         comm = r->comm;
@@ -137,7 +138,7 @@ static gyre_status turn_all(const struct set *set, unsigned *rounds)
     bool moved = false;
     for (size_t i = 0; i < set->count; i++) {
         gyre_request *r = set->requests[i];
-        if (!gy_handle_lives(r) || is_idle(r) || !r->comm || r->complete || r->comm->ctx == last)
+        if (!gy_handle_lives(r, GY_HANDLE_REQUEST) || is_idle(r) || !r->comm || r->complete || r->comm->ctx == last)
             continue;
         last = r->comm->ctx;
         gy_driver_enter(last);

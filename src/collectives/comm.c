@@ -54,7 +54,7 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
         gy_window_slots_take(ctx, window, id);
     comm->next = ctx->comms;
     ctx->comms = comm;
-    gy_handle_add(comm);
+    gy_handle_add(comm, GY_HANDLE_COMM);
     *comm_p = comm;
     return GYRE_SUCCESS;
 
@@ -74,7 +74,7 @@ gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm
 
 void gy_comm_free(struct gyre_comm *comm)
 {
-    gy_handle_remove(comm);
+    gy_handle_remove(comm, GY_HANDLE_COMM);
     for (struct gyre_comm **c = &comm->ctx->comms; *c; c = &(*c)->next)
         if (*c == comm) {
             *c = comm->next;

@@ -109,7 +109,7 @@ static void free_parts(struct gy_context *ctx)
         gy_poller_free(ctx->poller);
     while (ctx->idle) {
         struct gyre_request *next = ctx->idle->next;
-        gy_handle_remove(ctx->idle);
+        gy_handle_remove(ctx->idle, GY_HANDLE_REQUEST);
         gy_free(ctx->idle);
         ctx->idle = next;
     }

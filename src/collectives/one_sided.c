@@ -112,7 +112,7 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
     window->next = comm->windows;
     comm->windows = window;
     comm->ctx->windows++;
-    gy_handle_add(window);
+    gy_handle_add(window, GY_HANDLE_WINDOW);
     status = exchange(window, all);
     if (status != GYRE_SUCCESS) {
         gy_window_free(window);
@@ -140,7 +140,7 @@ tell: /* the others wait for this rank */
 void gy_window_free(struct gyre_window *window)
 {
     struct gyre_comm *comm = window->comm;
-    gy_handle_remove(window);
+    gy_handle_remove(window, GY_HANDLE_WINDOW);
     for (struct gyre_window **w = &comm->windows; *w; w = &(*w)->next)
         if (*w == window) {
             *w = window->next;

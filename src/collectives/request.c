@@ -20,7 +20,7 @@ static struct gyre_request *request_take(struct gy_context *ctx)
     } else {
         r = gy_alloc(sizeof(*r));
         if (r)
-            gy_handle_add(r);
+            gy_handle_add(r, GY_HANDLE_REQUEST);
     }
     if (r)
         memset(r, 0, sizeof(*r));
@@ -250,7 +250,7 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
 void gy_request_recycle(struct gyre_request *r)
 {
     if (!r->comm) { /* its communicator has gone before it was collected */
-        gy_handle_remove(r);
+        gy_handle_remove(r, GY_HANDLE_REQUEST);
         gy_free(r);
         return;
     }

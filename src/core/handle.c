@@ -1,4 +1,4 @@
-/* A hash set of pointers in static memory, without locks: open addressing over at most PROBES places.
+/* A hash set of pointers and their kinds in static memory, without locks: open addressing over at most PROBES places.
  *
  *   EMPTY ──add──▶ handle ──remove──▶ GONE ──add──▶ another handle
  *
@@ -18,32 +18,38 @@
 static _Atomic uintptr_t places[PLACES];
 static _Atomic long strangers; /* handles that live and found no room */
 
-/* Fibonacci hashing of the address, whose low bits say nothing. */
-static unsigned first_place(uintptr_t handle)
+static uintptr_t word_of(const void *handle, enum gy_handle_kind kind)
 {
-    return (unsigned)((uint64_t)(handle >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 49);
+    return (uintptr_t)handle | (uintptr_t)kind;
 }
 
-void gy_handle_add(const void *handle)
+/* Fibonacci hashing of the address, whose low bits say nothing. */
+static unsigned first_place(uintptr_t word)
 {
-    unsigned first = first_place((uintptr_t)handle);
+    return (unsigned)((uint64_t)(word >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 49);
+}
+
+void gy_handle_add(const void *handle, enum gy_handle_kind kind)
+{
+    uintptr_t word = word_of(handle, kind);
+    unsigned first = first_place(word);
     for (unsigned i = 0; i < PROBES; i++) {
         _Atomic uintptr_t *place = &places[(first + i) % PLACES];
         uintptr_t found = atomic_load_explicit(place, memory_order_relaxed);
-        if (found <= GONE && atomic_compare_exchange_strong_explicit(place, &found, (uintptr_t)handle,
-                                                                     memory_order_release, memory_order_relaxed))
+        if (found <= GONE &&
+            atomic_compare_exchange_strong_explicit(place, &found, word, memory_order_release, memory_order_relaxed))
             return;
     }
     atomic_fetch_add(&strangers, 1);
 }
 
-static _Atomic uintptr_t *find(const void *handle)
+static _Atomic uintptr_t *find(uintptr_t word)
 {
-    unsigned first = first_place((uintptr_t)handle);
+    unsigned first = first_place(word);
     for (unsigned i = 0; i < PROBES; i++) {
         _Atomic uintptr_t *place = &places[(first + i) % PLACES];
         uintptr_t found = atomic_load_explicit(place, memory_order_acquire);
-        if (found == (uintptr_t)handle)
+        if (found == word)
             return place;
         if (found == EMPTY)
             return NULL;
@@ -51,18 +57,18 @@ static _Atomic uintptr_t *find(const void *handle)
     return NULL;
 }
 
-void gy_handle_remove(const void *handle)
+void gy_handle_remove(const void *handle, enum gy_handle_kind kind)
 {
-    _Atomic uintptr_t *place = find(handle);
+    _Atomic uintptr_t *place = find(word_of(handle, kind));
     if (place)
         atomic_store_explicit(place, GONE, memory_order_release);
     else
         atomic_fetch_sub(&strangers, 1);
 }
 
-bool gy_handle_lives(const void *handle)
+bool gy_handle_lives(const void *handle, enum gy_handle_kind kind)
 {
-    if ((uintptr_t)handle <= GONE)
+    if (!handle || (uintptr_t)handle % 8 != 0)
         return false;
-    return find(handle) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0;
+    return find(word_of(handle, kind)) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0;
 }

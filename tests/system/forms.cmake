@@ -1,5 +1,5 @@
 # The forms of calls: with counts, from point to point, persistent, operations of one's own, programs of all of them.
-foreach(test varying_test programs_test messages_test persistent_test operations_test)
+foreach(test varying_test programs_test messages_test persistent_test operations_test refused_test)
   add_executable(${test} ${test}.c trial.c)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
@@ -26,6 +26,8 @@ gyre_forms_test(varying.differ 60 3 varying_test differ)
 foreach(ranks 1 2 3 4 6)
   gyre_forms_test(programs.${ranks} 130 ${ranks} programs_test)
 endforeach()
+
+gyre_forms_test(refused 90 3 refused_test ${PROJECT_SOURCE_DIR}/tests/install/exports.txt)
 
 foreach(suite sizes many early group)
   gyre_forms_test(messages.${suite} 120 3 messages_test ${suite})
