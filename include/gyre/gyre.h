@@ -160,8 +160,9 @@ typedef struct gyre_request gyre_request;
 typedef int (*gyre_exchange_func)(void *user, const void *mine, void *all, size_t bytes);
 
 /* How to meet. Zero the struct, set `size = sizeof(gyre_config)` and what you know; gyre finds the rest in this order:
- * this struct, the exchange callback, the environment (torchrun's RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT). Strings
- * are copied. With size 0 in `world_size` the environment decides rank and world size. */
+ * this struct, the exchange callback, the environment: GYRE_ADDRESS, MASTER_ADDR and MASTER_PORT, then what the launcher
+ * that started the process offers (torchrun, Open MPI's mpirun, PMIx, MPICH's mpiexec, Slurm's srun; see GYRE_LAUNCHER).
+ * Strings are copied. With size 0 in `world_size` the environment decides rank and world size. */
 typedef struct gyre_config {
     size_t size;                 /* sizeof(gyre_config), for compatibility */
     int rank;                    /* this process's rank, used when world_size > 0 */

@@ -1,8 +1,5 @@
-/* The order: gyre_config, then GYRE_ADDRESS / GYRE_SECRET / GYRE_SECRET_FILE, then torchrun's RANK, WORLD_SIZE,
- * MASTER_ADDR, MASTER_PORT.
- *
- * Under torchrun with TORCHELASTIC_USE_AGENT_STORE=True the agent itself holds MASTER_PORT, so the ranks meet at the
- * port after it. Every sentence here says which variable to set. */
+/* The order: gyre_config, then GYRE_ADDRESS / GYRE_SECRET / GYRE_SECRET_FILE, then MASTER_ADDR, then what the launcher that
+ * started this process offers (launcher.h). Every sentence here says which variable to set. */
 #include "boot/environment.h"
 
 #include <errno.h>
@@ -16,58 +13,26 @@
 #include <unistd.h>
 
 #include "boot/handshake.h"
+#include "boot/launcher.h"
 #include "core/log.h"
 
 #define SECRET_MOST 4096
 #define SIZE_MOST 65536
 
-static bool read_number(const char *name, long least, long most, long *value_p, bool *present_p, struct gy_error *error)
+static gyre_status read_rank(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity,
+                             struct gy_error *error)
 {
-    const char *text = getenv(name);
-    char *end;
-    long value;
-
-    *present_p = text && *text;
-    if (!*present_p)
-        return true;
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (errno || *end || *text < '0' || *text > '9' || value < least || value > most) {
-        gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s=\"%.60s\" is not a number from %ld to %ld", name, text,
-                     least, most);
-        return false;
-    }
-    *value_p = value;
-    return true;
-}
-
-static gyre_status read_rank(const gyre_config *user, struct gy_identity *identity, struct gy_error *error)
-{
-    long size = 0, rank = 0;
-    bool has_size, has_rank, given = user && user->world_size != 0;
-
-    if (given) {
-        size = user->world_size;
-        rank = user->rank;
-    } else {
-        if (!read_number("WORLD_SIZE", 1, SIZE_MOST, &size, &has_size, error) ||
-            !read_number("RANK", 0, SIZE_MOST - 1, &rank, &has_rank, error))
-            return GYRE_BAD_CONFIGURATION;
-        if (!has_size || (!has_rank && size > 1))
-            return gy_error_set(
-                error, GYRE_MEETING_FAILED, -1,
-                "%s is not set and gyre_config gives no world_size: start the program with gyre-run -n N, "
-                "torchrun or another launcher that sets RANK and WORLD_SIZE, or fill rank and world_size "
-                "of gyre_config",
-                has_size ? "RANK" : "WORLD_SIZE");
-    }
-    if (size < 1 || size > SIZE_MOST || rank < 0 || rank >= size)
-        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
-                            "%s=%ld with %s=%ld is impossible: ranks go from 0 to world size - 1, at most %d of them",
-                            given ? "gyre_config.rank" : "RANK", rank, given ? "gyre_config.world_size" : "WORLD_SIZE",
-                            size, SIZE_MOST);
-    identity->rank = (int)rank;
-    identity->size = (int)size;
+    if (!user || user->world_size == 0)
+        return gy_launcher_find(config, identity, error);
+    if (user->world_size < 1 || user->world_size > SIZE_MOST || user->rank < 0 || user->rank >= user->world_size)
+        return gy_error_set(
+            error, GYRE_BAD_CONFIGURATION, -1,
+            "gyre_config.rank=%d with gyre_config.world_size=%d is impossible: ranks go from 0 to world "
+            "size - 1, at most %d of them",
+            user->rank, user->world_size, SIZE_MOST);
+    identity->rank = user->rank;
+    identity->size = user->world_size;
+    identity->local_rank = -1;
     return GYRE_SUCCESS;
 }
 
@@ -80,46 +45,6 @@ static gyre_status parse_address(const char *text, const char *from, struct gy_i
     return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                         "%s: \"%s\" is no meeting address; use tcp://HOST:PORT, tcp://[IPV6]:PORT or file:///PATH",
                         from, text);
-}
-
-/* torchrun: does its agent hold MASTER_PORT already? */
-static bool read_agent(bool *agent_p, struct gy_error *error)
-{
-    const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
-
-    *agent_p = store && strcmp(store, "True") == 0;
-    if (*agent_p || !store || !*store || strcmp(store, "False") == 0)
-        return true;
-    gy_error_set(
-        error, GYRE_BAD_CONFIGURATION, -1,
-        "TORCHELASTIC_USE_AGENT_STORE=\"%.40s\" is neither True nor False, so it is not clear whether MASTER_PORT "
-        "is taken; set GYRE_ADDRESS",
-        store);
-    return false;
-}
-
-static gyre_status read_master(struct gy_identity *identity, struct gy_error *error)
-{
-    const char *host = getenv("MASTER_ADDR");
-    bool agent, has_port;
-    long port = 0;
-
-    if (!read_agent(&agent, error) || !read_number("MASTER_PORT", 1, agent ? 65534 : 65535, &port, &has_port, error))
-        return GYRE_BAD_CONFIGURATION;
-    if (!host || !*host || !has_port)
-        return gy_error_set(error, GYRE_MEETING_FAILED, -1,
-                            "rank %d of %d does not know where to meet, for %s is not set: set GYRE_ADDRESS="
-                            "tcp://HOST:PORT (or file:///PATH), or MASTER_ADDR and MASTER_PORT",
-                            identity->rank, identity->size, host && *host ? "MASTER_PORT" : "MASTER_ADDR");
-    if (strlen(host) >= sizeof(identity->address.host))
-        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "MASTER_ADDR is longer than %zu characters",
-                            sizeof(identity->address.host) - 1);
-    identity->address.kind = GY_ADDRESS_TCP;
-    memcpy(identity->address.host, host, strlen(host) + 1);
-    identity->address.port = (uint16_t)(agent ? port + 1 : port); /* the agent of torchrun holds MASTER_PORT */
-    snprintf(identity->address_from, sizeof(identity->address_from), "MASTER_ADDR and MASTER_PORT%s",
-             agent ? "+1" : "");
-    return GYRE_SUCCESS;
 }
 
 static gyre_status read_address(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity,
@@ -136,7 +61,11 @@ static gyre_status read_address(const gyre_config *user, const struct gy_config 
         return GYRE_SUCCESS;
     if (*config->address)
         return parse_address(config->address, "GYRE_ADDRESS", identity, error);
-    return read_master(identity, error);
+    if (!identity->launcher) /* gyre_config says who we are: there may be no launcher at all */
+        return gy_launcher_torchrun.place(identity, config, error);
+    if (identity->launcher != &gy_launcher_slurm && gy_launcher_text("MASTER_ADDR"))
+        return gy_launcher_torchrun.place(identity, config, error);
+    return identity->launcher->place(identity, config, error);
 }
 
 static gyre_status use_secret(struct gy_identity *identity, const char *text, size_t bytes, const char *from,
@@ -198,16 +127,11 @@ static gyre_status read_secret(const gyre_config *user, const struct gy_config *
     return GYRE_SUCCESS;
 }
 
-static uint64_t run_label(void)
+void gy_identity_end(struct gy_identity *identity)
 {
-    const char *id = getenv("TORCHELASTIC_RUN_ID");
-    uint8_t hash[crypto_generichash_BYTES_MIN] = {0};
-    uint64_t label;
-
-    if (id && *id)
-        crypto_generichash((unsigned char *)&hash, sizeof(hash), (const unsigned char *)id, strlen(id), NULL, 0);
-    memcpy(&label, hash, sizeof(label));
-    return label;
+    if (identity->exchange_end)
+        identity->exchange_end(identity->exchange_user);
+    identity->exchange_end = NULL;
 }
 
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
@@ -216,14 +140,19 @@ gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *co
     struct gy_identity identity = {0};
     gyre_status status;
 
-    status = read_rank(user, &identity, error);
+    status = read_rank(user, config, &identity, error);
     if (status == GYRE_SUCCESS)
         status = read_address(user, config, &identity, error);
     if (status == GYRE_SUCCESS)
         status = read_secret(user, config, &identity, error);
-    if (status != GYRE_SUCCESS)
+    if (status != GYRE_SUCCESS) {
+        gy_identity_end(&identity);
         return status;
-    identity.label = run_label();
+    }
+    identity.label = gy_launcher_run(identity.launcher ? identity.launcher : &gy_launcher_torchrun);
+    if (identity.launcher)
+        gy_log(GY_LOG_INFO, "rank %d of %d, local rank %d, by %s (GYRE_LAUNCHER=%s)", identity.rank, identity.size,
+               identity.local_rank, identity.launcher->program, identity.launcher->name);
     *identity_p = identity;
     return GYRE_SUCCESS;
 }

@@ -8,19 +8,26 @@
 
 #define GY_SECRET_LEAST 16
 
+struct gy_launcher;
+
 struct gy_identity {
     int rank, size;
-    struct gy_address address; /* kind NONE: not needed (size 1, or an exchange) */
-    char address_from[64];     /* "GYRE_ADDRESS", for sentences */
+    int local_rank;                     /* −1: nobody said it */
+    const struct gy_launcher *launcher; /* NULL: gyre_config gave rank and size */
+    struct gy_address address;          /* kind NONE: not needed (size 1, or an exchange) */
+    char address_from[64];              /* "GYRE_ADDRESS", for sentences */
     bool has_secret;
     bool insecure;               /* no secret, and GYRE_INSECURE=1 */
     uint8_t key[GY_KEY_BYTES];   /* from the secret; a constant without one */
     uint64_t label;              /* hash of the launcher's run id, 0: none; ranks of other runs are refused */
     gyre_exchange_func exchange; /* or NULL */
     void *exchange_user;
+    void (*exchange_end)(void *user); /* the launcher's, once the ranks have met or given up; NULL: nothing to end */
 };
 
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
                              struct gy_error *error);
+/* After the meeting. */
+void gy_identity_end(struct gy_identity *identity);
 
 #endif

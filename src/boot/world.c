@@ -341,8 +341,10 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
     if (status != GYRE_SUCCESS)
         return status;
     world = gy_alloc_zero(1, sizeof(*world));
-    if (!world)
+    if (!world) {
+        gy_identity_end(&identity);
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for a world");
+    }
     world->rank = identity.rank;
     world->size = identity.size;
     world->epoch = 1;
@@ -367,10 +369,12 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
     }
     if (status != GYRE_SUCCESS)
         goto free_world;
+    gy_identity_end(&identity);
     find_hosts(world);
     *world_p = world;
     return GYRE_SUCCESS;
 free_world:
+    gy_identity_end(&identity);
     gy_world_free(world);
     return status;
 }

@@ -122,6 +122,17 @@ static bool parse_text(const struct row *row, const char *text, void *field)
     return true;
 }
 
+static bool parse_launcher(const struct row *row, const char *text, void *field)
+{
+    static const char *const names[] = {"", "torchrun", "openmpi", "pmix", "pmi", "slurm"}; /* boot/launcher.c */
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(names); i++) {
+        if (strcmp(text, names[i]) == 0)
+            return parse_text(row, text, field);
+    }
+    return false;
+}
+
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 /* Length of the item that a list continues with; 0: none. */
@@ -212,8 +223,13 @@ static const struct row rows[] = {
      "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", PLAIN},
     {"GYRE_INTERFACE", parse_text, FIELD(interface), 0, 0, "", "name",
      "network interface; empty: the one that routes to the meeting address", "shorter than 64 characters", PLAIN},
+    {"GYRE_LAUNCHER", parse_launcher, FIELD(launcher), 0, 0, "", "name",
+     "whose variables say rank and size: torchrun (RANK, WORLD_SIZE), openmpi, pmix, pmi (MPICH) or slurm; empty: "
+     "whose there are",
+     "torchrun, openmpi, pmix, pmi or slurm", PLAIN},
     {"GYRE_ADDRESS", parse_text, FIELD(address), 0, 0, "", "address",
-     "where the ranks meet, tcp://HOST:PORT or file:///PATH; empty: MASTER_ADDR and MASTER_PORT",
+     "where the ranks meet, tcp://HOST:PORT or file:///PATH; empty: MASTER_ADDR and MASTER_PORT, or what the launcher "
+     "offers",
      "shorter than 256 characters", PLAIN},
     {"GYRE_SECRET", parse_text, FIELD(secret), 16, 0, "", "text",
      "the job's secret, the same on every rank, at least 16 characters", "16 to 255 characters long", SECRET},

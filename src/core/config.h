@@ -21,6 +21,7 @@ struct gy_config {
     bool canonical;           /* GYRE_ORDER          shape|canonical */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
     char interface[64];       /* GYRE_INTERFACE      "" = the one that routes to the meeting address */
+    char launcher[16];        /* GYRE_LAUNCHER       "" = by the variables that are there */
     char address[256];        /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */
     char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
     char secret_file[256];    /* GYRE_SECRET_FILE    "" */
