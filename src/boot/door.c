@@ -1,5 +1,6 @@
 /*   backlog ──accept──► greeting (<= 64, <= 5 s each) ──authenticated──► callback of its purpose, or kept for it
- *                           └── refused, late, gone: closed
+ *                           └── refused, late, gone: closed, and one line in the log; at most 8 lines a minute, for
+ *                               strangers must not fill a disk
  *
  * When 64 are greeting (or `most` are there, guests included), those that have been silent for half a second make room;
  * otherwise new visitors wait in the kernel's backlog. A timer runs only while somebody is being greeted. Kept visitors have proved that they know the
@@ -7,6 +8,7 @@
 #include "boot/door.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -18,6 +20,8 @@
 
 #define TICK_NS 250000000L
 #define SILENCE (GY_SECOND / 2)
+#define NOTES 8 /* lines about strangers, per ... */
+#define NOTES_EVERY (60 * GY_SECOND)
 #define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
 
 struct gy_door {
@@ -36,6 +40,8 @@ struct gy_door {
     void *refused_user;
     gy_door_starved_func starved;
     void *starved_user;
+    int64_t noted_since; /* the minute of `notes` lines; `unnoted` were too many for it */
+    unsigned notes, unnoted;
     int64_t starved_since; /* when accept first failed for want of something, 0: it did not */
 };
 
@@ -91,6 +97,51 @@ static void unlink_greeting(struct gy_door *door, struct gy_greeting *greeting)
     timer_run(door, door->greeting_count > 0);
 }
 
+/* May one more line be written about a stranger? Says how many were not, when it may again. */
+static bool may_note(struct gy_door *door)
+{
+    int64_t now = gy_now();
+
+    if (door->notes && now - door->noted_since < NOTES_EVERY) {
+        door->unnoted += door->notes >= NOTES;
+        return door->notes++ < NOTES;
+    }
+    if (door->unnoted)
+        gy_log(GY_LOG_WARN, "%u more visitors like those were turned away", door->unnoted);
+    door->noted_since = now;
+    door->notes = 1;
+    door->unnoted = 0;
+    return true;
+}
+
+/* It went, or broke off. `from` of a visitor is unproven in everything but its address. */
+static void note_gone(struct gy_door *door, const struct gy_greeting *greeting)
+{
+    const struct gy_handshake *handshake = &greeting->handshake;
+    bool silent = handshake->step <= 1 && handshake->in_bytes == 0;
+
+    if (silent && door->env.settled && !*door->env.settled)
+        gy_log(GY_LOG_DEBUG, "a visitor from %s looked in", greeting->from);
+    else if (may_note(door))
+        gy_log(GY_LOG_WARN, "a visitor from %s %s", greeting->from,
+               silent ? "went without a word" : "went in the middle of its greeting");
+}
+
+static void note_refused(struct gy_door *door, const struct gy_greeting *greeting)
+{
+    const struct gy_handshake *handshake = &greeting->handshake;
+    char text[GY_REFUSAL_TEXT];
+
+    if (!may_note(door))
+        return;
+    gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text);
+    if (handshake->refusal == GY_REFUSAL_GARBAGE)
+        gy_log(GY_LOG_WARN, "a visitor from %s was refused: %s", greeting->from, text);
+    else
+        gy_log(GY_LOG_WARN, "a visitor from %s that says it is rank %u was refused: %s", greeting->from,
+               handshake->from, text);
+}
+
 static void drop_older_than(struct gy_door *door, int64_t age)
 {
     int64_t now = gy_now();
@@ -100,7 +151,8 @@ static void drop_older_than(struct gy_door *door, int64_t age)
         next = greeting->next;
         if (now - greeting->started < age)
             continue;
-        gy_log(GY_LOG_INFO, "a visitor that did not finish its greeting was sent away");
+        if (may_note(door))
+            gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", greeting->from);
         gy_greeting_cancel(greeting);
         unlink_greeting(door, greeting);
         gy_free(greeting);
@@ -133,7 +185,6 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
 {
     struct gy_door *door = user;
     struct gy_handshake handshake = greeting->handshake;
-    char text[GY_REFUSAL_TEXT];
     int fd = greeting->fd;
 
     unlink_greeting(door, greeting);
@@ -142,10 +193,12 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
         keep(door, greeting);
         return;
     }
+    if (handshake.state == GY_HANDSHAKE_REFUSED)
+        note_refused(door, greeting);
+    else if (errnum || fd < 0)
+        note_gone(door, greeting);
     forget(greeting);
     if (handshake.state == GY_HANDSHAKE_REFUSED) {
-        gy_log(GY_LOG_WARN, "a visitor that says it is rank %u was refused: %s", handshake.from,
-               gy_refusal_print(handshake.refusal, handshake.peer_version, handshake.version, text));
         if (door->refused)
             door->refused(door->refused_user, &handshake);
         return;
@@ -158,7 +211,7 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     gy_handshake_forget(&handshake);
 }
 
-static void greet(struct gy_door *door, int fd)
+static void greet(struct gy_door *door, int fd, const struct sockaddr_storage *from)
 {
     struct gy_greeting *greeting;
 
@@ -173,6 +226,10 @@ static void greet(struct gy_door *door, int fd)
         close(fd);
         return;
     }
+    if (from->ss_family == AF_INET || from->ss_family == AF_INET6)
+        gy_address_format(from, greeting->from);
+    else
+        snprintf(greeting->from, sizeof(greeting->from), "this host");
     gy_handshake_accept(&greeting->handshake, door->key, door->env.job, (uint32_t)door->env.rank,
                         (uint32_t)door->env.size, door->env.purposes, door->env.integrity);
     if (!gy_greeting_start(greeting, door->env.poller, fd, false, on_greeted, door)) {
@@ -205,7 +262,9 @@ static void on_visitor(void *owner, uint32_t events)
     if (crowded(door))
         drop_older_than(door, SILENCE);
     while (!crowded(door)) {
-        int fd = accept4(door->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage from = {0};
+        socklen_t bytes = sizeof(from);
+        int fd = accept4(door->fd, (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
@@ -216,7 +275,7 @@ static void on_visitor(void *owner, uint32_t events)
             break;
         }
         door->starved_since = 0;
-        greet(door, fd);
+        greet(door, fd, &from);
     }
     gy_poller_change(door->env.poller, &door->watch, 0);
     timer_run(door, true);

@@ -2,6 +2,7 @@
 #ifndef GY_BOOT_GREETING_H
 #define GY_BOOT_GREETING_H
 
+#include "boot/address.h"
 #include "boot/handshake.h"
 #include "boot/socket.h"
 #include "core/poller.h"
@@ -17,6 +18,7 @@ struct gy_greeting {
     int fd;
     bool connecting;
     int64_t started;
+    char from[GY_ADDRESS_TEXT]; /* where the visitor comes from, for sentences; the door's */
     struct gy_handshake handshake;
     gy_greeting_func done;
     void *user;

@@ -15,7 +15,6 @@
 #define ROLE_DIALER 1u
 #define ROLE_ACCEPTOR 2u
 
-_Static_assert(GY_HANDSHAKE_NONCE_BYTES == crypto_scalarmult_BYTES, "a nonce has room for a public key");
 _Static_assert(GY_HANDSHAKE_KEY_BYTES == crypto_generichash_KEYBYTES, "key size of keyed BLAKE2b");
 
 static void mac(const struct gy_handshake *handshake, uint8_t step, uint8_t mac_p[MAC_BYTES])
@@ -36,14 +35,6 @@ static void remember(struct gy_handshake *handshake, const uint8_t *bytes, size_
     handshake->transcript_bytes += count;
 }
 
-/* A fresh nonce: random bytes, or a public key whose secret stays here. */
-static void make_nonce(struct gy_handshake *handshake, bool key, uint8_t nonce_p[GY_HANDSHAKE_NONCE_BYTES])
-{
-    gy_random(key ? handshake->ephemeral : nonce_p, GY_HANDSHAKE_NONCE_BYTES);
-    if (key)
-        crypto_scalarmult_base(nonce_p, handshake->ephemeral);
-}
-
 /* The suite for a mode, of ciphers that both sides have; OFF where there is none. */
 static enum gy_suite choose(enum gy_integrity mode, unsigned ciphers)
 {
@@ -54,37 +45,6 @@ static enum gy_suite choose(enum gy_integrity mode, unsigned ciphers)
     if (mode == GY_INTEGRITY_ENCRYPT)
         return ciphers & 1u << GY_SUITE_AES ? GY_SUITE_AES : GY_SUITE_CHACHA;
     return GY_SUITE_OFF;
-}
-
-static void mix(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, const uint8_t *more, size_t bytes,
-                uint8_t key_p[GY_HANDSHAKE_KEY_BYTES])
-{
-    crypto_generichash_state state;
-
-    crypto_generichash_init(&state, key, GY_HANDSHAKE_KEY_BYTES, GY_HANDSHAKE_KEY_BYTES);
-    crypto_generichash_update(&state, (const uint8_t *)label, strlen(label) + 1);
-    crypto_generichash_update(&state, more, bytes);
-    crypto_generichash_final(&state, key_p, GY_HANDSHAKE_KEY_BYTES);
-}
-
-/* The keys of this connection: of the job's key, messages 1 to 3 and the secret that only the two ephemeral keys give.
- * `theirs`: the peer's nonce. false: that is no public key. */
-static bool agree(struct gy_handshake *handshake, const uint8_t *theirs)
-{
-    uint8_t shared[crypto_scalarmult_BYTES] = {0}, talk[GY_HANDSHAKE_KEY_BYTES], key[GY_HANDSHAKE_KEY_BYTES];
-    bool dialer = handshake->dialer;
-
-    if (handshake->keys.suite >= GY_SUITE_MAC && crypto_scalarmult(shared, handshake->ephemeral, theirs) != 0)
-        return false;
-    mix(handshake->key, "gyre connection", handshake->transcript, handshake->transcript_bytes, talk);
-    mix(talk, "gyre agreement", shared, sizeof(shared), key);
-    mix(key, dialer ? "dialer" : "acceptor", NULL, 0, handshake->keys.out);
-    mix(key, dialer ? "acceptor" : "dialer", NULL, 0, handshake->keys.in);
-    sodium_memzero(shared, sizeof(shared));
-    sodium_memzero(talk, sizeof(talk));
-    sodium_memzero(key, sizeof(key));
-    sodium_memzero(handshake->ephemeral, sizeof(handshake->ephemeral));
-    return true;
 }
 
 static void expect(struct gy_handshake *handshake, int step, size_t bytes)
@@ -99,7 +59,7 @@ static void say_1(struct gy_handshake *handshake)
     struct gy_wire wire = gy_wire_over(handshake->out, GY_HANDSHAKE_BYTES_1);
     uint8_t nonce[GY_HANDSHAKE_NONCE_BYTES];
 
-    make_nonce(handshake, handshake->mode >= GY_INTEGRITY_MAC, nonce);
+    gy_handshake_nonce(handshake, handshake->mode >= GY_INTEGRITY_MAC, nonce);
     gy_wire_put(&wire, MAGIC, 4);
     gy_wire_put(&wire, handshake->version, 2);
     gy_wire_put(&wire, ROLE_DIALER, 1);
@@ -120,7 +80,7 @@ static void say_2(struct gy_handshake *handshake, enum gy_refusal code)
     struct gy_wire wire = gy_wire_over(handshake->out, GY_HANDSHAKE_BYTES_2);
     uint8_t nonce[GY_HANDSHAKE_NONCE_BYTES], tag[MAC_BYTES];
 
-    make_nonce(handshake, handshake->keys.suite >= GY_SUITE_MAC, nonce);
+    gy_handshake_nonce(handshake, handshake->keys.suite >= GY_SUITE_MAC, nonce);
     gy_wire_put(&wire, MAGIC, 4);
     gy_wire_put(&wire, handshake->version, 2);
     gy_wire_put(&wire, ROLE_ACCEPTOR, 1);
@@ -276,7 +236,7 @@ static void hear_2(struct gy_handshake *handshake)
     handshake->job = job;
     handshake->keys.suite = (enum gy_suite)suite;
     say_verdict(handshake, 3, GY_REFUSAL_NONE);
-    if (!agree(handshake, handshake->in + NONCE_2)) { /* only a broken build that has the key says this */
+    if (!gy_handshake_agree(handshake, handshake->in + NONCE_2)) { /* only a broken build that has the key says this */
         refuse(handshake, GY_REFUSAL_GARBAGE);
         return;
     }
@@ -300,7 +260,7 @@ static void hear_3(struct gy_handshake *handshake)
     enum gy_refusal refusal = judge_verdict(handshake, 3, ROLE_DIALER);
 
     remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_3);
-    if (refusal == GY_REFUSAL_NONE && !agree(handshake, handshake->transcript + NONCE_1))
+    if (refusal == GY_REFUSAL_NONE && !gy_handshake_agree(handshake, handshake->transcript + NONCE_1))
         refusal = GY_REFUSAL_GARBAGE;
     say_verdict(handshake, 4, refusal);
     if (refusal != GY_REFUSAL_NONE) {
@@ -417,34 +377,4 @@ const char *gy_refusal_print(enum gy_refusal refusal, uint16_t theirs, uint16_t 
     else
         snprintf(text, GY_REFUSAL_TEXT, "%s", gy_refusal_text(refusal));
     return text;
-}
-
-void gy_handshake_derive(const uint8_t key[GY_HANDSHAKE_KEY_BYTES], const char *label, uint64_t job,
-                         const uint8_t *salt, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES])
-{
-    static const uint8_t zeros[GY_HANDSHAKE_KEY_BYTES];
-    crypto_generichash_state state;
-    uint8_t job_bytes[8];
-    struct gy_wire wire = gy_wire_over(job_bytes, sizeof(job_bytes));
-
-    gy_wire_put(&wire, job, 8);
-    crypto_generichash_init(&state, key, GY_HANDSHAKE_KEY_BYTES, GY_HANDSHAKE_KEY_BYTES);
-    crypto_generichash_update(&state, (const uint8_t *)label, strlen(label) + 1);
-    crypto_generichash_update(&state, job_bytes, sizeof(job_bytes));
-    crypto_generichash_update(&state, salt ? salt : zeros, GY_HANDSHAKE_KEY_BYTES);
-    crypto_generichash_final(&state, key_p, GY_HANDSHAKE_KEY_BYTES);
-}
-
-void gy_handshake_key_of_secret(const char *secret, size_t bytes, uint8_t key_p[GY_HANDSHAKE_KEY_BYTES])
-{
-    static const uint8_t label[GY_HANDSHAKE_KEY_BYTES] = "gyre secret";
-
-    crypto_generichash(key_p, GY_HANDSHAKE_KEY_BYTES, (const uint8_t *)secret, bytes, label, sizeof(label));
-}
-
-void gy_random(void *bytes_p, size_t count)
-{
-    if (sodium_init() < 0) /* idempotent and thread-safe; fails only without a source of randomness */
-        sodium_misuse();
-    randombytes_buf(bytes_p, count);
 }

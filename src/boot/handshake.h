@@ -83,6 +83,11 @@ void gy_handshake_feed(struct gy_handshake *handshake, const uint8_t *bytes, siz
 size_t gy_handshake_take(const struct gy_handshake *handshake, const uint8_t **bytes_p);
 void gy_handshake_taken(struct gy_handshake *handshake, size_t count);
 
+/* handshake_keys.c. A fresh nonce: random bytes, or (`key`) a public key whose secret stays in the handshake. */
+void gy_handshake_nonce(struct gy_handshake *handshake, bool key, uint8_t nonce_p[GY_HANDSHAKE_NONCE_BYTES]);
+/* Fills the keys of this connection. `theirs`: the peer's nonce. false: that is no public key. */
+bool gy_handshake_agree(struct gy_handshake *handshake, const uint8_t *theirs);
+
 /* "wrong secret", ...: static. */
 const char *gy_refusal_text(enum gy_refusal refusal);
 #define GY_REFUSAL_TEXT 96

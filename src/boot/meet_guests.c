@@ -7,10 +7,12 @@
  * backlog. Between HELLO and SEATED the end of the socket is a death; after SEATED the tree (meet_tree.c) sees it. */
 #include "boot/meet_guests.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "boot/wire.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/mem.h"
 
 #define GUEST_PATIENCE (2 * GY_SECOND) /* a slower one keeps its socket, but not the place of somebody else */
@@ -148,8 +150,12 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
 {
     struct gy_meet_guest *guest = user;
 
-    (void)stream;
     uncount(guest);
+    if (errnum == EBADMSG && !guest->registered) { /* it comes again, and may have better luck */
+        gy_log(GY_LOG_WARN, "what rank %d said when it came %s", guest->rank, gy_flaw_text(stream->flaw));
+        gy_stream_close(stream);
+        return;
+    }
     if (guest->registered && !guest->seated && !failed(guest->root))
         gy_meet_lost(guest->root->world, guest->rank, errnum, &guest->root->failure);
 }

@@ -54,7 +54,7 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     (void)stream;
     if (failed(member) || member->seated)
         return;
-    if (member->registered)
+    if (member->registered || errnum == EBADMSG) /* it may have registered us: we cannot just try again */
         gy_meet_lost(member->world, 0, errnum, member->error);
     else /* it was still busy with the meeting before this one, or has just ended: the next attempt tells */
         member->hung_up = true;

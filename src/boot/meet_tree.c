@@ -157,6 +157,11 @@ static void on_closed(void *user, struct gy_stream *stream, int errnum)
     (void)stream;
     if (tree->went || failed(tree))
         return;
+    if (errnum == EBADMSG && branch->rank >= 0) {
+        gy_meet_lost(tree->world, branch->rank, errnum, tree->error);
+        pass_failure(tree, NULL);
+        return;
+    }
     if (branch == &tree->branches[GY_MEET_UP] && !tree->welcome) {
         tree->turned_away = true;
         return;

@@ -1,7 +1,7 @@
 /* in:  header (8) ──opened, length <= limit──► body ──complete, opened──► message()
  * out: [begin .. end) of one growing buffer; what the socket does not take at once leaves on EPOLLOUT.
  *
- * Invariant: after close (fd < 0) nothing is called back. A callback may close the stream, so `fd` is looked at after
+ * Invariant: after close (fd < 0) nothing is called back, and once deaf nothing is, either. A callback may close the stream, so `fd` is looked at after
  * each. */
 #include "boot/stream.h"
 
@@ -47,9 +47,20 @@ void gy_stream_abandon(struct gy_stream *stream)
     forget(stream);
 }
 
+static void watch(struct gy_stream *stream, bool room)
+{
+    uint32_t in = stream->deaf ? 0 : EPOLLIN | EPOLLRDHUP;
+
+    gy_poller_change(stream->poller, &stream->watch, in | (room ? (uint32_t)EPOLLOUT : 0));
+}
+
 static void broken(struct gy_stream *stream, int errnum)
 {
-    gy_stream_close(stream);
+    stream->deaf = errnum == EBADMSG;
+    if (stream->deaf)
+        watch(stream, stream->out_begin < stream->out_end);
+    else
+        gy_stream_close(stream);
     stream->closed(stream->user, stream, errnum);
 }
 
@@ -147,9 +158,19 @@ static int read_some(struct gy_stream *stream)
     return stream->body_got == body_wire(stream) ? deliver(stream) : 0;
 }
 
+static void discard(int fd)
+{
+    uint8_t bytes[OUT_ROOM];
+
+    for (int i = 0; i < READS_PER_EVENT && recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0; i++)
+        ;
+}
+
 void gy_stream_drain(struct gy_stream *stream)
 {
-    for (int i = 0; i < READS_PER_EVENT && stream->poller && stream->fd >= 0; i++) {
+    if (stream->poller && stream->fd >= 0 && stream->deaf)
+        discard(stream->fd);
+    for (int i = 0; i < READS_PER_EVENT && stream->poller && stream->fd >= 0 && !stream->deaf; i++) {
         int errnum = read_some(stream);
 
         if (errnum == EAGAIN || stream->fd < 0)
@@ -166,13 +187,17 @@ static void on_event(void *owner, uint32_t events)
     struct gy_stream *stream = owner;
     int errnum;
 
+    if (stream->deaf && events & (EPOLLHUP | EPOLLERR)) {
+        gy_stream_close(stream);
+        return;
+    }
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP))
         gy_stream_drain(stream); /* first: a last message may wait in front of the error */
     if (stream->fd < 0 || !(events & EPOLLOUT))
         return;
     errnum = flush(stream);
     if (errnum == 0)
-        gy_poller_change(stream->poller, &stream->watch, EPOLLIN | EPOLLRDHUP);
+        watch(stream, false);
     else if (errnum != EAGAIN)
         broken(stream, errnum);
 }
@@ -264,13 +289,13 @@ bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, si
     if (stream->sent_count)
         ++*stream->sent_count;
     if (flush(stream) != 0) /* a real error comes back as an event and is told from there */
-        gy_poller_change(stream->poller, &stream->watch, EPOLLIN | EPOLLRDHUP | EPOLLOUT);
+        watch(stream, true);
     return true;
 }
 
 void gy_stream_refuse(int fd, const struct gy_seal_keys *keys, uint8_t kind, const void *body, size_t bytes)
 {
-    uint8_t out[OUT_ROOM], in[OUT_ROOM];
+    uint8_t out[OUT_ROOM];
     struct gy_seal seal;
 
     gy_seal_begin(&seal, keys->suite, keys->out);
@@ -278,8 +303,7 @@ void gy_stream_refuse(int fd, const struct gy_seal_keys *keys, uint8_t kind, con
         (void)!send(fd, out, encode(out, &seal, kind, body, bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
     explicit_bzero(&seal, sizeof(seal));
     shutdown(fd, SHUT_WR);
-    while (recv(fd, in, sizeof(in), MSG_DONTWAIT) > 0) /* unread bytes at close would make a reset of it */
-        ;
+    discard(fd); /* unread bytes at close would make a reset of it */
     close(fd);
 }
 

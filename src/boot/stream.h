@@ -13,13 +13,15 @@ struct gy_stream;
 /* One whole message. May close this stream, must not free its memory. */
 typedef void (*gy_stream_message_func)(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes);
 /* The peer ended (errnum 0) or the connection broke, or spoke nonsense (EPROTO), or what came is not what was sent
- * (EBADMSG, and stream->flaw says why); the socket is closed already. */
+ * (EBADMSG, and stream->flaw says why). The socket is closed already; but after EBADMSG it is deaf: nothing more is read
+ * from it, and what is sent still leaves, so that the peer can be told why. */
 typedef void (*gy_stream_closed_func)(void *user, struct gy_stream *stream, int errnum);
 
 struct gy_stream {
     struct gy_poller *poller;
     struct gy_watch watch;
     int fd;       /* −1: closed */
+    bool deaf;    /* what comes is not believed any more */
     size_t limit; /* longest body that is believed */
     struct gy_seal seal_out, seal_in;
     enum gy_flaw flaw;                                      /* kept after the end */

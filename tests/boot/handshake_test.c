@@ -173,6 +173,70 @@ Test(handshake, flipped_bits)
     }
 }
 
+static void greet(enum gy_integrity dialer_mode, unsigned dialer_ciphers, enum gy_integrity acceptor_mode,
+                  enum gy_purpose purpose, struct gy_handshake *dialer, struct gy_handshake *acceptor)
+{
+    gy_handshake_dial(dialer, key, JOB, purpose, 5, 3, dialer_mode);
+    if (dialer_ciphers) {
+        dialer->ciphers = (uint8_t)dialer_ciphers;
+        dialer->out[25] = dialer->transcript[25] = (uint8_t)dialer_ciphers; /* message 1 is written already */
+    }
+    gy_handshake_accept(acceptor, key, JOB, 3, 8, ALL, acceptor_mode);
+    talk(dialer, acceptor, 1000);
+}
+
+/* What one side seals the other opens; no two connections, and no two directions, have a key in common. */
+Test(handshake, keys_are_of_one_connection)
+{
+    struct gy_handshake first[2], second[2];
+
+    for (enum gy_integrity mode = GY_INTEGRITY_OFF; mode < GY_INTEGRITIES; mode = (enum gy_integrity)(mode + 1)) {
+        greet(mode, 0, mode, GY_PURPOSE_LINK, &first[0], &first[1]);
+        greet(mode, 0, mode, GY_PURPOSE_LINK, &second[0], &second[1]);
+        cr_assert_eq(first[0].state, GY_HANDSHAKE_DONE);
+        cr_assert_eq(first[1].state, GY_HANDSHAKE_DONE);
+        cr_assert_eq(first[0].keys.suite, first[1].keys.suite);
+        cr_assert_eq(first[0].keys.suite == GY_SUITE_OFF, mode == GY_INTEGRITY_OFF);
+        cr_assert(memcmp(first[0].keys.out, first[1].keys.in, GY_SEAL_KEY_BYTES) == 0);
+        cr_assert(memcmp(first[0].keys.in, first[1].keys.out, GY_SEAL_KEY_BYTES) == 0);
+        cr_assert(memcmp(first[0].keys.in, first[0].keys.out, GY_SEAL_KEY_BYTES) != 0);
+        cr_assert(memcmp(first[0].keys.out, second[0].keys.out, GY_SEAL_KEY_BYTES) != 0);
+        for (size_t i = 0; i < GY_SEAL_KEY_BYTES; i++)
+            cr_assert(first[0].ephemeral[i] == 0 && first[1].ephemeral[i] == 0, "an ephemeral secret is left");
+    }
+}
+
+/* Who joins or links must have the same mode; who meets may not, and is told later, sealed as it asked. */
+Test(handshake, modes_that_differ)
+{
+    struct gy_handshake dialer, acceptor;
+
+    greet(GY_INTEGRITY_OFF, 0, GY_INTEGRITY_MAC, GY_PURPOSE_LINK, &dialer, &acceptor);
+    cr_assert_eq(dialer.refusal, GY_REFUSAL_INTEGRITY);
+    cr_assert_eq(acceptor.refusal, GY_REFUSAL_INTEGRITY);
+    greet(GY_INTEGRITY_ENCRYPT, 0, GY_INTEGRITY_OFF, GY_PURPOSE_OVERLAY, &dialer, &acceptor);
+    cr_assert_eq(acceptor.refusal, GY_REFUSAL_INTEGRITY);
+    greet(GY_INTEGRITY_MAC, 0, GY_INTEGRITY_OFF, GY_PURPOSE_MEET, &dialer, &acceptor);
+    cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
+    cr_assert_eq(acceptor.keys.suite, GY_SUITE_MAC);
+    cr_assert_eq(dialer.keys.suite, GY_SUITE_MAC);
+}
+
+/* One CPU without AES is enough for ChaCha20, and a cipher that was not offered is refused. */
+Test(handshake, ciphers)
+{
+    struct gy_handshake dialer, acceptor;
+
+    greet(GY_INTEGRITY_ENCRYPT, 1u << GY_SUITE_CHACHA, GY_INTEGRITY_ENCRYPT, GY_PURPOSE_LINK, &dialer, &acceptor);
+    cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
+    cr_assert_eq(dialer.keys.suite, GY_SUITE_CHACHA);
+    cr_assert_eq(acceptor.keys.suite, GY_SUITE_CHACHA);
+    if (!gy_seal_has_aes())
+        return;
+    greet(GY_INTEGRITY_ENCRYPT, 0, GY_INTEGRITY_ENCRYPT, GY_PURPOSE_LINK, &dialer, &acceptor);
+    cr_assert_eq(dialer.keys.suite, GY_SUITE_AES);
+}
+
 Test(handshake, truncated_and_garbage)
 {
     struct gy_handshake acceptor, dialer;
