@@ -1,0 +1,96 @@
+#include "cluster.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t offset;
+    double least, most;
+} settings[] = {
+    {"hosts", offsetof(struct cluster, hosts), 1, 1e6},
+    {"ranks_per_host", offsetof(struct cluster, ranks_per_host), 1, 1024},
+    {"bandwidth", offsetof(struct cluster, bandwidth), 1, 1e13},
+    {"latency", offsetof(struct cluster, latency), 0, 100},
+    {"burst", offsetof(struct cluster, burst), 0, 1e12},
+    {"send_overhead", offsetof(struct cluster, send_overhead), 0, 1},
+    {"receive_overhead", offsetof(struct cluster, receive_overhead), 0, 1},
+    {"copy", offsetof(struct cluster, copy), 1, 1e13},
+    {"reduce", offsetof(struct cluster, reduce), 1, 1e13},
+    {"local_latency", offsetof(struct cluster, local_latency), 0, 1},
+};
+
+struct cluster cluster_default(void)
+{
+    return (struct cluster){.hosts = 4,
+                            .ranks_per_host = 1,
+                            .bandwidth = 1.17e9,
+                            .latency = 10e-6,
+                            .send_overhead = 2e-6,
+                            .receive_overhead = 2e-6,
+                            .copy = 5e9,
+                            .reduce = 8e9,
+                            .local_latency = 0.2e-6};
+}
+
+static bool scale(const char *suffix, double *value_p)
+{
+    static const struct {
+        char letter;
+        double factor;
+    } known[] = {{'k', 1e3}, {'M', 1e6}, {'G', 1e9}, {'m', 1e-3}, {'u', 1e-6}, {'n', 1e-9}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (suffix[0] == known[i].letter && suffix[1] == '\0') {
+            *value_p *= known[i].factor;
+            return true;
+        }
+    return suffix[0] == '\0';
+}
+
+bool cluster_set(struct cluster *cluster, const char *setting, const char **why_p)
+{
+    static char why[200];
+    char name[32], text[64], rest;
+    *why_p = why;
+    if (sscanf(setting, " %31[a-z_] = %63s %c", name, text, &rest) != 2) {
+        snprintf(why, sizeof(why), "\"%.80s\" is not name = value", setting);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (strcmp(name, settings[i].name) != 0)
+            continue;
+        char *end;
+        double value = strtod(text, &end);
+        if (end == text || !scale(end, &value) || !isfinite(value) || value < settings[i].least ||
+            value > settings[i].most) {
+            snprintf(why, sizeof(why), "%s: \"%s\" is no number from %g to %g (with k, M, G, m, u or n)", name, text,
+                     settings[i].least, settings[i].most);
+            return false;
+        }
+        *(double *)(void *)((char *)cluster + settings[i].offset) = value;
+        return true;
+    }
+    snprintf(why, sizeof(why), "a cluster has no \"%s\"; see perf/sim/README.md", name);
+    return false;
+}
+
+bool cluster_read(const char *path, struct cluster *cluster, const char **why_p)
+{
+    FILE *file = fopen(path, "re");
+    char line[256];
+    if (!file) {
+        *why_p = "it cannot be opened";
+        return false;
+    }
+    bool right = true;
+    while (right && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "#\n")] = '\0';
+        if (line[strspn(line, " \t\r")] != '\0')
+            right = cluster_set(cluster, line, why_p);
+    }
+    fclose(file);
+    return right;
+}

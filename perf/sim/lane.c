@@ -1,0 +1,289 @@
+/* How a lane's steps take time.
+ *
+ *   send      [grant, once per step of long messages] own thread: overhead, copy ──▶ link: bytes/bandwidth
+ *   receive   ──▶ latency ──▶ own thread: overhead, copy or reduction
+ *   local     own thread: copy or reduction
+ *
+ * What is sent waits in the kernel for its turn on the link (wire.c), while the lane goes on. Latency is added where a message arrives, so that it delays and does not hold up the
+ * next. Needs are the plan's, as the executor reads them. */
+#include "lane.h"
+
+#include <math.h>
+#include <simgrid/engine.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collectives/channel.h"
+#include "collectives/layout.h"
+#include "transport/transport.h"
+
+static void until(double when)
+{
+    if (when > simgrid_get_clock())
+        sg_actor_sleep_until(when);
+}
+
+/* The rank's thread works for so long, when it has done what was asked before. */
+static void work(struct sim_rank *rank, double seconds)
+{
+    rank->busy_until = fmax(rank->busy_until, simgrid_get_clock()) + seconds;
+    until(rank->busy_until);
+}
+
+static const struct gy_step *step_of(const struct sim_lane *lane)
+{
+    return &lane->rank->plan->step[lane->step];
+}
+
+static size_t longest(const struct sim_lane *lane, const struct gy_step *step)
+{
+    struct gy_layout layout = {.total = lane->rank->world->it->total, .blocks = lane->rank->plan->blocks};
+    return gy_layout_longest(&layout, step->kind >= GY_PUBLISH ? 1 : step->range.width);
+}
+
+static double bytes_of_tile(const struct sim_lane *lane, int32_t round)
+{
+    const struct gy_step *step = step_of(lane);
+    struct gy_layout layout = {.total = lane->rank->world->it->total, .blocks = lane->rank->plan->blocks};
+    int32_t lo = gy_range_block(step->range, layout.blocks, round);
+    int32_t width = step->kind >= GY_PUBLISH && step->range.width > 1 ? 1 : step->range.width;
+    struct gy_piece piece = gy_layout_piece(&layout, lo, width, lane->rank->world->it->tile, lane->tile);
+    return (double)piece.count * SIM_ELEMENT * (width < step->range.width ? step->range.width : 1);
+}
+
+/* ---- needs ---- */
+
+static bool completed(const struct sim_lane *lane, int64_t round, size_t tile, bool whole)
+{
+    if (round < 0 || lane->done_round > round)
+        return true;
+    return !whole && lane->done_round == round && lane->done_tiles > tile;
+}
+
+static bool others_reached(const struct sim_lane *lane, const struct gy_need *need)
+{
+    const struct sim_world *world = lane->rank->world;
+    uint64_t target = lane->iteration + 1, lag = (uint64_t)need->lag;
+    int only = step_of(lane)->peer;
+    for (int r = 0; r < world->it->ranks && target > lag; r++) {
+        if (r == lane->rank->number || (only >= 0 && r != only))
+            continue;
+        if (world->ranks[r].lane[need->lane].iteration < target - lag)
+            return false;
+    }
+    return true;
+}
+
+static bool needs_met(const struct sim_lane *lane, int64_t round, size_t tile, bool *remote_p)
+{
+    const struct gy_step *step = step_of(lane);
+    for (int n = 0; n < GY_NEEDS; n++) {
+        const struct gy_need *need = &step->needs[n];
+        if (need->lane < 0)
+            continue;
+        *remote_p |= need->everyone;
+        if (need->everyone ? !others_reached(lane, need)
+                           : !completed(&lane->rank->lane[need->lane], round - need->lag, tile, need->whole))
+            return false;
+    }
+    return true;
+}
+
+void sim_lane_wake(struct sim_lane *lane)
+{
+    if (lane->waiting) {
+        lane->waiting = false;
+        sg_actor_resume(lane->actor);
+    }
+}
+
+static void wake_rank(struct sim_rank *rank)
+{
+    for (int l = 0; l < rank->plan->lanes; l++)
+        sim_lane_wake(&rank->lane[l]);
+}
+
+static void wait_needs(struct sim_lane *lane)
+{
+    bool remote = false;
+    while (!needs_met(lane, lane->round, lane->tile, &remote)) {
+        lane->waiting = true;
+        sg_actor_suspend(lane->actor);
+    }
+    if (remote)
+        sg_actor_sleep_for(sim_cluster(lane->rank)->local_latency);
+}
+
+static void done(struct sim_lane *lane)
+{
+    struct sim_world *world = lane->rank->world;
+    bool last = lane->tile + 1 == lane->tiles;
+    lane->done_round = last ? lane->round + 1 : lane->round;
+    lane->done_tiles = last ? 0 : lane->tile + 1;
+    lane->iteration++;
+    if (lane->rank->plan->lane[lane->index].window_lane < 0) {
+        wake_rank(lane->rank);
+        return;
+    }
+    for (int r = 0; r < world->it->ranks; r++)
+        wake_rank(&world->ranks[r]);
+}
+
+/* ---- messages ---- */
+
+/* The other end of a lane's messages to or from `peer`. */
+static struct sim_lane *opposite(const struct sim_lane *lane, int peer)
+{
+    struct sim_rank *rank = &lane->rank->world->ranks[peer];
+    bool sends = step_of(lane)->kind == GY_SEND;
+    for (int l = 0; l < rank->plan->lanes; l++) {
+        const struct gy_lane *theirs = &rank->plan->lane[l];
+        enum gy_step_kind kind = rank->plan->step[theirs->first].kind;
+        bool deals = false;
+        for (int s = theirs->first; s < theirs->first + theirs->count; s++)
+            deals |= rank->plan->step[s].peer == lane->rank->number;
+        bool matches = sends ? kind == GY_RECV || kind == GY_RECV_REDUCE : kind == GY_SEND;
+        if (deals && matches && theirs->channel == lane->rank->plan->lane[lane->index].channel)
+            return &rank->lane[l];
+    }
+    fprintf(stderr, "gyre-sim: rank %d has no lane for what rank %d sends\n", peer, lane->rank->number);
+    abort();
+}
+
+void sim_lane_arrive(struct sim_lane *at, int from, uint64_t value, double when)
+{
+    struct sim_arrival *arrival = malloc(sizeof(*arrival));
+    if (!arrival)
+        abort();
+    *arrival = (struct sim_arrival){from, value, when, NULL};
+    *at->last = arrival;
+    at->last = &arrival->next;
+    sim_lane_wake(at);
+}
+
+/* The next from there; its value. */
+static uint64_t await(struct sim_lane *lane, int from)
+{
+    for (;;) {
+        for (struct sim_arrival **place = &lane->first; *place; place = &(*place)->next) {
+            struct sim_arrival *arrival = *place;
+            if (arrival->from != from)
+                continue;
+            *place = arrival->next;
+            if (lane->last == &arrival->next)
+                lane->last = place;
+            double at = arrival->at;
+            uint64_t value = arrival->value;
+            free(arrival);
+            until(at);
+            return value;
+        }
+        lane->waiting = true;
+        sg_actor_suspend(lane->actor);
+    }
+}
+
+/* Long messages leave when the receiver has said that their place is ready. */
+static bool is_granted(const struct sim_lane *lane)
+{
+    return longest(lane, step_of(lane)) * SIM_ELEMENT > GY_EAGER_BYTES;
+}
+
+static uint64_t number_of(const struct sim_lane *lane, int32_t round)
+{
+    return lane->before + (uint64_t)round * lane->tiles + lane->tile;
+}
+
+static void send_tile(struct sim_lane *lane, int32_t round)
+{
+    struct sim_rank *rank = lane->rank;
+    const struct cluster *cluster = sim_cluster(rank);
+    int peer = step_of(lane)->peer;
+    double bytes = bytes_of_tile(lane, round);
+    while (is_granted(lane) && number_of(lane, round) >= lane->allowed) {
+        lane->allowed = await(lane, peer);
+        work(rank, cluster->receive_overhead);
+    }
+    work(rank, cluster->send_overhead + bytes / cluster->copy);
+    sim_wire_post(lane, opposite(lane, peer), bytes);
+}
+
+/* Of the step's messages, those whose place is ready by now. */
+static void grant(struct sim_lane *lane, int32_t round)
+{
+    struct sim_rank *rank = lane->rank;
+    const struct gy_step *step = step_of(lane);
+    uint64_t next = lane->allowed > lane->before ? lane->allowed - lane->before : 0, tiles = lane->tiles;
+    uint64_t end = (uint64_t)step->rounds * tiles, here = (uint64_t)round * tiles + lane->tile;
+    bool remote = false;
+    next = next > here ? next : here;
+    while (next < end && needs_met(lane, lane->round - round + (int64_t)(next / tiles), next % tiles, &remote))
+        next++;
+    if (lane->before + next <= lane->allowed)
+        return;
+    lane->allowed = lane->before + next;
+    work(rank, sim_cluster(rank)->send_overhead);
+    sim_lane_arrive(opposite(lane, step->peer), rank->number, lane->allowed,
+                    simgrid_get_clock() + sim_latency(rank, &rank->world->ranks[step->peer]));
+}
+
+static void receive_tile(struct sim_lane *lane, int32_t round)
+{
+    struct sim_rank *rank = lane->rank;
+    const struct cluster *cluster = sim_cluster(rank);
+    const struct gy_step *step = step_of(lane);
+    double bytes = bytes_of_tile(lane, round);
+    if (is_granted(lane))
+        grant(lane, round);
+    await(lane, step->peer);
+    double reduction = step->kind == GY_RECV_REDUCE ? bytes / cluster->reduce : 0;
+    work(rank, cluster->receive_overhead + bytes / cluster->copy + reduction);
+}
+
+/* ---- the whole ---- */
+
+static void iterate(struct sim_lane *lane, int32_t round)
+{
+    const struct gy_step *step = step_of(lane);
+    const struct cluster *cluster = sim_cluster(lane->rank);
+    double bytes = bytes_of_tile(lane, round);
+    switch (step->kind) {
+    case GY_SEND: send_tile(lane, round); break;
+    case GY_RECV:
+    case GY_RECV_REDUCE: receive_tile(lane, round); break;
+    case GY_REDUCE: work(lane->rank, bytes / cluster->reduce); break;
+    case GY_GATHER: work(lane->rank, bytes * (lane->rank->world->it->ranks - 1) / cluster->reduce); break;
+    default: work(lane->rank, bytes / cluster->copy); /* copies of all kinds */
+    }
+}
+
+static void begin_step(struct sim_lane *lane)
+{
+    const struct gy_plan *plan = lane->rank->plan;
+    size_t tile = lane->rank->world->it->tile;
+    lane->tiles = gy_layout_tiles(longest(lane, step_of(lane)), tile);
+    lane->before = 0;
+    for (int s = plan->lane[lane->index].first; s < lane->step; s++)
+        if (plan->step[s].peer == step_of(lane)->peer)
+            lane->before += (uint64_t)plan->step[s].rounds * gy_layout_tiles(longest(lane, &plan->step[s]), tile);
+    if (lane->step > plan->lane[lane->index].first && plan->step[lane->step - 1].peer != step_of(lane)->peer)
+        lane->allowed = 0; /* of another rank */
+}
+
+void sim_lane_run(struct sim_lane *lane)
+{
+    const struct gy_lane *plan = &lane->rank->plan->lane[lane->index];
+    for (int s = 0; s < plan->count; s++) {
+        lane->step = plan->first + s;
+        begin_step(lane);
+        for (int32_t round = 0; round < step_of(lane)->rounds; round++, lane->round++)
+            for (lane->tile = 0; lane->tile < lane->tiles; lane->tile++) {
+                wait_needs(lane);
+                iterate(lane, round);
+                done(lane);
+            }
+    }
+    sim_wire_close(lane);
+    lane->rank->world->end = fmax(lane->rank->world->end, simgrid_get_clock());
+    lane->rank->world->unfinished--;
+}
