@@ -1,0 +1,9 @@
+# What is changed on its way: two ranks and a proxy between them, which is in front of the library's connect.
+add_executable(proxy_test proxy_test.c proxy.c)
+target_include_directories(proxy_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(proxy_test PRIVATE gyre_internal)
+target_link_options(proxy_test PRIVATE LINKER:--wrap=gy_socket_connect)
+foreach(mode crc mac encrypt)
+  gyre_system_test(proxy.${mode} 200 $<TARGET_FILE:proxy_test> ${mode} 12 1)
+endforeach()
+gyre_system_test(proxy.off 100 $<TARGET_FILE:proxy_test> off 3 1)
