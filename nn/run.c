@@ -79,9 +79,11 @@ gyre_status gyre_nn_run_show(struct gyre_nn_run *run)
     if (run->strategy->params != GYRE_NN_LOCAL || run->shown)
         return GYRE_SUCCESS;
     void *consensus = malloc(bytes), *own = malloc(bytes);
-    gyre_status status = consensus && own ? GYRE_SUCCESS : gy_nn_fail(GYRE_NO_MEMORY, "no memory for a consensus");
-    if (status == GYRE_SUCCESS)
+    gyre_status status = GYRE_NO_MEMORY;
+    if (consensus && own)
         status = run->strategy->consensus(run->self, consensus);
+    else
+        gy_nn_fail(status, "no memory for a consensus");
     if (status == GYRE_SUCCESS) {
         run->shown = memcpy(own, gyre_nn_params(run->model), bytes);
         memcpy(gyre_nn_params(run->model), consensus, bytes);

@@ -135,13 +135,13 @@ gyre_status gy_nn_npy_parse(const struct gy_nn_bytes *bytes, const char *name, g
 gyre_status gy_nn_npy_open(const char *path, gyre_nn_dataset **data_p)
 {
     struct gy_nn_bytes bytes;
-    gyre_nn_dataset *data;
+    gyre_nn_dataset *data = NULL;
     gyre_status status = gy_nn_bytes_read(path, &bytes, NULL);
     if (status != GYRE_SUCCESS)
         return status;
     status = gy_nn_npy_parse(&bytes, path, &data);
     free(bytes.data);
-    if (status != GYRE_SUCCESS)
+    if (status != GYRE_SUCCESS || !data)
         return status;
     status = gy_nn_dataset_split(data, path);
     if (status != GYRE_SUCCESS) {

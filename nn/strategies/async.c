@@ -270,7 +270,7 @@ static gyre_status relay(struct async *async)
     bool left;
     for (size_t i = 0; i < async->nedges && status == GYRE_SUCCESS; i++)
         status = take(async, i);
-    for (; async->taken > before && status == GYRE_SUCCESS; before++)
+    for (; async->nedges > 0 && async->taken > before && status == GYRE_SUCCESS; before++)
         status = give(async, (size_t)async->state[ROUNDS]++ % async->nedges, NEARLY_ALL, &left);
     return status;
 }
