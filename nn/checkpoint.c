@@ -93,12 +93,14 @@ static bool put(json_t *metadata, const char *key, uint64_t value)
 static bool describe(json_t *metadata, const gyre_nn_optimizer *optimizer, const struct gyre_nn_position *position,
                      const struct beside *beside)
 {
-    char cost[40];
+    char cost[40], best[40];
     snprintf(cost, sizeof(cost), "%a", position->cost);
+    snprintf(best, sizeof(best), "%a", position->best);
     bool ok = put_text(metadata, "format", FORMAT) && put_text(metadata, "generator", "splitmix64(seed, epoch)") &&
               put(metadata, "seed", position->seed) && put(metadata, "epoch", position->epoch) &&
               put(metadata, "sample", position->sample) && put(metadata, "step", position->step) &&
-              put_text(metadata, "cost", cost) && put_text(metadata, "strategy", beside->strategy) &&
+              put_text(metadata, "cost", cost) && put_text(metadata, "best", best) &&
+              put(metadata, "waited", position->waited) && put_text(metadata, "strategy", beside->strategy) &&
               put(metadata, "ranks", (uint64_t)beside->ranks);
     if (ok && optimizer)
         ok = put_text(metadata, "optimizer", kind_names[gyre_nn_optimizer_get_kind(optimizer)]) &&
@@ -169,6 +171,11 @@ static gyre_status read_position(const struct gy_st_file *file, const char *path
     if (!cost || stop == cost || *stop)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no checkpoint of gyre: \"cost\" is missing from its metadata",
                           path);
+    const char *best = gy_st_metadata(file, "best"); /* files of before there was patience have none */
+    position->best = best ? strtod(best, NULL) : 0;
+    position->waited = 0;
+    if (best && get(file, path, "waited", &position->waited) != GYRE_SUCCESS)
+        return GYRE_INVALID_ARGUMENT;
     gyre_status status = get(file, path, "seed", &position->seed);
     status = status ? status : get(file, path, "epoch", &position->epoch);
     status = status ? status : get(file, path, "sample", &position->sample);

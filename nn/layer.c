@@ -141,21 +141,69 @@ gyre_nn_layer *gyre_nn_attention(gyre_nn_layer *below, size_t heads, bool causal
     return stack(below, &gy_nn_attention, (struct gy_nn_config){.heads = heads, .causal = causal});
 }
 
-gyre_nn_layer *gyre_nn_residual(gyre_nn_layer *below, const gyre_nn_layer *from)
+static bool in_chain(const gyre_nn_layer *below, const gyre_nn_layer *layer)
+{
+    while (below && below != layer)
+        below = below->below;
+    if (!below || !layer)
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "a branch starts at a layer of the same chain");
+    return below && layer;
+}
+
+/* A module that takes `below` and then others of the chain. */
+static gyre_nn_layer *stack_more(gyre_nn_layer *below, const struct gy_nn_module_ops *ops, struct gy_nn_config config,
+                                 const gyre_nn_layer *second)
 {
     if (!below)
         return NULL;
-    const gyre_nn_layer *at = below;
-    while (at && at != from)
-        at = at->below;
-    if (!at) {
-        gy_nn_fail(GYRE_INVALID_ARGUMENT, "a residual starts at a layer of the same chain");
+    if (!in_chain(below, second))
         return refuse(below);
-    }
-    gyre_nn_layer *top = stack(below, &gy_nn_add, (struct gy_nn_config){0});
+    size_t number = second->number;
+    gyre_nn_layer *top = stack(below, ops, config);
     if (top) {
         top->module.ninputs = 2;
-        top->module.from[1] = from->number;
+        top->module.from[1] = number;
+    }
+    return top;
+}
+
+gyre_nn_layer *gyre_nn_residual(gyre_nn_layer *below, const gyre_nn_layer *from)
+{
+    return stack_more(below, &gy_nn_add, (struct gy_nn_config){0}, from);
+}
+
+gyre_nn_layer *gyre_nn_join(gyre_nn_layer *below, const gyre_nn_layer *with)
+{
+    return stack_more(below, &gy_nn_join, (struct gy_nn_config){0}, with);
+}
+
+gyre_nn_layer *gyre_nn_slice(gyre_nn_layer *below, const gyre_nn_layer *from, size_t first, size_t steps,
+                             size_t features)
+{
+    if (below && (!allowed("steps", steps, LARGEST_TIME) || !allowed("outputs", features, LARGEST_LAYER)))
+        return refuse(below);
+    if (below && !in_chain(below, from))
+        return refuse(below);
+    size_t number = below ? from->number : 0;
+    struct gy_nn_config config = {.first = first, .shape = {steps, features}};
+    gyre_nn_layer *top = stack(below, &gy_nn_slice, config);
+    if (top)
+        top->module.from[0] = number;
+    return top;
+}
+
+gyre_nn_layer *gyre_nn_reconstruct(gyre_nn_layer *below, const gyre_nn_layer *on, const gyre_nn_layer *of)
+{
+    if (!below)
+        return NULL;
+    if (!in_chain(below, on) || !in_chain(below, of))
+        return refuse(below);
+    size_t from[] = {on->number, below->number, of->number};
+    gyre_nn_layer *top = stack(below, &gy_nn_reconstruct, (struct gy_nn_config){0});
+    if (top) {
+        top->module.ninputs = 3;
+        for (size_t k = 0; k < 3; k++)
+            top->module.from[k] = from[k];
     }
     return top;
 }

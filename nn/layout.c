@@ -41,8 +41,10 @@ static gyre_status plan_module(gyre_nn_model *model, size_t index, size_t *numbe
     module->in = gy_nn_shape_of(model, module->from[0]);
     module->offset = model->count;
     module->params = module->state = module->scratch = 0;
-    for (size_t i = 1; i < module->ninputs; i++) {
-        struct gy_nn_shape other = gy_nn_shape_of(model, module->from[i]);
+    for (size_t i = 0; i < module->ninputs; i++) {
+        struct gy_nn_shape other = module->others[i] = gy_nn_shape_of(model, module->from[i]);
+        if (module->ops->mixed)
+            continue;
         if (other.time != module->in.time || other.features != module->in.features)
             return gy_nn_fail(GYRE_INVALID_ARGUMENT, "a %s of %zu steps of %zu values and %zu steps of %zu",
                               module->ops->name, module->in.time, module->in.features, other.time, other.features);
@@ -68,7 +70,7 @@ static size_t take_slot(gyre_nn_model *model, bool *taken, size_t size)
 
 #define NO_SLOT SIZE_MAX
 
-static void assign_slots(gyre_nn_model *model, bool *taken)
+static gyre_status assign_slots(gyre_nn_model *model, bool *taken)
 {
     for (size_t v = 0; v <= model->nmodules; v++)
         model->slot_of[v] = NO_SLOT;
@@ -77,14 +79,18 @@ static void assign_slots(gyre_nn_model *model, bool *taken)
         struct gy_nn_module *module = &model->modules[i];
         for (size_t k = 0; k < module->ninputs; k++) {
             size_t value = module->from[k], size = gy_nn_shape_size(gy_nn_shape_of(model, value));
-            module->adds[k] = value > 0 && model->slot_of[value] != NO_SLOT;
-            if (module->adds[k] && size > model->spare_size)
+            bool adds = value > 0 && model->slot_of[value] != NO_SLOT;
+            if (adds && size > model->spare_size)
                 model->spare_size = size;
-            else if (value > 0 && !module->adds[k])
+            else if (value > 0 && !adds)
                 model->slot_of[value] = take_slot(model, taken, size);
         }
+        if (model->slot_of[i + 1] == NO_SLOT) /* nobody uses it */
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "nothing uses the output of module %zu, a %s", i,
+                              model->modules[i].ops->name);
         taken[model->slot_of[i + 1]] = false;
     }
+    return GYRE_SUCCESS;
 }
 
 gyre_status gy_nn_layout_make(gyre_nn_model *model)
@@ -98,7 +104,7 @@ gyre_status gy_nn_layout_make(gyre_nn_model *model)
         status = plan_module(model, i, &number);
     if (status == GYRE_SUCCESS) {
         model->out = model->modules[model->nmodules - 1].out;
-        assign_slots(model, taken);
+        status = assign_slots(model, taken);
     }
     free(taken);
     return status;

@@ -6,6 +6,7 @@
 #include "error.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
 gyre_nn_model *gy_nn_model_alloc(size_t nmodules)
@@ -94,7 +95,7 @@ static struct gy_nn_call call_of(const gyre_nn_model *model, const struct gy_nn_
         .draw = tape->draw,
     };
     for (size_t k = 0; k < module->ninputs; k++)
-        call.x[k] = module->from[k] == tape->first ? tape->x : tape->y[module->from[k] - 1];
+        call.x[k] = module->from[k] <= tape->first ? tape->outside[module->from[k]] : tape->y[module->from[k] - 1];
     return call;
 }
 
@@ -125,7 +126,9 @@ gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, s
     if (status != GYRE_SUCCESS)
         return status;
     int64_t start = gy_nn_trace_now(model->trace);
-    tape->x = x;
+    if (x)
+        tape->outside[first] = x;
+    memset(tape->have, 0, (model->nmodules + 1) * sizeof(*tape->have));
     tape->samples = samples;
     tape->draw = model->draw;
     status = run_forward(model, tape);
@@ -160,7 +163,7 @@ gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, 
     if (!tape->ready)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_evaluate comes after gyre_nn_forward");
     if (model->cost->of_input && (!targets || tape->first == 0))
-        targets = tape->x;
+        targets = tape->outside[0];
     bool need = model->cost->needs_labels || !targets || correct_p;
     if (need && !labels && rows > 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s needs labels here", model->cost->name);
@@ -172,7 +175,9 @@ gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, 
     const void *y = tape->y[model->nmodules - 1];
     void *dy = model->work.slots[model->slot_of[model->nmodules]];
     double cost = model->cost->evaluate(model->backend, rows, model->out.features, y, labels, targets, dy);
+    cost += gy_nn_range_side_cost(model, tape);
     tape->evaluated = true;
+    tape->have[model->nmodules] = true;
     if (correct_p)
         *correct_p = model->backend->count_correct(rows, model->out.features, y, labels);
     if (cost_p)
@@ -180,22 +185,25 @@ gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, 
     return GYRE_SUCCESS;
 }
 
-static void pass_down(const gyre_nn_model *model, struct gy_nn_call *call)
+/* The first user of a value, from the top, writes its gradient; the others add to it. */
+static void pass_down(const gyre_nn_model *model, const struct gy_nn_tape *tape, struct gy_nn_call *call)
 {
     const struct gy_nn_module *module = call->module;
     void **spare = &model->work.slots[model->nslots];
-    bool wanted = module->params > 0 && !module->ops->backward_params;
+    bool wanted = module->params > 0 && !module->ops->backward_params, adds[GY_NN_MOST_INPUTS] = {false};
     for (size_t k = 0; k < module->ninputs; k++) {
         size_t value = module->from[k];
-        if (value > 0)
-            call->dx[k] = module->adds[k] ? spare[k] : model->work.slots[model->slot_of[value]];
-        wanted = wanted || value > 0;
+        if (value == 0)
+            continue;
+        adds[k] = tape->have[value];
+        call->dx[k] = adds[k] ? spare[k] : model->work.slots[model->slot_of[value]];
+        wanted = tape->have[value] = true;
     }
     if (!wanted)
         return;
     module->ops->backward_input(call);
     for (size_t k = 0; k < module->ninputs; k++)
-        if (module->adds[k])
+        if (adds[k])
             model->backend->add(call->samples * gy_nn_shape_size(gy_nn_shape_of(model, module->from[k])), spare[k],
                                 model->work.slots[model->slot_of[module->from[k]]]);
 }
@@ -216,7 +224,7 @@ static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape 
         start = gy_nn_trace_now(model->trace);
     }
     if (work)
-        pass_down(model, &call);
+        pass_down(model, tape, &call);
     gy_nn_trace_add(model->trace, GY_NN_SPAN_BACKWARD, (int32_t)index, start);
     if (!split && module->params > 0 && passed)
         passed(user, module->offset);
@@ -230,17 +238,55 @@ gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, v
 gyre_status gy_nn_range_backward(gyre_nn_model *model, struct gy_nn_tape *tape, const void *dy,
                                  gyre_nn_passed_func passed, void *user, const void **dx_p)
 {
-    if (dy ? !tape->ready : !tape->evaluated)
+    if (dy)
+        gy_nn_range_gradient(model, tape, tape->last, dy);
+    if (!tape->ready || !tape->have[tape->last])
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_backward comes after gyre_nn_evaluate");
     tape->evaluated = false;
-    if (dy)
-        model->backend->copy(model->work.slots[model->slot_of[tape->last]], dy,
-                             tape->samples * gy_nn_shape_size(gy_nn_shape_of(model, tape->last)) *
-                                 model->backend->element);
     for (size_t i = tape->last; i-- > tape->first;)
         backward_module(model, tape, i, passed, user);
     if (dx_p)
         *dx_p = tape->first > 0 ? model->work.slots[model->slot_of[tape->first]] : NULL;
+    memset(tape->have, 0, (model->nmodules + 1) * sizeof(*tape->have));
+    return GYRE_SUCCESS;
+}
+
+void gy_nn_range_gradient(gyre_nn_model *model, struct gy_nn_tape *tape, size_t value, const void *dy)
+{
+    size_t size = tape->samples * gy_nn_shape_size(gy_nn_shape_of(model, value));
+    void *slot = model->work.slots[model->slot_of[value]];
+    if (tape->have[value])
+        model->backend->add(size, dy, slot);
+    else
+        model->backend->copy(slot, dy, size * model->backend->element);
+    tape->have[value] = true;
+}
+
+double gy_nn_range_side_cost(const gyre_nn_model *model, const struct gy_nn_tape *tape)
+{
+    double cost = 0;
+    for (size_t i = tape->first; i < tape->last && tape->samples > 0; i++) {
+        struct gy_nn_call call = call_of(model, tape, i);
+        cost += call.module->ops->cost ? call.module->ops->cost(&call) : 0;
+    }
+    return cost;
+}
+
+gyre_status gyre_nn_attention_weights(const gyre_nn_model *model, size_t sample, size_t step, double *weights,
+                                      size_t room, size_t *count_p)
+{
+    size_t i = model->nmodules;
+    while (i > 0 && model->modules[i - 1].ops != &gy_nn_attention)
+        i--;
+    if (i == 0 || !model->tape.ready || sample >= model->tape.samples || step >= model->modules[i - 1].in.time)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          i == 0 ? "this model has no attention layer to explain it"
+                                 : "no sample %zu with a step %zu is in the last forward",
+                          sample, step);
+    struct gy_nn_call call = call_of(model, &model->tape, i - 1);
+    size_t count = model->modules[i - 1].in.time;
+    gy_nn_attention_row(&call, sample, step, weights, count < room ? count : room);
+    *count_p = count;
     return GYRE_SUCCESS;
 }
 

@@ -17,7 +17,8 @@
 struct gy_nn_tape {
     size_t first, last;       /* of modules [first, last): all of the model, or a stage of it */
     size_t capacity, samples; /* samples: of the last forward */
-    const void *x;            /* value `first`; the caller's */
+    const void **outside;     /* values that modules below `first` make, or the model's input; the caller's */
+    bool *have;               /* values whose slot holds a gradient in this backward */
     void *memory;
     void **y, **state; /* of each module, inside memory */
     struct gy_nn_draw draw;
@@ -70,15 +71,21 @@ gyre_status gy_nn_layout_make(gyre_nn_model *model);
  * rounding only. */
 void gy_nn_layout_initialize(const gyre_nn_model *model, uint64_t seed);
 
-/* Of modules [first, last) with their input `x`, as gyre_nn_forward, …_evaluate and …_backward of the whole model.
- * backward: dy, the gradient of value `last`, or NULL where evaluate has just left it; *dx_p (or NULL) gets that of value
- * `first`, which stays until the next backward or evaluate. */
+/* Of modules [first, last), as gyre_nn_forward, …_evaluate and …_backward of the whole model. x is value `first`; NULL: it
+ * is in tape->outside, as are other values from below, or nobody needs it. backward: dy, the gradient of value `last`, or
+ * NULL where evaluate has just left it or gy_nn_range_gradient has given all; *dx_p (or NULL) gets that of value `first`,
+ * which stays until the next backward or evaluate. */
 gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last, const void *x,
                                 size_t samples, const void **outputs_p);
 gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, const int32_t *labels,
                                  const void *targets, double *cost_p, size_t *correct_p);
 gyre_status gy_nn_range_backward(gyre_nn_model *model, struct gy_nn_tape *tape, const void *dy,
                                  gyre_nn_passed_func passed, void *user, const void **dx_p);
+
+/* Adds `dy` to the gradient of a value that the range makes, before its backward. */
+void gy_nn_range_gradient(gyre_nn_model *model, struct gy_nn_tape *tape, size_t value, const void *dy);
+/* What modules of the range add to the cost of the last forward. */
+double gy_nn_range_side_cost(const gyre_nn_model *model, const struct gy_nn_tape *tape);
 
 /* tape.c: room for so many samples; what is there already stays only if nothing grows. */
 gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last,
@@ -95,6 +102,15 @@ static inline void *gy_nn_at(const gyre_nn_model *model, void *arena, size_t off
 static inline struct gy_nn_shape gy_nn_shape_of(const gyre_nn_model *model, size_t value)
 {
     return value == 0 ? model->in : model->modules[value - 1].out;
+}
+
+static inline bool gy_nn_value_used(const gyre_nn_model *model, size_t value, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; i++)
+        for (size_t k = 0; k < model->modules[i].ninputs; k++)
+            if (model->modules[i].from[k] == value)
+                return true;
+    return false;
 }
 
 static inline size_t gy_nn_shape_size(struct gy_nn_shape shape)

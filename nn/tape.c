@@ -35,13 +35,15 @@ gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *ta
     gy_nn_tape_free(model, tape);
     size_t n = model->nmodules, total = 0;
     size_t *offsets = calloc(2 * n, sizeof(*offsets));
-    bool ok = offsets != NULL;
     tape->y = calloc(n, sizeof(*tape->y));
     tape->state = calloc(n, sizeof(*tape->state));
+    tape->outside = calloc(n + 1, sizeof(*tape->outside));
+    tape->have = calloc(n + 1, sizeof(*tape->have));
+    bool ok = offsets && tape->y && tape->state && tape->outside && tape->have;
     for (size_t i = first; ok && i < last; i++)
         ok = place(gy_nn_shape_size(model->modules[i].out), samples, &total, &offsets[2 * i]) &&
              place(model->modules[i].state, samples, &total, &offsets[2 * i + 1]);
-    if (ok && tape->y && tape->state)
+    if (ok)
         tape->memory = model->backend->alloc(total * model->backend->element);
     for (size_t i = first; tape->memory && i < last; i++) {
         tape->y[i] = part(model, tape->memory, offsets[2 * i]);
@@ -63,6 +65,8 @@ void gy_nn_tape_free(const gyre_nn_model *model, struct gy_nn_tape *tape)
     model->backend->release(tape->memory);
     free(tape->y);
     free(tape->state);
+    free(tape->outside);
+    free(tape->have);
     *tape = (struct gy_nn_tape){0};
 }
 

@@ -230,11 +230,20 @@ static gyre_status checkpoint(struct run *run)
     return status ? status : gyre_nn_run_save(&run->part, run->options.checkpoint, &run->position);
 }
 
-/* `samples`: of this epoch, already used. */
-static gyre_status report(struct run *run, uint64_t samples, double rate)
+/* Early stop: every rank has the same loss, and so comes to the same end. */
+static void watch(struct run *run, double loss)
+{
+    struct gyre_nn_position *position = &run->position;
+    bool better = position->best == 0 || loss < position->best;
+    position->waited = better ? 0 : position->waited + 1;
+    position->best = better ? loss : position->best;
+}
+
+/* `samples`: of this epoch, already used; over: all. */
+static gyre_status report(struct run *run, uint64_t samples, bool over, double rate)
 {
     double cost, loss, accuracy;
-    if (!run->options.report)
+    if (!run->options.report && !(run->options.patience && over))
         return GYRE_SUCCESS;
     gyre_status status = gather_cost(run, &cost);
     status = status ? status : gyre_nn_run_show(&run->part);
@@ -252,14 +261,18 @@ static gyre_status report(struct run *run, uint64_t samples, double rate)
         .rate = rate,
         .seconds = (double)run->busy / 1e9,
     };
-    run->options.report(run->options.report_user, &line);
+    if (run->options.report)
+        run->options.report(run->options.report_user, &line);
+    if (over && run->options.patience)
+        watch(run, loss);
     gyre_nn_run_hide(&run->part);
     return GYRE_SUCCESS;
 }
 
 static bool stopped(const struct run *run)
 {
-    return run->options.stop_after > 0 && run->position.step >= run->options.stop_after;
+    return (run->options.stop_after > 0 && run->position.step >= run->options.stop_after) ||
+           (run->options.patience > 0 && run->position.waited >= run->options.patience);
 }
 
 static gyre_status epoch(struct run *run)
@@ -280,7 +293,7 @@ static gyre_status epoch(struct run *run)
     uint64_t samples = run->position.sample;
     bool over = samples >= run->data->ntrain;
     run->position.epoch += over;
-    status = report(run, samples, rate);
+    status = report(run, samples, over, rate);
     if (over) {
         run->position.sample = 0;
         run->cost = 0;

@@ -94,6 +94,15 @@ GYRE_NN_API gyre_nn_layer *gyre_nn_lstm(gyre_nn_layer *below, size_t hidden);
 GYRE_NN_API gyre_nn_layer *gyre_nn_attention(gyre_nn_layer *below, size_t heads, bool causal);
 /* Adds the output of `from`, a layer of this chain, of the same shape. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_residual(gyre_nn_layer *below, const gyre_nn_layer *from);
+/* Of `from`, a layer of this chain: its values [first, first + steps·features) of each sample, as a sequence. A chain
+ * may begin a second branch so, whose result join or reconstruct brings together with the first's. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_slice(gyre_nn_layer *below, const gyre_nn_layer *from, size_t first, size_t steps,
+                                         size_t features);
+/* The steps of `below`, and after them those of `with`, a layer of this chain with as many features. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_join(gyre_nn_layer *below, const gyre_nn_layer *with);
+/* Goes on with `on`, a layer of this chain, and adds to the model's cost the mean squared error of `below` against the
+ * values of `of`, a layer of this chain of the same shape, which counts as data. */
+GYRE_NN_API gyre_nn_layer *gyre_nn_reconstruct(gyre_nn_layer *below, const gyre_nn_layer *on, const gyre_nn_layer *of);
 GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
 
 /* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform:
@@ -114,6 +123,17 @@ GYRE_NN_API gyre_status gyre_nn_character_lstm(size_t steps, size_t symbols, siz
                                                gyre_nn_model **model_p);
 GYRE_NN_API gyre_status gyre_nn_transformer(size_t steps, size_t symbols, size_t width, size_t heads, size_t blocks,
                                             double dropout, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+/* A compound model: an LSTM for `steps` items of a session, an autoencoder for sparse features, and attention, which
+ * combines them into the next item. width: of an item's vector, the LSTM's state and the autoencoder's code, divided by
+ * heads; hidden: of the autoencoder's other layers. Input: the items' numbers, then the features. */
+GYRE_NN_API gyre_status gyre_nn_recommender(size_t steps, size_t items, size_t features, size_t width, size_t hidden,
+                                            size_t heads, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+/* What sample `sample` of the last forward rests on: the weights with which step `step` of the model's last attention
+ * layer looked at each step, means over its heads; they add up to 1. Of a recommender step 0 is the profile, which asks,
+ * and weight 1 + t is that of item t of the session, weight 0 the profile's own. *count_p: steps; at most `room` are
+ * written. GYRE_INVALID_ARGUMENT where there is no attention layer, or no such sample or step. */
+GYRE_NN_API gyre_status gyre_nn_attention_weights(const gyre_nn_model *model, size_t sample, size_t step,
+                                                  double *weights, size_t room, size_t *count_p);
 /* The same layers and parameters in memory of its own; gradients 0, no trace, nothing attached. */
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
 /* Optimisers and syncs of the model are freed before. NULL is allowed. */
@@ -219,6 +239,17 @@ typedef struct gyre_nn_dataset {
  * INVALID_ARGUMENT where a file is damaged or does not hold what it should, with its name and line. */
 GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p);
 GYRE_NN_API gyre_status gyre_nn_text_open(const char *path, size_t steps, gyre_nn_dataset **data_p);
+/* "sessions", "sessions:SEED": drawn from a seed, with a planted structure: a session's next item is the successor of the
+ * one item in it of the user's favourite category, which the features tell, but in 2 % of the sessions. A sample is
+ * steps + features values, a label the number of an item. Items of 4 categories. The last fifth is for testing. cause: the
+ * place of the item that a sample's answer should rest on; `steps` if there is none. */
+struct gyre_nn_sessions {
+    size_t samples, steps, items, features;
+    uint64_t seed;
+};
+GYRE_NN_API struct gyre_nn_sessions gyre_nn_sessions_defaults(void); /* 4,000 of 10 items of 32, 32 features, seed 1 */
+GYRE_NN_API gyre_status gyre_nn_sessions_open(const struct gyre_nn_sessions *how, gyre_nn_dataset **data_p);
+GYRE_NN_API size_t gyre_nn_sessions_cause(const struct gyre_nn_sessions *how, const float *x);
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
 /* Copies `count` samples, named by number in `rows`: x gets count × features values of dtype, labels count ×
  * steps labels. */
@@ -435,6 +466,8 @@ GYRE_NN_API gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy,
 struct gyre_nn_position {
     uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used; step: of the run */
     double cost;                        /* sum of the training cost of these samples, over all ranks */
+    double best;                        /* test loss so far, where a run has patience; 0: none yet */
+    uint64_t waited;                    /* epochs since */
 };
 
 /* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their
@@ -507,6 +540,7 @@ struct gyre_nn_train_options {
     gyre_nn_trace *trace;             /* or NULL */
     gyre_nn_report_func report;       /* or NULL; called on every rank */
     void *report_user;
+    size_t patience;   /* epochs without a lower test loss, after which the run ends; 0: never */
     double *staleness; /* or NULL: GYRE_NN_STALENESS_BINS counts to fill in, of all ranks */
 };
 

@@ -121,6 +121,20 @@ static void backward_input(const struct gy_nn_call *call)
         gy_nn_product(call->backend, false, false, call->rows, p.width, 3 * p.width, dqkv, p.w, 0, call->dx[0]);
 }
 
+void gy_nn_attention_row(const struct gy_nn_call *call, size_t sample, size_t step, double *weights, size_t count)
+{
+    struct parts p = parts_of(call, call->params);
+    for (size_t t = 0; t < count; t++)
+        weights[t] = 0;
+    for (size_t h = 0; h < p.heads; h++) {
+        const void *row = gy_nn_step(call, p.p, ((sample * p.heads + h) * p.time + step) * p.time);
+        for (size_t t = 0; t < count; t++)
+            weights[t] += (call->backend->dtype == GYRE_FLOAT64 ? ((const double *)row)[t]
+                                                                : (double)((const float *)row)[t]) /
+                          (double)p.heads;
+    }
+}
+
 const struct gy_nn_module_ops gy_nn_attention = {
     .name = "attention",
     .plan = plan,

@@ -9,7 +9,7 @@
 
 #include "backend.h"
 
-#define GY_NN_MOST_INPUTS 2
+#define GY_NN_MOST_INPUTS 3
 #define GY_NN_MOST_TENSORS 4 /* of a module */
 
 struct gy_nn_shape {
@@ -18,12 +18,14 @@ struct gy_nn_shape {
 
 /* Every kind reads what concerns it. */
 struct gy_nn_config {
-    size_t outputs; /* features of the result; embedding: of a vector; lstm: of the hidden state */
-    size_t symbols; /* embedding: rows of the table */
-    size_t heads;   /* attention */
-    double rate;    /* dropout: share of zeros */
-    bool causal;    /* attention: a step sees itself and those before it */
-    bool relu;      /* linear: a relu follows, which asks for larger weights */
+    size_t outputs;           /* features of the result; embedding: of a vector; lstm: of the hidden state */
+    size_t symbols;           /* embedding: rows of the table */
+    size_t heads;             /* attention */
+    double rate;              /* dropout: share of zeros */
+    bool causal;              /* attention: a step sees itself and those before it */
+    bool relu;                /* linear: a relu follows, which asks for larger weights */
+    size_t first;             /* slice: where it begins in a sample */
+    struct gy_nn_shape shape; /* slice: of the result */
 };
 
 struct gy_nn_module {
@@ -31,10 +33,10 @@ struct gy_nn_module {
     struct gy_nn_config config;
     size_t ninputs, from[GY_NN_MOST_INPUTS]; /* values: 0 is the model's input, i + 1 the output of module i */
     /* Filled by the layout: */
-    struct gy_nn_shape in, out; /* `in` is the first input's */
-    size_t offset, params;      /* elements of the arenas */
-    size_t state, scratch;      /* elements per sample: kept from forward to backward; used within one call */
-    bool adds[GY_NN_MOST_INPUTS];
+    struct gy_nn_shape in, out;                   /* `in` is the first input's */
+    struct gy_nn_shape others[GY_NN_MOST_INPUTS]; /* of every input */
+    size_t offset, params;                        /* elements of the arenas */
+    size_t state, scratch; /* elements per sample: kept from forward to backward; used within one call */
 };
 
 /* Which random numbers a training step draws: those of (seed, step), by the place of a sample in the global batch, so
@@ -72,6 +74,8 @@ struct gy_nn_module_ops {
     void (*forward)(const struct gy_nn_call *call);
     void (*backward_params)(const struct gy_nn_call *call);
     void (*backward_input)(const struct gy_nn_call *call);
+    double (*cost)(const struct gy_nn_call *call); /* optional: what it adds to the cost, after forward */
+    bool mixed;                                    /* its inputs may have different shapes; plan checks them */
 };
 
 /* The next tensor of a module; returns nothing, for offsets follow the order of the calls. It begins with values
@@ -110,8 +114,12 @@ struct gy_nn_cost_ops {
                        const int32_t *labels, const void *targets, void *dy);
 };
 
+/* The weights that a step gave to the first `count` steps, in the last forward; means over the heads. */
+void gy_nn_attention_row(const struct gy_nn_call *call, size_t sample, size_t step, double *weights, size_t count);
+
 extern const struct gy_nn_module_ops gy_nn_linear, gy_nn_relu, gy_nn_tanh, gy_nn_sigmoid, gy_nn_gelu, gy_nn_embedding,
-    gy_nn_position, gy_nn_layer_norm, gy_nn_dropout, gy_nn_lstm, gy_nn_attention, gy_nn_add;
+    gy_nn_position, gy_nn_layer_norm, gy_nn_dropout, gy_nn_lstm, gy_nn_attention, gy_nn_add, gy_nn_slice, gy_nn_join,
+    gy_nn_reconstruct;
 extern const struct gy_nn_cost_ops gy_nn_softmax_cross_entropy, gy_nn_mean_squared_error, gy_nn_reconstruction;
 
 #endif

@@ -91,6 +91,9 @@ fi
 
 refused 'model lstm needs --data text:FILE' --model lstm
 refused 'model mlp does not read text' --data "text:$work/text"
+refused 'model recommender needs --data sessions' --model recommender
+refused 'model mlp does not read sessions' --data sessions
+refused 'explain is for --model recommender' --explain 2
 refused 'blocks is no option of --model lstm' "${lstm[@]}" --blocks 2
 refused 'hidden is no option of --model transformer' "${transformer[@]}" --hidden 3
 refused 'dropout is no option of --model mlp' --dropout 0.1

@@ -20,6 +20,9 @@ enum {
     KEY_DROPOUT,
     KEY_CONTEXT,
     KEY_SAMPLE,
+    KEY_PREDICT,
+    KEY_EXPLAIN,
+    KEY_PATIENCE,
     KEY_DATA,
     KEY_STRATEGY,
     KEY_CHECK,
@@ -52,16 +55,19 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"model", KEY_MODEL, "M", 0, "mlp (default), autoencoder, lstm or transformer", 1},
-    {"hidden", KEY_HIDDEN, "N,N...", 0, "sizes of the hidden layers (default 128; autoencoder 48,16)", 1},
+    {"model", KEY_MODEL, "M", 0, "mlp (default), autoencoder, lstm, transformer or recommender", 1},
+    {"hidden", KEY_HIDDEN, "N,N...", 0, "sizes of the hidden layers (default 128; autoencoder 48,16; recommender 32)",
+     1},
     {"activation", KEY_ACTIVATION, "A", 0, "relu (default), tanh, sigmoid or gelu", 1},
     {"dtype", KEY_DTYPE, "T", 0, "float32 (default) or float64", 1},
-    {"width", KEY_WIDTH, "N", 0, "size of a symbol's vector (default 32 for lstm, 64 for transformer)", 1},
+    {"width", KEY_WIDTH, "N", 0, "size of a symbol's vector (default 32 for lstm and recommender, 64 for transformer)",
+     1},
     {"blocks", KEY_BLOCKS, "N", 0, "blocks of the transformer (default 2)", 1},
-    {"heads", KEY_HEADS, "N", 0, "attention heads of a block (default 4)", 1},
+    {"heads", KEY_HEADS, "N", 0, "attention heads of a block (default 4; recommender 2)", 1},
     {"dropout", KEY_DROPOUT, "P", 0, "share of zeros in training of lstm and transformer (default 0)", 1},
     {"context", KEY_CONTEXT, "N", 0, "steps of a sample of text (default 64)", 1},
-    {"data", KEY_DATA, "D", 0, "digits (default, built in), idx:DIR, csv:FILE, npy:FILE or text:FILE", 1},
+    {"data", KEY_DATA, "D", 0,
+     "digits (default, built in), idx:DIR, csv:FILE, npy:FILE, text:FILE, or sessions[:SEED] for the recommender", 1},
     {"strategy", KEY_STRATEGY, "S", 0,
      "how ranks share the work: sync (default), or another, with settings: NAME:NAME=VALUE,...; help lists them", 2},
     {"staleness", KEY_STALENESS, "S", 0, "gradients are applied S steps later: --strategy stale:steps=S", 2},
@@ -69,6 +75,7 @@ static const struct argp_option options[] = {
     {"check", KEY_CHECK, "N", 0, "compare the ranks' state every N steps (default 100; 0: never)", 2},
     {"batch", KEY_BATCH, "GLOBAL", 0, "samples of a step, divided over the ranks (default 64)", 2},
     {"epochs", KEY_EPOCHS, "E", 0, "passes over the training samples (default 30)", 2},
+    {"patience", KEY_PATIENCE, "N", 0, "stop when the test loss has not fallen for N epochs (default: never)", 2},
     {"steps", KEY_STEPS, "N", 0, "stop when the run has made N steps", 2},
     {"accumulate", KEY_ACCUMULATE, "K", 0, "compute a batch in K pieces, communicate once (default 1)", 2},
     {"seed", KEY_SEED, "S", 0, "of the weights and of the shuffle (default 1)", 2},
@@ -94,6 +101,8 @@ static const struct argp_option options[] = {
     {"rounds", KEY_ROUNDS, "N", 0, "rounds of that measurement (default 25)", 6},
     {"verify-single", KEY_VERIFY, NULL, 0, "after training, train the same on one rank and compare", 6},
     {"sample", KEY_SAMPLE, "N", 0, "after training on text, write N bytes of it", 6},
+    {"predict", KEY_PREDICT, "FILE", 0, "after training, write the model's answers to the test samples, as CSV", 6},
+    {"explain", KEY_EXPLAIN, "N", 0, "after training, show what the answers to N test samples rest on: recommender", 6},
     {"quiet", KEY_QUIET, NULL, 0, "no progress line", 6},
     {0},
 };
@@ -247,6 +256,9 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     case KEY_MEASURE: parse->out.measure_overlap = true; break;
     case KEY_ROUNDS: parse->out.rounds = (size_t)gy_options_integer("--rounds", arg, 1, 1 << 20); break;
     case KEY_SAMPLE: parse->out.sample = (size_t)gy_options_integer("--sample", arg, 1, 1 << 30); break;
+    case KEY_PREDICT: parse->out.predict = arg; break;
+    case KEY_EXPLAIN: parse->out.explain = (size_t)gy_options_integer("--explain", arg, 1, INT32_MAX); break;
+    case KEY_PATIENCE: train->patience = (size_t)gy_options_integer("--patience", arg, 1, INT32_MAX); break;
     case KEY_VERIFY: parse->out.verify_single = true; break;
     case KEY_QUIET: parse->out.quiet = true; break;
     default: return parse_model(key, arg, parse);
@@ -264,8 +276,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: gy_options_refuse("\"%s\" is not understood", arg);
     case KEY_DATA:
         if (strcmp(arg, "digits") != 0 && strncmp(arg, "idx:", 4) != 0 && strncmp(arg, "csv:", 4) != 0 &&
-            strncmp(arg, "npy:", 4) != 0 && strncmp(arg, "text:", 5) != 0)
-            gy_options_refuse("--data '%s' is none of digits, idx:DIR, csv:FILE, npy:FILE, text:FILE", arg);
+            strncmp(arg, "npy:", 4) != 0 && strncmp(arg, "text:", 5) != 0 && strcmp(arg, "sessions") != 0 &&
+            strncmp(arg, "sessions:", 9) != 0)
+            gy_options_refuse("--data '%s' is none of digits, sessions, idx:DIR, csv:FILE, npy:FILE, text:FILE", arg);
         out->data = arg;
         break;
     case KEY_OPTIMIZER:
@@ -313,6 +326,8 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
     model_options_settle(&parse.out.model, parse.out.data);
     if (parse.out.sample && strncmp(parse.out.data, "text:", 5) != 0)
         gy_options_refuse("--sample writes text: it needs --data text:FILE");
+    if (parse.out.explain && parse.out.model.kind != MODEL_RECOMMENDER)
+        gy_options_refuse("--explain is for --model recommender, whose attention tells");
     if (parse.out.verify_single && train->resume && train->checkpoint && strcmp(train->resume, train->checkpoint) == 0)
         gy_options_refuse("--verify-single starts from --resume once more: give --checkpoint another file");
     if (parse.blas_threads > 0)

@@ -8,9 +8,10 @@ struct arguments {
     const char *data;
     struct model_options model;
     struct gyre_nn_train_options train;
-    const char *metrics, *trace;
-    size_t rounds; /* of the overlap measurement */
-    size_t sample; /* bytes of text to write */
+    const char *metrics, *trace, *predict;
+    size_t rounds;  /* of the overlap measurement */
+    size_t sample;  /* bytes of text to write */
+    size_t explain; /* test samples to explain */
     bool measure_overlap, verify_single, progress_thread, quiet;
 };
 

@@ -1,6 +1,7 @@
 /* gyre-train: data, model, communicator, gyre_nn_train; then what was asked for beside: how much communication was
  * hidden, and whether one rank alone would have trained the same model. Rank 0 speaks; on an error every rank that has
  * one says its own. */
+#include "answers.h"
 #include "arguments.h"
 #include "metrics.h"
 #include "options.h"
@@ -251,6 +252,20 @@ static int sample(struct job *job)
     return status == GYRE_SUCCESS ? 0 : complain(job, *text ? text : gyre_status_text(status));
 }
 
+/* Rank 0 alone: every rank's model is the same. */
+static int tell(struct job *job)
+{
+    const struct arguments *a = &job->arguments;
+    const char *problem = NULL;
+    if (job->rank != 0)
+        return 0;
+    if (a->predict)
+        problem = answers_predict(job->model, job->data, a->predict);
+    if (a->explain && !problem)
+        problem = answers_explain(job->model, job->data, a->explain);
+    return problem ? complain(job, problem) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct job job = {.ranks = 1, .hidden = NAN};
@@ -262,6 +277,7 @@ int main(int argc, char **argv)
     rc = rc ? rc : measure_overlap(&job);
     rc = rc ? rc : verify_single(&job);
     rc = rc ? rc : sample(&job);
+    rc = rc ? rc : tell(&job);
     if (rc == 0)
         metrics_final(job.metrics, &job.result, job.hidden, job.staleness);
     if (!metrics_close(job.metrics) && rc == 0)

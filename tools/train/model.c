@@ -1,4 +1,4 @@
-/* A row per kind of model: what it reads, which options it has, and how it is made. */
+/* A row per kind of model: what it reads, which options it has, and how it is made; and the text that one writes. */
 #include "model.h"
 
 #include "options.h"
@@ -8,16 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const model_names[] = {"mlp", "autoencoder", "lstm", "transformer", NULL};
+const char *const model_names[] = {"mlp", "autoencoder", "lstm", "transformer", "recommender", NULL};
 
 static const struct kind {
-    bool text, hidden, width, blocks; /* what it reads: text; its options: layers, vectors, blocks with heads */
+    bool text, sessions;                                    /* what it reads; else tables of numbers */
+    bool hidden, activation, width, heads, blocks, dropout; /* its options */
     size_t default_hidden[2], default_width;
 } kinds[MODEL_COUNT] = {
-    [MODEL_MLP] = {.hidden = true, .default_hidden = {128}},
-    [MODEL_AUTOENCODER] = {.hidden = true, .default_hidden = {48, 16}},
-    [MODEL_LSTM] = {.text = true, .hidden = true, .width = true, .default_hidden = {128}, .default_width = 32},
-    [MODEL_TRANSFORMER] = {.text = true, .width = true, .blocks = true, .default_width = 64},
+    [MODEL_MLP] = {.hidden = true, .activation = true, .default_hidden = {128}},
+    [MODEL_AUTOENCODER] = {.hidden = true, .activation = true, .default_hidden = {48, 16}},
+    [MODEL_LSTM] =
+        {.text = true, .hidden = true, .width = true, .dropout = true, .default_hidden = {128}, .default_width = 32},
+    [MODEL_TRANSFORMER] =
+        {.text = true, .width = true, .heads = true, .blocks = true, .dropout = true, .default_width = 64},
+    [MODEL_RECOMMENDER] =
+        {.sessions = true, .hidden = true, .width = true, .heads = true, .default_hidden = {32}, .default_width = 32},
 };
 
 static void refuse_if(bool given, const char *option, const struct model_options *options)
@@ -34,26 +39,32 @@ static size_t or_default(size_t given, size_t value)
 void model_options_settle(struct model_options *options, const char *data)
 {
     const struct kind *kind = &kinds[options->kind];
-    bool text = strncmp(data, "text:", 5) == 0;
+    bool text = strncmp(data, "text:", 5) == 0, sessions = strncmp(data, "sessions", 8) == 0;
     if (kind->text != text)
         gy_options_refuse(text ? "--model %s does not read text; lstm and transformer do"
                                : "--model %s needs --data text:FILE",
                           model_names[options->kind]);
+    if (kind->sessions != sessions)
+        gy_options_refuse(sessions ? "--model %s does not read sessions; recommender does"
+                                   : "--model %s needs --data sessions",
+                          model_names[options->kind]);
     refuse_if(!kind->hidden && options->nhidden, "--hidden", options);
-    refuse_if(kind->text && options->activation, "--activation", options);
+    refuse_if(!kind->activation && options->activation, "--activation", options);
     refuse_if(!kind->width && options->width, "--width", options);
     refuse_if(!kind->blocks && options->blocks, "--blocks", options);
-    refuse_if(!kind->blocks && options->heads, "--heads", options);
-    refuse_if(!kind->text && options->dropout > 0, "--dropout", options);
+    refuse_if(!kind->heads && options->heads, "--heads", options);
+    refuse_if(!kind->dropout && options->dropout > 0, "--dropout", options);
     refuse_if(!kind->text && options->context, "--context", options);
     for (size_t i = 0; i < 2 && kind->default_hidden[i] && options->nhidden == i; i++)
         options->hidden[options->nhidden++] = kind->default_hidden[i];
     options->activation = options->activation ? options->activation : GYRE_NN_RELU;
     options->width = or_default(options->width, kind->default_width);
-    options->heads = or_default(options->heads, 4);
+    options->heads = or_default(options->heads, kind->sessions ? 2 : 4);
     options->blocks = or_default(options->blocks, 2);
     options->context = or_default(options->context, 64);
-    if (kind->blocks && options->width % options->heads != 0)
+    if (kind->sessions && options->nhidden != 1)
+        gy_options_refuse("--hidden: a recommender's autoencoder has one size of hidden layers");
+    if (kind->heads && options->width % options->heads != 0)
         gy_options_refuse("--heads %zu do not divide --width %zu", options->heads, options->width);
 }
 
@@ -73,6 +84,11 @@ gyre_status model_make(const struct model_options *o, const gyre_nn_dataset *dat
     case MODEL_LSTM:
         return gyre_nn_character_lstm(data->steps, data->classes, o->width, o->hidden, o->nhidden, o->dropout, o->dtype,
                                       seed, model_p);
+    case MODEL_RECOMMENDER: {
+        struct gyre_nn_sessions how = gyre_nn_sessions_defaults();
+        return gyre_nn_recommender(how.steps, data->classes, data->features - how.steps, o->width, o->hidden[0],
+                                   o->heads, o->dtype, seed, model_p);
+    }
     case MODEL_TRANSFORMER:
         return gyre_nn_transformer(data->steps, data->classes, o->width, o->heads, o->blocks, o->dropout, o->dtype,
                                    seed, model_p);

@@ -6,7 +6,7 @@
 
 #define LARGEST_DEPTH 16
 
-enum model_kind { MODEL_MLP, MODEL_AUTOENCODER, MODEL_LSTM, MODEL_TRANSFORMER, MODEL_COUNT };
+enum model_kind { MODEL_MLP, MODEL_AUTOENCODER, MODEL_LSTM, MODEL_TRANSFORMER, MODEL_RECOMMENDER, MODEL_COUNT };
 
 /* 0, and an nhidden of 0, mean: not given. */
 struct model_options {

@@ -1,0 +1,54 @@
+#!/bin/bash
+# What gyre-train says after training. --predict: a line for each test sample, of which as many are right as the accuracy
+# says, from a checkpoint without training too; an independent reader in Python opens the checkpoint and computes the same
+# answers. --explain names what an answer rests on. --patience ends a run that gets no better, on all ranks, after a resume
+# at the same epoch. The recommender trains alike on one rank and on three.
+# Usage: answers_test.sh GYRE-RUN GYRE-TRAIN digits.csv.gz
+set -u
+run=$1 train=$2 digits=$3 failures=0 here=$(dirname "$0")
+export OPENBLAS_NUM_THREADS=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail()
+{
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+quiet() # COMMAND...: its output in $work/out; a failure is told
+{
+    timeout 60 "$@" >"$work/out" 2>&1 || fail "$*: $(cat "$work/out")"
+}
+
+quiet "$run" -n 2 "$train" --quiet --hidden 8 --epochs 6 --checkpoint "$work/model" --predict "$work/answers"
+accuracy=$(sed -nE 's/^test accuracy ([0-9.]+) %.*/\1/p' "$work/out")
+counted=$(awk -F, 'NR > 1 {n++; right += $3 == $4} END {printf "%.2f", 100 * right / n}' "$work/answers")
+[ "$accuracy" = "$counted" ] || fail "an accuracy of $accuracy %, and $counted % of the predictions are right"
+[ "$(wc -l <"$work/answers")" = 360 ] || fail "not 359 test samples: $(wc -l <"$work/answers") lines"
+python3 "$here/checkpoint_reader.py" "$work/model" "$work/answers" "$digits" || fail "the reader in Python"
+quiet "$train" --quiet --hidden 8 --epochs 6 --resume "$work/model" --predict "$work/again"
+cmp "$work/answers" "$work/again" || fail "predictions from a checkpoint differ"
+quiet "$train" --quiet --model autoencoder --epochs 1 --predict "$work/errors"
+awk -F, 'NR == 1 {exit $0 != "sample,error"} {n++; if (!($2 > 0)) exit 1}' "$work/errors" || fail "errors of an autoencoder"
+timeout 20 "$train" --quiet --epochs 1 --predict "$work/no/such" >"$work/out" 2>&1 && fail "a file that cannot be written"
+grep -q "cannot write $work/no/such: No such file" "$work/out" || fail "no sentence: $(cat "$work/out")"
+
+quiet "$train" --quiet --model recommender --data sessions --epochs 1 --explain 2
+grep -A 1 -E '^sample 3201 recommends item [0-9]+ \([0-9]+ %\), item .*; next was [0-9]+$' "$work/out" |
+    grep -qE '^  rests on (item [0-9]+ at place [0-9]+|the profile) [0-9]+ %, ' || fail "--explain: $(cat "$work/out")"
+quiet "$run" -n 3 "$train" --quiet --dtype float64 --verify-single --model recommender --data sessions:4 --steps 12 --batch 61
+difference=$(sed -nE 's/^verified against one rank: largest parameter difference ([^;]*);.*/\1/p' "$work/out")
+awk "BEGIN {exit !(${difference:-1} <= 1e-9)}" || fail "the recommender on 3 ranks differs by ${difference:-?}: $(cat "$work/out")"
+
+# At a rate that is too large the loss soon rises.
+patient=(--hidden 16 --lr 0.5 --schedule constant --epochs 60 --patience 3)
+steps() { sed -nE 's/.*; ([0-9]+) steps in .*/\1/p' "$work/out"; }
+quiet "$run" -n 2 "$train" --quiet "${patient[@]}"
+whole=$(steps)
+[ "${whole:-0}" -gt 60 ] && [ "$whole" -lt 1380 ] || fail "--patience 3 ended after $whole of 1380 steps"
+hash=$(sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out")
+quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --steps $((whole - 30)) --checkpoint "$work/half"
+quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --resume "$work/half"
+[ "$(steps)" = "$whole" ] && grep -q "parameters $hash" "$work/out" || fail "resumed, --patience ends after $(steps) steps, not $whole"
+[ $failures = 0 ]
