@@ -7,3 +7,9 @@ foreach(mode crc mac encrypt)
   gyre_system_test(proxy.${mode} 200 $<TARGET_FILE:proxy_test> ${mode} 12 1)
 endforeach()
 gyre_system_test(proxy.off 100 $<TARGET_FILE:proxy_test> off 3 1)
+
+# Strangers at the doors of a running job. It asks the library where these are.
+add_executable(intruder_test intruder_test.c)
+target_include_directories(intruder_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(intruder_test PRIVATE gyre_internal)
+gyre_system_test(intruder 100 $<TARGET_FILE:intruder_test>)
