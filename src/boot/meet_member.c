@@ -30,6 +30,7 @@ struct member {
     struct gy_greeting greeting;
     bool greeting_over;
     int errnum;              /* of the last attempt */
+    bool silent;             /* the last attempt was accepted, and not answered */
     enum gy_refusal refusal; /* of the last attempt */
     char refused[GY_REFUSAL_TEXT];
     char why[400];         /* of the last attempt */
@@ -136,7 +137,12 @@ static bool dial_once(struct member *member, const struct gy_place *place, const
         return false;
     while (!member->greeting_over && gy_now() < deadline && gy_now() < member->deadline && !failed(member))
         gy_poller_poll(world->poller, GY_SECOND / 20);
+    member->silent = false;
     if (!member->greeting_over) {
+        struct sockaddr_storage peer;
+        socklen_t bytes = sizeof(peer);
+
+        member->silent = getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0;
         gy_greeting_cancel(&member->greeting);
         member->errnum = ETIMEDOUT;
     }
@@ -199,10 +205,16 @@ static gyre_status reach_root(struct member *member)
                                     member->world->rank, at, member->refused,
                                     member->refusal == GY_REFUSAL_SECRET
                                         ? "; every rank needs the same GYRE_SECRET or GYRE_SECRET_FILE"
+                                    : member->refusal == GY_REFUSAL_GARBAGE
+                                        ? "; is it another program? set GYRE_ADDRESS or MASTER_PORT to a free port on "
+                                          "every rank"
                                         : "");
             if (!*member->why || gy_now() < member->deadline) /* not: the last attempt was cut short */
                 snprintf(member->why, sizeof(member->why), "%s: %s", at,
-                         member->refusal != GY_REFUSAL_NONE ? member->refused : strerror(member->errnum));
+                         member->refusal != GY_REFUSAL_NONE ? member->refused
+                         : member->silent                   ? "somebody accepts connections there and does not answer "
+                                                              "as gyre does; is it another program?"
+                                                            : strerror(member->errnum));
         }
         if (failed(member))
             return member->error->status;

@@ -92,6 +92,15 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
     if (status != GYRE_SUCCESS)
         return status;
     gy_address_format(address, text);
+    if (named && gy_address_is_loopback(address)) {
+        size_t used = strlen(where->what);
+
+        snprintf(
+            where->what + used, sizeof(where->what) - used,
+            "; %.40s is %.*s here, which is this host itself: give it its address in /etc/hosts, or set MASTER_ADDR "
+            "or GYRE_ADDRESS to a number",
+            identity->address.host, (int)strcspn(text, ":"), text);
+    }
     if (where->local_only) {
         if (!gy_address_is_local(address))
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, world->rank,
