@@ -141,8 +141,8 @@ static void finish(struct parsing *parsing)
     if (getenv(GY_ARGUMENTS_STARTED)) {
         unsetenv(GY_ARGUMENTS_STARTED);
         to->ranks = 0;
-    } else if (to->ranks == 0 && !getenv("WORLD_SIZE")) {
-        gy_options_refuse("no launcher started this: give --ranks N, or use gyre-run or torchrun");
+    } else if (to->ranks == 0 && !gy_launch_found()) {
+        gy_options_refuse("no launcher started this: give --ranks N, or use gyre-run, torchrun, mpirun or srun");
     }
 }
 

@@ -388,3 +388,15 @@ int gy_launch_run(const struct gy_launch *launch)
     free(job.ranks);
     return job.status;
 }
+
+bool gy_launch_found(void)
+{
+    static const char *const names[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE",
+                                        "SLURM_STEP_NUM_TASKS"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && *text)
+            return true;
+    }
+    return false;
+}

@@ -21,4 +21,7 @@ struct gy_launch {
  * how. */
 int gy_launch_run(const struct gy_launch *launch);
 
+/* Was this process started by a launcher that gyre knows (src/boot/launcher.c), as one of its ranks? */
+bool gy_launch_found(void);
+
 #endif

@@ -3,6 +3,7 @@
  * one says its own. */
 #include "answers.h"
 #include "arguments.h"
+#include "launch.h"
 #include "metrics.h"
 #include "options.h"
 
@@ -67,7 +68,7 @@ static void on_report(void *user, const struct gyre_nn_report *report)
 static int meet(struct job *job)
 {
     const char *size = getenv("WORLD_SIZE");
-    if (!size || strcmp(size, "1") == 0)
+    if (!gy_launch_found() || (size && strcmp(size, "1") == 0))
         return 0;
     const gyre_nn_strategy *strategy = job->arguments.train.strategy;
     bool apart = strategy && strategy->apart; /* then messages should move while ranks compute */
