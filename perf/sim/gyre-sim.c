@@ -14,7 +14,8 @@
 #include "options.h"
 
 #define COLUMNS 64
-#define MESSAGES_MOST 400e3 /* what SimGrid carries in about ten seconds */
+#define MESSAGES_MOST 200e3 /* what SimGrid carries in some seconds */
+#define SIMULATED_MOST 2048 /* ranks: each has a few simulated processes with stacks */
 #define RANKS_MOST 1000000
 
 enum { KEY_CLUSTER = 256, KEY_SET, KEY_HOSTS, KEY_ALGORITHM, KEY_TILE, KEY_JSON, KEY_ENGINE };
@@ -121,7 +122,8 @@ static bool is_for_links(enum gy_algorithm algorithm)
 
 static double predict(const struct arguments *a, const struct sim_case *it, const char **engine_p)
 {
-    bool simulated = a->engine == 0 || (a->engine == 2 && simulate_messages(it) <= MESSAGES_MOST);
+    bool simulated = a->engine == 0 ||
+                     (a->engine == 2 && it->ranks <= SIMULATED_MOST && simulate_messages(it) <= MESSAGES_MOST);
     *engine_p = simulated ? "simgrid" : "formula";
     return simulated ? simulate(it) : formula(it);
 }
