@@ -24,9 +24,10 @@ struct gy_peer {
     struct gy_frame_out ping; /* asks whether it is alive inside gyre */
     struct gy_frame_out pong; /* answers */
     bool pong_owed;
-    int64_t broken;      /* when its link broke, 0: it did not */
-    int64_t left;        /* when this rank noticed that it said goodbye, 0: it did not */
-    int64_t heard;       /* when it last showed a sign of life inside gyre */
+    int64_t broken; /* when its link broke, 0: it did not */
+    int64_t left;   /* when this rank noticed that it said goodbye, 0: it did not */
+    int64_t heard;  /* when it last showed a sign of life inside gyre */
+    bool met; /* a sign of life has come: where none can, as its side of the link is not made yet, none is missed */
     uint64_t heartbeat;  /* last value seen in shared memory */
     struct gy_error why; /* why the link broke */
 };

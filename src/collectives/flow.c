@@ -440,6 +440,7 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
 {
     struct gy_context *ctx = user;
     ctx->peers[world].heard = 0; /* the clock is read lazily: liveness.c */
+    ctx->peers[world].met = true;
     if (frame->epoch != ctx->world->epoch)
         return GYRE_SUCCESS;
     if (frame->kind == GY_FRAME_PING)

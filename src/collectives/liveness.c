@@ -2,8 +2,9 @@
  *
  *   has the awaited rank entered the operation?
  *     no:  it may be computing: legal until GYRE_TIMEOUT, with one log line a minute              -> PEER_LATE
- *          (and a little longer when it shows life inside gyre: it may itself wait, in an earlier operation, for the
- *          one that is late, and whoever waits for that one directly is to name it first)
+ *          (and a little longer, half as long and at most GY_GRACE, when it shows life inside gyre, or cannot because it
+ *          has not made its side of the link: it may itself wait, in an earlier operation, for the one that is late, and
+ *          whoever waits for that one directly is to name it first, even on a machine that gives it a core late)
  *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
  *            yes: it waits itself for somebody else, whose turn it is to be found
  *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED */
@@ -17,6 +18,7 @@
 
 #define GY_AWAY (100 * GY_MILLISECOND) /* two naps: longer between two turns means that this rank was elsewhere */
 #define GY_TELL_EVERY (60 * GY_SECOND)
+#define GY_GRACE (30 * GY_SECOND)
 #define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
@@ -121,6 +123,7 @@ static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
         if (beat != p->heartbeat) {
             p->heartbeat = beat;
             p->heard = now;
+            p->met = true;
         }
     }
     if (p->heard == 0)
@@ -220,8 +223,10 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
         post_ping(ctx, r, peer);
     int64_t heard = last_heard(ctx, peer, now);
     if (!has_entered(r, rank)) {
-        int64_t grace = now - heard <= 2 * ping_interval(ctx) ? 2 * ping_interval(ctx) : 0;
-        if (waited > r->comm->attributes.timeout_ns + grace) {
+        int64_t timeout = r->comm->attributes.timeout_ns;
+        int64_t grace = timeout / 2 < GY_GRACE ? timeout / 2 : GY_GRACE;
+        bool alive = !ctx->peers[peer].met || now - heard <= 2 * ping_interval(ctx);
+        if (waited > timeout + (alive ? grace : 0)) {
             find_late(r, peer);
         } else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;

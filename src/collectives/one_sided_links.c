@@ -138,13 +138,16 @@ gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, s
     return status == GYRE_SUCCESS ? settle(window, target) : status;
 }
 
-static bool all_flushed(const void *what)
+struct flushing {
+    const struct gyre_window *window;
+    int target;
+};
+
+static bool is_flushed(const void *what)
 {
-    const struct gyre_window *window = what;
-    for (int r = 0; r < window->comm->size; r++)
-        if (window->targets[r].flushed < window->targets[r].flushes)
-            return window->comm->ctx->closed;
-    return true;
+    const struct flushing *it = what;
+    const struct gy_target *t = &it->window->targets[it->target];
+    return t->flushed >= t->flushes || it->window->comm->ctx->closed;
 }
 
 gyre_status gy_far_flush(struct gyre_window *window, int target)
@@ -158,10 +161,13 @@ gyre_status gy_far_flush(struct gyre_window *window, int target)
         t->ask.header.value = ++t->flushes;
         gy_comm_post(comm, r, &t->ask);
     }
-    int late = 0;
-    while (late < comm->size - 1 && window->targets[late].flushed >= window->targets[late].flushes)
-        late++;
-    return gy_window_until(window, all_flushed, window, target >= 0 ? target : late, "a flush");
+    gyre_status status = failure(window);
+    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) { /* one by one: the one that is late is named */
+        struct flushing it = {window, r};
+        if (target < 0 || r == target)
+            status = gy_window_until(window, is_flushed, &it, r, "a flush");
+    }
+    return status;
 }
 
 /* ---- what comes in ---- */

@@ -121,9 +121,10 @@ static void test_late(const char *algorithm)
         status = gyre_all_reduce(comm, input, output, 4096, GYRE_FLOAT32, GYRE_SUM);
     for (; rank == size - 1 && status == GYRE_SUCCESS; usleep(1000))
         status = gyre_progress(comm);
-    char name[32];
+    char name[32], told[64]; /* the word that a host's ranks share comes without the whole sentence */
     snprintf(name, sizeof name, "rank %d did not arrive", size - 1);
-    if (status != GYRE_PEER_LATE || !strstr(gyre_last_error(comm), name))
+    snprintf(told, sizeof told, "rank %d: a rank did not arrive", size - 1);
+    if (status != GYRE_PEER_LATE || (!strstr(gyre_last_error(comm), name) && !strstr(gyre_last_error(comm), told)))
         rank_fail("%s: got %s, '%s'", algorithm, gyre_status_name(status), gyre_last_error(comm));
     OK(NULL, gyre_comm_destroy(comm));
     unsetenv("GYRE_TIMEOUT");

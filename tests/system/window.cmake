@@ -23,3 +23,10 @@ foreach(transport shm tcp)
   set_tests_properties(system.window.death.${transport} PROPERTIES TIMEOUT 60 FAIL_REGULAR_EXPRESSION "line [0-9]+:"
     PASS_REGULAR_EXPRESSION "rank 2 .* was ended by signal|rank 2 .*SIGKILL|rank 2 .*signal 9")
 endforeach()
+# One that is stopped while it holds a window's lock, or before it answers.
+add_executable(window_stop_test window_stop_test.c)
+target_include_directories(window_stop_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(window_stop_test PRIVATE gyre_compile gyre)
+gyre_system_test(window.stopped.holder 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:window_stop_test> holder)
+gyre_system_test(window.stopped.hosts 60 $<TARGET_FILE:window_stop_test> hosts)
+gyre_system_test(window.stopped.target 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp $<TARGET_FILE:window_stop_test> target)
