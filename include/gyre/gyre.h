@@ -181,8 +181,9 @@ GYRE_API const char *gyre_version(void);
 GYRE_API const char *gyre_status_name(gyre_status status);
 GYRE_API const char *gyre_status_text(gyre_status status);
 
-/* The sentence of the last error on `comm`, or of the last failed gyre_comm_create of this thread when comm is NULL.
- * Owned by gyre; valid until the next error on that communicator. Never NULL; empty when there was none. */
+/* The sentence of the last error on `comm`; when comm is NULL, or was destroyed, that of this thread's last call without a
+ * communicator to keep it: a gyre_comm_create that failed, or a call with a handle that is NULL, destroyed or freed, which
+ * is GYRE_INVALID_ARGUMENT. Owned by gyre; valid until the next error there. Never NULL; empty when there was none. */
 GYRE_API const char *gyre_last_error(const gyre_comm *comm);
 
 /* Size in bytes of one element, 0 for an unknown type. Names as in the lists above: "float32", "sum"; NULL if unknown. */
@@ -451,7 +452,9 @@ GYRE_API gyre_status gyre_recv_init(gyre_comm *comm, void *output, size_t count,
 /* A group: between the two calls, blocking calls of this thread on any communicator are started and not waited for;
  * gyre_group_end waits for all of them and returns the first failure. Sends and receives inside a group match in any
  * order, and one thread may drive several ranks of one world. Groups may be nested: the outermost one waits. A group's
- * buffers belong to gyre until its end. gyre_group_end without a beginning is GYRE_INVALID_ARGUMENT. */
+ * buffers belong to gyre until its end. gyre_group_end without a beginning is GYRE_INVALID_ARGUMENT, and so is a call inside
+ * a group that waits for all ranks at once: making a communicator of any kind, setting `order` or `algorithm`, making or
+ * destroying a window; the group goes on. What is local, and one-sided access, is done at once as ever. */
 GYRE_API gyre_status gyre_group_begin(void);
 GYRE_API gyre_status gyre_group_end(void);
 
