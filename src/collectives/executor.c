@@ -33,7 +33,9 @@ void gy_lane_begin(struct gyre_request *r, int l)
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &plan->step[lane->step];
     bool shared = plan->lane[l].window_lane >= 0;
-    lane->tiles = gy_layout_tiles(shared ? gy_layout_longest(&r->in, 1) : gy_step_longest(r, step), r->tile);
+    bool at_once = step->kind == GY_PACK || step->kind == GY_UNPACK;
+    size_t longest = at_once ? 0 : shared ? gy_layout_longest(&r->in, 1) : gy_step_longest(r, step);
+    lane->tiles = gy_layout_tiles(longest, r->tile);
     lane->everyone = 0;
     if (lane->round != 0 || step->kind > GY_RECV_REDUCE)
         return;
@@ -112,17 +114,22 @@ struct gy_piece gy_lane_piece(const struct gyre_request *r, int l)
     return gy_layout_piece(layout_of(r, step), block_of(r, l), step->range.width, r->tile, lane->tile);
 }
 
-static unsigned char *scratch_operand(const struct gyre_request *r, int l, size_t start)
+/* Element `start` of the vector in a slot that begins with block `origin`, or with the plan's own. */
+static unsigned char *scratch_at(const struct gyre_request *r, int64_t slot, int32_t origin, size_t start)
 {
     const struct gy_plan *plan = r->plan;
-    const struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &plan->step[lane->step];
-    int64_t slot = ((int64_t)step->slot0 + (int64_t)step->slot_stride * lane->round) % plan->scratch_slots;
+    slot %= plan->scratch_slots;
     if (slot < 0)
         slot += plan->scratch_slots;
-    int32_t origin = plan->scratch_lo >= 0 ? plan->scratch_lo : block_of(r, l);
-    return (unsigned char *)r->scratch.memory + (size_t)slot * r->slot_bytes +
-           (start - gy_layout_start(&r->in, origin)) * r->element;
+    size_t begin = gy_layout_start(&r->in, plan->scratch_lo >= 0 ? plan->scratch_lo : origin);
+    return (unsigned char *)r->scratch.memory + (size_t)slot * r->slot_bytes + (start - begin) * r->element;
+}
+
+static unsigned char *scratch_operand(const struct gyre_request *r, int l, size_t start)
+{
+    const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    int64_t slot = (int64_t)step->slot0 + (int64_t)step->slot_stride * r->lane[l].round;
+    return scratch_at(r, slot, block_of(r, l), start);
 }
 
 unsigned char *gy_operand_at(const struct gyre_request *r, enum gy_space space, int32_t block, size_t start)
@@ -138,9 +145,35 @@ unsigned char *gy_operand(const struct gyre_request *r, int l, enum gy_space spa
     return space == GY_SCRATCH ? scratch_operand(r, l, start) : gy_operand_at(r, space, block_of(r, l), start);
 }
 
+/* Blocks between a range and runs. All have one length; those of a run lie side by side, but for the vector's end. */
+static void rearrange(const struct gyre_request *r, const struct gy_step *step)
+{
+    const struct gy_runs *runs = &step->runs;
+    bool pack = step->kind == GY_PACK;
+    enum gy_space near = pack ? step->dst : step->src, far = pack ? step->src : step->dst;
+    for (int32_t p = 0, n; p < step->range.width; p += n) {
+        int32_t within = p % runs->run, lo = step->range.lo + p;
+        int32_t b = gy_range_block((struct gy_range){runs->lo + within, runs->stride, 0}, r->plan->blocks,
+                                   p / runs->run);
+        n = runs->run - within < step->range.width - p ? runs->run - within : step->range.width - p;
+        n = n < r->plan->blocks - b ? n : r->plan->blocks - b;
+        size_t here = gy_layout_start(&r->in, lo), there = gy_layout_start(&r->in, b);
+        size_t bytes = (gy_layout_start(&r->in, b + n) - there) * r->element;
+        unsigned char *at = near == GY_SCRATCH ? scratch_at(r, step->slot0, 0, here) : gy_operand_at(r, near, lo, here);
+        unsigned char *other = far == GY_SCRATCH ? scratch_at(r, runs->slot, 0, there)
+                                                 : gy_operand_at(r, far, b, there);
+        if (bytes > 0)
+            memcpy(pack ? at : other, pack ? other : at, bytes);
+    }
+}
+
 static void local_step(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->plan->step[r->lane[l].step];
+    if (step->kind == GY_PACK || step->kind == GY_UNPACK) {
+        rearrange(r, step);
+        return;
+    }
     struct gy_piece piece = gy_lane_piece(r, l);
     if (piece.count == 0)
         return;

@@ -42,7 +42,7 @@ static const struct {
     [GY_RECURSIVE_DOUBLING] = {"recursive_doubling", gy_build_recursive_doubling, SERVES(GY_ALL_REDUCE)},
     [GY_BINOMIAL] = {"binomial", gy_build_binomial,
                      SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO) | SERVES(GY_GATHER_TO) | SERVES(GY_SCATTER_FROM)},
-    [GY_BRUCK] = {"bruck", gy_build_bruck, SERVES(GY_ALL_GATHER)},
+    [GY_BRUCK] = {"bruck", gy_build_bruck, SERVES(GY_ALL_GATHER) | SERVES(GY_ALL_TO_ALL)},
     [GY_DOUBLE_TREE] = {"double_tree", gy_build_double_tree,
                         SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO)},
 };
@@ -178,8 +178,8 @@ add(struct line *line, const char *format, ...)
 
 static void print_step(const struct gy_step *step, gyre_print_func print, void *user)
 {
-    static const char *const kinds[] = {"send",    "recv",   "recv_reduce", "copy",    "reduce",
-                                        "publish", "gather", "collect",     "exchange"};
+    static const char *const kinds[] = {"send",   "recv",    "recv_reduce", "copy",    "reduce",  "pack",
+                                        "unpack", "publish", "gather",      "collect", "exchange"};
     static const char *const spaces[] = {"input", "output", "scratch", "window", "result"};
     struct line line = {.length = 0};
     add(&line, "    %-11s", kinds[step->kind]);
@@ -192,6 +192,8 @@ static void print_step(const struct gy_step *step, gyre_print_func print, void *
     if (step->src == GY_SCRATCH || step->dst == GY_SCRATCH)
         add(&line, " slot %d%+d*round", step->slot0, step->slot_stride);
     add(&line, "%s%s", step->flip ? " flip" : "", step->keep ? " keep" : "");
+    if (step->kind == GY_PACK || step->kind == GY_UNPACK)
+        add(&line, " runs of %d from block %d%+d*run", step->runs.run, step->runs.lo, step->runs.stride);
     for (int i = 0; i < GY_NEEDS && step->needs[i].lane >= 0; i++) {
         const struct gy_need *need = &step->needs[i];
         add(&line, " needs lane %d%s lag %d%s", need->lane, need->everyone ? " of everyone" : "", need->lag,

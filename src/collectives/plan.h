@@ -38,7 +38,8 @@
  *
  * Tiles. A round whose range is w blocks wide has gy_plan_tiles(w) tiles, the same for every lo, so that both sides of
  * a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty message). Steps on
- * windows have gy_plan_tiles(1) iterations, whatever their width. Needs between rounds of different width are `whole`.
+ * windows have gy_plan_tiles(1) iterations, whatever their width; PACK and UNPACK have one. Needs between rounds of
+ * different width are `whole`.
  *
  * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round
  * sent by a's lane to b matches the k-th round received by b's lane whose `channel` is the same. Links are FIFO per
@@ -78,7 +79,7 @@ enum gy_algorithm {
     GY_CANONICAL,          /* recursive halving with growing distance: canonical order at full bandwidth */
     GY_RECURSIVE_DOUBLING, /* whole vectors, few messages; canonical order */
     GY_BINOMIAL,           /* trees over runs of ranks: few messages to or from a root; canonical order */
-    GY_BRUCK,              /* all-gather in log N messages */
+    GY_BRUCK,              /* all-gather, and all-to-all, in log N messages */
     GY_DOUBLE_TREE,        /* two binary trees, half of the vector each, pipelined */
     GY_ALGORITHMS
 };
@@ -97,6 +98,10 @@ enum gy_step_kind {
     GY_RECV_REDUCE, /* dst = src op received   (src: own operand, on the left; `flip`: received op src) */
     GY_COPY,        /* dst = src; skipped at run time when they are the same memory */
     GY_REDUCE,      /* dst = src op src2 */
+    /* Blocks of one length between the range and `runs`, which lie in the space of the other side. One iteration,
+     * whatever the length. */
+    GY_PACK,   /* dst = the blocks of runs in src, side by side */
+    GY_UNPACK, /* the blocks of runs in dst = src */
     /* Fused leaves on windows. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0:
      * nothing but the count. */
     GY_PUBLISH, /* window[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
@@ -126,6 +131,12 @@ struct gy_range {
     int32_t lo, stride, width;
 };
 
+/* Of PACK and UNPACK: block p of the range is block (lo + stride * (p / run) + p % run) mod blocks on the other side. */
+struct gy_runs {
+    int32_t lo, stride, run; /* run >= 1 */
+    int16_t slot;            /* where that side is GY_SCRATCH */
+};
+
 struct gy_step {
     enum gy_step_kind kind;
     int32_t peer;          /* SEND, RECV*: fixed for the whole loop; COLLECT: see there; else −1 */
@@ -134,6 +145,7 @@ struct gy_step {
     enum gy_space src, src2, dst;
     int16_t slot0, slot_stride; /* scratch slot (src or dst) */
     bool flip, keep;
+    struct gy_runs runs;
     struct gy_need needs[GY_NEEDS];
 };
 

@@ -97,9 +97,9 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     return bytes >= (size_t)size * 65536 ? GY_RING : GY_HALVING_DOUBLING;
 }
 
-/* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank knows
- * the longest that there is, which windows ask for. */
-static bool takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
+/* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank
+ * knows the longest that there is, which windows ask for. */
+bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm)
 {
     if (collective == GY_ALL_TO_ALL)
         return algorithm == GY_PAIRWISE;
@@ -120,7 +120,8 @@ bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorit
 static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
                    enum gy_operand_order order, enum gy_algorithm algorithm)
 {
-    if ((varying && !takes_counts(collective, algorithm)) || !gy_algorithm_keeps(collective, algorithm, order))
+    if ((varying && !gy_algorithm_takes_counts(collective, algorithm)) ||
+        !gy_algorithm_keeps(collective, algorithm, order))
         return false;
     bool windows = algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT;
     return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/mem.h"
 #include "run.h"
 
 bool run_fail(struct run *run, int rank, const char *format, ...)
@@ -22,6 +23,8 @@ bool run_fail(struct run *run, int rank, const char *format, ...)
     run->failed = true;
     return false;
 }
+
+enum { EVENTS = 3 }; /* of the caller, in a call: it starts, it finishes, it returns */
 
 static bool in_call(const struct run *run, int rank)
 {
@@ -41,7 +44,7 @@ static bool exchange(struct run *run, int rank, int lane)
 {
     const struct gy_step *step = lane_head(run, rank, lane);
     int peer = step->peer, to = -1;
-    if (peer < 0 || peer >= run->size || peer == rank)
+    if (peer < 0 || peer >= run->size || (peer == rank && !form_to_self(plan_of(run, rank))))
         return run_fail(run, rank, "lane %d sends to rank %d", lane, peer);
     if (!in_call(run, peer) || run->rank[peer].call != run->rank[rank].call)
         return false;
@@ -99,6 +102,7 @@ static bool begin_call(struct run *run, int rank)
         lane->tile = 0;
     }
     state->started = true;
+    state->finished = false;
     state->base = state->counter[0].count;
     state->start_event = gy_order_event(&run->order, chain_of(run, rank, -1), run->rank[rank].call);
     if (!form_holds(run, rank, plan))
@@ -108,14 +112,15 @@ static bool begin_call(struct run *run, int rank)
 }
 
 /* After the last iteration: a barrier must have met every rank's start; unused window counters catch up. */
-static bool end_call(struct run *run, int rank)
+static bool finish_call(struct run *run, int rank)
 {
     struct rank_state *state = &run->rank[rank];
     const struct gy_plan *plan = plan_of(run, rank);
+    bool forgets = run->calls[state->call].flaw == GY_CHECKER_SENDS_FORGOTTEN;
     int event = gy_order_event(&run->order, chain_of(run, rank, -1), run->rank[rank].call), iterations = 0;
     for (int i = 0; i + 1 < run->chains; i++) {
         int last = run->order.last[chain_of(run, rank, i)];
-        if (last >= 0) /* tiny vectors use one lane only */
+        if (last >= 0 && !(forgets && i >= run->lanes)) /* tiny vectors use one lane only */
             gy_order_after(&run->order, event, last);
     }
     for (int i = 0; i < plan->lanes; i++) {
@@ -128,12 +133,43 @@ static bool end_call(struct run *run, int rank)
     if (plan->shape.collective == GY_BARRIER) {
         const uint16_t *clock = run->order.clock + (size_t)event * (size_t)run->order.chains;
         for (int r = 0; r < run->size; r++)
-            if (clock[chain_of(run, r, -1)] < 2 * state->call + 1)
+            if (clock[chain_of(run, r, -1)] < EVENTS * state->call + 1)
                 return run_fail(run, rank, "leaves the barrier before rank %d has entered", r);
     }
     if (run->report->depth < run->order.depth[event])
         run->report->depth = run->order.depth[event];
-    if (!memory_end(run, rank, event))
+    state->finished = true;
+    state->finish_event = event;
+    state->iterations = iterations;
+    return true;
+}
+
+/* The two requests of a message to oneself return each for itself, the receiving one first. */
+static bool return_both(struct run *run, int rank)
+{
+    enum { SEND_LANE, RECV_LANE };
+    const struct rank_state *state = &run->rank[rank];
+    int received = gy_order_event(&run->order, chain_of(run, rank, RECV_LANE), state->call);
+    if (!memory_end(run, rank, received) || !memory_return(run, rank, GY_OUTPUT, received))
+        return false;
+    int sent = gy_order_event(&run->order, chain_of(run, rank, SEND_LANE), state->call);
+    if (run->sends > 0 && run->calls[state->call].flaw != GY_CHECKER_SENDS_FORGOTTEN)
+        gy_order_after(&run->order, sent, run->order.last[chain_of(run, rank, run->lanes + run->sends + SEND_LANE)]);
+    return memory_return(run, rank, GY_INPUT, sent);
+}
+
+/* What others read in place is not read any more: the call returns. */
+static bool end_call(struct run *run, int rank)
+{
+    struct rank_state *state = &run->rank[rank];
+    if (form_to_self(plan_of(run, rank)) && !return_both(run, rank))
+        return false;
+    int event = gy_order_event(&run->order, chain_of(run, rank, -1), state->call);
+    gy_order_after(&run->order, event, state->finish_event);
+    mapped_quiet(run, rank, event);
+    if (!form_to_self(plan_of(run, rank)) &&
+        (!memory_end(run, rank, event) || !memory_return(run, rank, GY_INPUT, event) ||
+         !memory_return(run, rank, GY_OUTPUT, event) || !memory_return(run, rank, GY_SCRATCH, event)))
         return false;
     state->started = false;
     state->call++;
@@ -148,7 +184,7 @@ static bool advance_rank(struct run *run, int rank)
     if (state->call == run->ncalls)
         return false;
     if (plan_of(run, rank) == NULL) {
-        for (int i = 0; i < 2; i++) /* every call is two events of the caller */
+        for (int i = 0; i < EVENTS; i++)
             gy_order_event(&run->order, chain_of(run, rank, -1), state->call);
         state->call++;
         return true;
@@ -169,7 +205,12 @@ static bool advance_rank(struct run *run, int rank)
     }
     if (run->failed || !done)
         return moved && !run->failed;
-    return end_call(run, rank);
+    if (!state->finished) {
+        moved = true;
+        if (!finish_call(run, rank))
+            return false;
+    }
+    return mapped_quiet(run, rank, -1) ? end_call(run, rank) : moved;
 }
 
 /* What a rank shares with the others: window slots and lines. */
@@ -290,8 +331,46 @@ static bool shape_of_rank(const struct gy_plan_shape *shape, int r, struct gy_pl
     return r == shape->root;
 }
 
+/* The lanes of both requests of a message to oneself. */
+static struct gy_plan *build_to_self(int size, int rank)
+{
+    struct gy_plan_shape shape = {GY_SEND_TO, GY_LINEAR, .rank = rank, .size = size, .root = rank};
+    struct gy_plan *send = gy_plan_build(&shape), *both = NULL;
+    shape.collective = GY_RECEIVE_FROM;
+    struct gy_plan *receive = gy_plan_build(&shape);
+    if (send != NULL && receive != NULL && send->lanes == 1 && receive->lanes == 1)
+        both = gy_alloc_zero(1, sizeof(*both) + (size_t)(send->steps + receive->steps) * sizeof(both->step[0]));
+    if (both != NULL) {
+        *both = *send;
+        memcpy(both->step, send->step, (size_t)send->steps * sizeof(both->step[0]));
+        memcpy(both->step + send->steps, receive->step, (size_t)receive->steps * sizeof(both->step[0]));
+        both->lane[1] = receive->lane[0];
+        both->lane[1].first += send->steps;
+        both->lanes = 2;
+        both->steps += receive->steps;
+        both->output_lo = receive->output_lo;
+        both->output_blocks = receive->output_blocks;
+    }
+    gy_plan_free(send);
+    gy_plan_free(receive);
+    return both;
+}
+
+struct gy_plan **gy_checker_plans_to_self(int size, int rank)
+{
+    struct gy_plan **plans = calloc((size_t)size, sizeof(plans[0]));
+    if (plans != NULL)
+        plans[rank] = build_to_self(size, rank);
+    if (plans != NULL && plans[rank] != NULL)
+        return plans;
+    free(plans);
+    return NULL;
+}
+
 struct gy_plan **gy_checker_plans(const struct gy_plan_shape *shape)
 {
+    if (gy_is_point_to_point(shape->collective) && shape->size == 1)
+        return gy_checker_plans_to_self(1, 0);
     struct gy_plan **plans = calloc((size_t)shape->size, sizeof(plans[0]));
     for (int r = 0; plans != NULL && r < shape->size; r++) {
         struct gy_plan_shape mine;
@@ -319,7 +398,7 @@ bool gy_checker_expression(const struct gy_plan_shape *shape, size_t total, size
     struct gy_plan **plans = gy_checker_plans(shape);
     if (plans == NULL)
         return false;
-    struct gy_checker_call call = {plans, total, tile, false, NULL, false};
+    struct gy_checker_call call = {.plans = plans, .total = total, .tile = tile};
     struct gy_checker_report report;
     bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, expression_p);
     gy_checker_plans_free(plans, shape->size);

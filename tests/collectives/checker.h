@@ -12,9 +12,11 @@
  *   no race         any two conflicting accesses, of private memory (in place too) or of windows, are ordered
  *   matching        the two sides of a message have the same elements; lanes are well formed
  *   barrier         its end on any rank comes after its beginning on every rank
+ *   return          a rank's buffers are its caller's again at the end of its call, and its scratch is another call's:
+ *                   that end writes over them all
  *
- * A message from one rank to another is a call in which all other ranks have no plan.
- */
+ * A message from one rank to another is a call in which all other ranks have no plan. One to oneself is the two requests
+ * of its rank side by side: one plan with the lanes of both. */
 #ifndef GY_TESTS_COLLECTIVES_CHECKER_H
 #define GY_TESTS_COLLECTIVES_CHECKER_H
 
@@ -30,12 +32,31 @@ struct gy_checker_tiny {
     bool waits_for_all;
 };
 
+/* Operands that others read where they are (mapped.h), a bit per rank: inputs instead of what would be published, outputs
+ * of all_reduce instead of results. Worlds of up to 64 ranks. */
+struct gy_checker_mapped {
+    uint64_t input, output;
+};
+
+/* Broken on purpose: the check of the check. */
+enum gy_checker_flaw {
+    GY_CHECKER_SOUND,
+    GY_CHECKER_NO_LAST_WAIT,   /* who offers operands returns when its own lanes are done */
+    GY_CHECKER_WAIT_ONE_SHORT, /* it waits for everyone's last iteration but one */
+    GY_CHECKER_WAIT_NOT_FOR,   /* it does not wait for one that reads */
+    GY_CHECKER_EXPOSED,        /* all_to_all in place offers what it overwrites */
+    GY_CHECKER_SENDS_FORGOTTEN /* a rank returns before what it has sent is known to have been read */
+};
+
 struct gy_checker_call {
     struct gy_plan *const *plans; /* one per rank; NULL: this rank has no part in it */
     size_t total, tile;           /* elements */
     bool in_place;
-    const struct gy_checker_tiny *tiny; /* NULL: by the plans */
-    bool canonical;                     /* gathers combine in the canonical tree, and so must every algorithm */
+    const struct gy_checker_tiny *tiny;     /* NULL: by the plans */
+    bool canonical;                         /* gathers combine in the canonical tree, and so must every algorithm */
+    const size_t *starts;                   /* [size + 1] where the ranks' blocks begin; NULL: all have one length */
+    const struct gy_checker_mapped *mapped; /* NULL: nothing is offered */
+    enum gy_checker_flaw flaw;
 };
 
 /* What was counted, over all ranks and calls. */
@@ -60,8 +81,11 @@ bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const s
 bool gy_checker_by_rank(enum gy_collective collective);
 
 /* Builds the plans of a shape for every rank (shape.rank is ignored); NULL when out of memory. Point to point: rank
- * root + 1 sends to rank `root`, or receives from it, and rank `root` does the opposite; the others' plans are NULL. */
+ * root + 1 sends to rank `root`, or receives from it, and rank `root` does the opposite; the others' plans are NULL. In a
+ * world of one rank it does both. */
 struct gy_plan **gy_checker_plans(const struct gy_plan_shape *shape);
+/* Rank `rank` sends to itself; the others' plans are NULL. */
+struct gy_plan **gy_checker_plans_to_self(int size, int rank);
 void gy_checker_plans_free(struct gy_plan **plans, int size);
 
 /* The expression of every element of the vector as this shape computes it, for gy_expression_evaluate. */

@@ -5,26 +5,57 @@
 
 #include "tree.h"
 
+/* The cell of element `e` of a rank's input or output; NULL: outside. */
+static struct gy_cell *user_cell(struct run *run, int r, enum gy_space space, size_t e)
+{
+    struct rank_state *rank = &run->rank[r];
+    const struct gy_checker_call *call = &run->calls[rank->call];
+    const struct gy_plan *plan = plan_of(run, r);
+    int lo, width;
+    form_view(plan, space, &lo, &width);
+    if (e < block_begin(call, plan->blocks, lo) || e >= block_begin(call, plan->blocks, lo + width))
+        return NULL;
+    return &(space == GY_INPUT ? rank->input : rank->output)[e];
+}
+
+/* Of a slot of the scratch, which begins with element `base`. */
+static struct gy_cell *scratch_cell(struct run *run, const struct iteration *it, int slot, size_t base, size_t e)
+{
+    struct rank_state *rank = &run->rank[it->rank];
+    slot %= it->plan->scratch_slots;
+    if (slot < 0 || e < base || e - base >= rank->scratch_length)
+        return NULL;
+    return &rank->scratch[(size_t)slot * rank->scratch_length + (e - base)];
+}
+
 /* The cell of element `e` of the vector, which is element `at` of its range; NULL: outside. */
 static struct gy_cell *cell_at(struct run *run, const struct iteration *it, enum gy_space space, size_t e, size_t at)
 {
     const struct gy_plan *plan = it->plan;
-    struct rank_state *rank = &run->rank[it->rank];
-    size_t total = run->calls[rank->call].total;
-    if (space == GY_INPUT || space == GY_OUTPUT) {
-        int lo, width;
-        form_view(plan, space, &lo, &width);
-        if (e < block_begin(total, plan->blocks, lo) || e >= block_begin(total, plan->blocks, lo + width))
-            return NULL;
-        return &(space == GY_INPUT ? rank->input : rank->output)[e];
-    }
+    const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
+    if (space == GY_INPUT || space == GY_OUTPUT)
+        return user_cell(run, it->rank, space, e);
     if (space != GY_SCRATCH || plan->scratch_slots < 1)
         return NULL;
-    int slot = (it->step->slot0 + it->step->slot_stride * it->round_in_step) % plan->scratch_slots;
-    size_t base = plan->scratch_lo < 0 ? e - at : block_begin(total, plan->blocks, plan->scratch_lo);
-    if (slot < 0 || e < base || e - base >= rank->scratch_length)
-        return NULL;
-    return &rank->scratch[(size_t)slot * rank->scratch_length + (e - base)];
+    size_t base = plan->scratch_lo < 0 ? e - at : block_begin(call, plan->blocks, plan->scratch_lo);
+    return scratch_cell(run, it, it->step->slot0 + it->step->slot_stride * it->round_in_step, base, e);
+}
+
+/* Does the rank offer it in this iteration's call? */
+static bool offers(const struct run *run, const struct iteration *it, int rank, enum gy_space space)
+{
+    return mapped_offers(run, run->rank[it->rank].call, rank, space);
+}
+
+/* What another rank offers in place; NULL: it is not there to be read. */
+static struct gy_cell *far_cell(struct run *run, const struct iteration *it, int owner, enum gy_space space, size_t e)
+{
+    const struct rank_state *rank = &run->rank[owner];
+    if (rank->call == run->rank[it->rank].call && rank->started)
+        return user_cell(run, owner, space, e);
+    run_fail(run, it->rank, "lane %d reads what rank %d %s", it->lane, owner,
+             rank->call > run->rank[it->rank].call ? "has got back" : "has not offered yet");
+    return NULL;
 }
 
 bool effect_load(struct run *run, const struct iteration *it, struct gy_cell *cell, size_t e, int32_t *value_p)
@@ -92,7 +123,7 @@ static size_t extent(const struct run *run, const struct iteration *it, size_t *
     *skip_p = 0;
     size_t count = piece_of(run, it, block, it->step->range.width, start_p);
     if (count > 0)
-        *skip_p = *start_p - block_begin(run->calls[run->rank[it->rank].call].total, it->plan->blocks, block);
+        *skip_p = *start_p - block_begin(&run->calls[run->rank[it->rank].call], it->plan->blocks, block);
     return count;
 }
 
@@ -177,6 +208,8 @@ static bool publish(struct run *run, const struct iteration *it)
     bool spread = step->range.width > 1;
     if (step->range.width > 1 && step->range.width != it->plan->blocks)
         return run_fail(run, it->rank, "publishes %d of %d slices", step->range.width, it->plan->blocks);
+    if (offers(run, it, it->rank, GY_INPUT))
+        return true;
     for (int b = 0; b < (step->range.width == 0 ? 0 : spread ? it->plan->blocks : 1); b++) {
         if (spread && b == it->rank)
             continue;
@@ -199,7 +232,7 @@ static bool gather(struct run *run, const struct iteration *it)
     const struct gy_step *step = it->step;
     if (step->range.width == 0)
         return true;
-    bool apart = step->dst == GY_RESULT;
+    bool apart = step->dst == GY_RESULT, keep = step->keep && !offers(run, it, it->rank, GY_OUTPUT);
     int block = gy_range_block(step->range, it->plan->blocks, 0);
     size_t start, count = step->range.width == 1 ? piece_of(run, it, block, 1, &start) : 0;
     for (size_t i = 0; i < count; i++) {
@@ -207,8 +240,9 @@ static bool gather(struct run *run, const struct iteration *it)
         int32_t sum, values[GY_EXPRESSION_RANKS];
         for (int r = 0; r < run->size; r++) {
             size_t at = place_of(run, it, r, block);
-            struct gy_cell *cell = r == it->rank ? cell_at(run, it, step->src, e, 0)
-                                                 : slot_cell(run, it, r, false, at + i);
+            struct gy_cell *cell = r == it->rank                  ? cell_at(run, it, step->src, e, 0)
+                                   : offers(run, it, r, GY_INPUT) ? far_cell(run, it, r, GY_INPUT, e)
+                                                                  : slot_cell(run, it, r, false, at + i);
             if (!effect_load(run, it, cell, e, &values[r]))
                 return false;
         }
@@ -216,11 +250,11 @@ static bool gather(struct run *run, const struct iteration *it)
             return false;
         struct gy_cell *dst = apart ? slot_cell(run, it, it->rank, true, i) : cell_at(run, it, step->dst, e, 0);
         if (!effect_store(run, it, dst, e, sum) ||
-            (step->keep && !effect_store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
+            (keep && !effect_store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
             return false;
     }
     run->report->window_read += count * (size_t)(run->size - 1);
-    run->report->window_written += (step->keep ? count : 0) + (apart ? count : 0);
+    run->report->window_written += (keep ? count : 0) + (apart ? count : 0);
     return true;
 }
 
@@ -236,9 +270,12 @@ static bool collect(struct run *run, const struct iteration *it)
         if (from >= run->size || from == it->rank)
             return run_fail(run, it->rank, "collects from rank %d", from);
         size_t start, count = piece_of(run, it, b, 1, &start);
+        enum gy_space space = step->src == GY_RESULT ? GY_OUTPUT : GY_INPUT;
         for (size_t i = 0; i < count; i++) {
+            struct gy_cell *cell = offers(run, it, from, space) ? far_cell(run, it, from, space, start + i)
+                                                                : slot_cell(run, it, from, step->src == GY_RESULT, i);
             int32_t value;
-            if (!effect_load(run, it, slot_cell(run, it, from, step->src == GY_RESULT, i), start + i, &value) ||
+            if (!effect_load(run, it, cell, start + i, &value) ||
                 !effect_store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
                 return false;
         }
@@ -263,8 +300,10 @@ static bool exchange(struct run *run, const struct iteration *it)
         if (piece_of(run, it, it->rank, 1, &source) != count)
             return run_fail(run, it->rank, "exchanges blocks of different lengths with rank %d", from);
         for (size_t i = 0; i < count; i++) {
-            struct gy_cell *cell = slot_cell(run, it, from, step->src == GY_RESULT,
-                                             place_of(run, it, from, it->rank) + i);
+            size_t at = place_of(run, it, from, it->rank) + i;
+            struct gy_cell *cell = offers(run, it, from, GY_INPUT)
+                                       ? far_cell(run, it, from, GY_INPUT, source + i)
+                                       : slot_cell(run, it, from, step->src == GY_RESULT, at);
             int32_t value;
             if (!effect_load(run, it, cell, source + i, &value) ||
                 !effect_store(run, it, cell_at(run, it, step->dst, start + i, 0), start + i, value))
@@ -275,9 +314,47 @@ static bool exchange(struct run *run, const struct iteration *it)
     return true;
 }
 
+/* Element i of block p of a PACK or UNPACK: its cell in the range, and its cell in the runs. */
+static struct gy_cell *range_cell(struct run *run, const struct iteration *it, enum gy_space space, int p, size_t i)
+{
+    size_t e = block_begin(&run->calls[run->rank[it->rank].call], it->plan->blocks, it->step->range.lo + p) + i;
+    return cell_at(run, it, space, e, 0);
+}
+
+static struct gy_cell *runs_cell(struct run *run, const struct iteration *it, enum gy_space space, int p, size_t i)
+{
+    const struct gy_runs *runs = &it->step->runs;
+    const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
+    int blocks = it->plan->blocks, block = (runs->lo + runs->stride * (p / runs->run) + p % runs->run) % blocks;
+    size_t e = block_begin(call, blocks, block < 0 ? block + blocks : block) + i;
+    if (space != GY_SCRATCH)
+        return cell_at(run, it, space, e, 0);
+    return scratch_cell(run, it, runs->slot, block_begin(call, blocks, it->plan->scratch_lo), e);
+}
+
+static bool move_blocks(struct run *run, const struct iteration *it)
+{
+    const struct gy_step *step = it->step;
+    size_t length = run->calls[run->rank[it->rank].call].total / (size_t)it->plan->blocks;
+    if (step->dst == GY_INPUT)
+        return run_fail(run, it->rank, "lane %d writes to the input", it->lane);
+    for (int p = 0; p < step->range.width; p++)
+        for (size_t i = 0; i < length; i++) {
+            bool pack = step->kind == GY_PACK;
+            struct gy_cell *src = (pack ? runs_cell : range_cell)(run, it, step->src, p, i);
+            struct gy_cell *dst = (pack ? range_cell : runs_cell)(run, it, step->dst, p, i);
+            int32_t value;
+            if (!effect_load(run, it, src, i, &value) || !effect_store(run, it, dst, i, value))
+                return false;
+        }
+    return true;
+}
+
 bool effect_local(struct run *run, const struct iteration *it)
 {
     switch (it->step->kind) {
+    case GY_PACK:
+    case GY_UNPACK: return move_blocks(run, it);
     case GY_COPY:
     case GY_REDUCE: return copy_or_reduce(run, it);
     case GY_PUBLISH: return publish(run, it);
@@ -299,18 +376,22 @@ void memory_begin(struct run *run, int r)
     free(rank->scratch);
     int place = GY_RUN_SHARED * run->size + GY_RUN_PRIVATE * (rank->call * run->size + r);
     rank->output = gy_cells_new(call->total, place);
-    /* All to all over links never is in place: what is asked for in place reads a copy. */
-    bool in_place = call->in_place && (plan->shape.collective != GY_ALL_TO_ALL || plan->window);
+    /* All to all over links never is in place: what is asked for in place reads a copy. Nor are two requests. */
+    bool in_place = call->in_place && (plan->shape.collective != GY_ALL_TO_ALL || plan->window) && !form_to_self(plan);
     rank->input = in_place ? rank->output : gy_cells_new(call->total, place + 1);
     int lo, width;
     form_view(plan, GY_INPUT, &lo, &width);
-    for (size_t e = block_begin(call->total, plan->blocks, lo); e < block_begin(call->total, plan->blocks, lo + width);
-         e++) {
+    for (size_t e = block_begin(call, plan->blocks, lo); e < block_begin(call, plan->blocks, lo + width); e++) {
         rank->input[e].value = gy_expression_leaf(&run->expression, r, e);
         rank->input[e].contents = contents_of(run, rank->call, rank->input[e].value);
     }
     size_t blocks = (size_t)plan->blocks;
     rank->scratch_length = (call->total * (size_t)plan->scratch_width + blocks - 1) / blocks;
+    if (call->starts && plan->scratch_slots > 0 && plan->scratch_lo >= 0)
+        rank->scratch_length = call->starts[plan->scratch_lo + plan->scratch_width] - call->starts[plan->scratch_lo];
+    for (size_t b = 0; call->starts && plan->scratch_lo < 0 && b < blocks; b++)
+        if (b == 0 || call->starts[b + 1] - call->starts[b] > rank->scratch_length) /* of one block, see form.c */
+            rank->scratch_length = call->starts[b + 1] - call->starts[b];
     rank->scratch = gy_cells_new((size_t)plan->scratch_slots * rank->scratch_length, place + 2);
 }
 
@@ -321,11 +402,12 @@ static bool right_value(const struct run *run, const struct gy_plan *plan, const
     const struct gy_expression_node *node = &run->expression.node[value];
     size_t count = call->total / (size_t)run->size;
     switch (plan->shape.collective) {
+    case GY_SEND_TO: /* to oneself */
     case GY_BROADCAST:
     case GY_SCATTER_FROM:
     case GY_RECEIVE_FROM: return node->left < 0 && node->rank == plan->shape.root;
     case GY_ALL_GATHER:
-    case GY_GATHER_TO: return node->left < 0 && (size_t)node->rank == e / count;
+    case GY_GATHER_TO: return node->left < 0 && node->rank == block_of(call, run->size, e);
     case GY_ALL_TO_ALL:
         return node->left < 0 && (size_t)node->rank == e / count &&
                node->element == (size_t)plan->shape.rank * count + e % count;
@@ -341,7 +423,9 @@ static uint64_t expected_hash(struct run *run, int call_number, const struct gy_
         struct gy_plan_shape shape = plan->shape;
         if (run->calls[call_number].canonical)
             shape.algorithm = GY_CANONICAL;
-        int32_t tree = gy_tree_build(&shape, gy_tree_block(&shape, total, e), e, &run->expression);
+        const struct gy_checker_call *call = &run->calls[call_number];
+        int block = call->starts ? block_of(call, run->size, e) : gy_tree_block(&shape, total, e);
+        int32_t tree = gy_tree_build(&shape, block, e, &run->expression);
         *expected = run->expression.node[tree].hash;
     }
     return *expected;
@@ -354,8 +438,7 @@ bool memory_end(struct run *run, int r, int event)
     const struct gy_plan *plan = call->plans[r];
     int lo, width;
     form_view(plan, GY_OUTPUT, &lo, &width);
-    for (size_t e = block_begin(call->total, plan->blocks, lo); e < block_begin(call->total, plan->blocks, lo + width);
-         e++) {
+    for (size_t e = block_begin(call, plan->blocks, lo); e < block_begin(call, plan->blocks, lo + width); e++) {
         struct iteration it = {.rank = r, .lane = -1, .event = event, .plan = plan};
         int32_t value;
         if (!effect_load(run, &it, &rank->output[e], e, &value))
@@ -369,5 +452,28 @@ bool memory_end(struct run *run, int r, int event)
         if (rank->call == 0)
             run->expression.root[e] = value;
     }
+    return true;
+}
+
+bool memory_return(struct run *run, int r, enum gy_space space, int event)
+{
+    const struct gy_checker_call *call = &run->calls[run->rank[r].call];
+    const struct gy_plan *plan = plan_of(run, r);
+    struct gy_cell *cells = space == GY_SCRATCH ? run->rank[r].scratch
+                            : space == GY_INPUT ? run->rank[r].input
+                                                : run->rank[r].output;
+    size_t begin = 0, end = (size_t)plan->scratch_slots * run->rank[r].scratch_length;
+    if (space != GY_SCRATCH) {
+        int lo, width;
+        form_view(plan, space, &lo, &width);
+        begin = block_begin(call, plan->blocks, lo);
+        end = block_begin(call, plan->blocks, lo + width);
+    }
+    for (size_t e = begin; e < end; e++)
+        if (!gy_cell_write(&run->order, event, &cells[e], GY_EXPRESSION_NONE, (uint64_t)event))
+            return run_fail(run, r, "returns while element %zu of its %s is in use", e,
+                            space == GY_SCRATCH ? "scratch"
+                            : space == GY_INPUT ? "input"
+                                                : "output");
     return true;
 }

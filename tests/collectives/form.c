@@ -3,6 +3,11 @@
 
 enum covers { NOTHING, MINE, ALL, ALL_OF_ROOT };
 
+bool form_to_self(const struct gy_plan *plan)
+{
+    return plan->shape.collective == GY_SEND_TO && plan->shape.root == plan->shape.rank;
+}
+
 /* Blocks that a space covers, by the definition of the collective and not by the plan. */
 void form_view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p)
 {
@@ -18,6 +23,8 @@ void form_view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *
     };
     const struct gy_plan_shape *shape = &plan->shape;
     enum covers covers = space == GY_INPUT ? definition[shape->collective].input : definition[shape->collective].output;
+    if (form_to_self(plan))
+        covers = ALL;
     bool none = covers == NOTHING || (covers == ALL_OF_ROOT && shape->rank != shape->root);
     *lo_p = covers == MINE ? shape->rank : 0;
     *width_p = none ? 0 : covers == MINE ? 1 : plan->blocks;
@@ -68,6 +75,10 @@ static bool step_holds(struct run *run, int rank, const struct gy_plan *plan, in
     bool sends = step->kind == GY_SEND, sent = plan->step[plan->lane[lane].first].kind == GY_SEND;
     if (sends != sent || step->rounds < 1 || step->range.width < 0)
         return run_fail(run, rank, "lane %d is not well formed", lane);
+    bool moves = step->kind == GY_PACK || step->kind == GY_UNPACK;
+    if (moves && (plan->shape.collective != GY_ALL_TO_ALL || step->runs.run < 1 || step->rounds != 1 ||
+                  plan->scratch_lo < 0 || run->calls[run->rank[rank].call].starts))
+        return run_fail(run, rank, "lane %d moves blocks that may have different lengths", lane);
     for (int k = 0; k < step->rounds; k++)
         if (gy_range_block(step->range, plan->blocks, k) + step->range.width > plan->blocks)
             return run_fail(run, rank, "lane %d reaches beyond the last block", lane);

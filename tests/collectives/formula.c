@@ -138,6 +138,18 @@ static int bruck_depth(int n)
     return last > before ? last : before;
 }
 
+/* Blocks that have to go i ranks on travel once for every bit of i. */
+static struct cost bruck(const struct gy_plan_shape *shape, size_t total)
+{
+    size_t others = (size_t)shape->size - 1, bits = 0;
+    int messages = floor_log2(shape->size - 1) + 1;
+    if (shape->collective == GY_ALL_GATHER)
+        return (struct cost){others * total, 0, 0, bruck_depth(shape->size)};
+    for (size_t i = 1; i <= others; i++)
+        bits += (size_t)__builtin_popcountll(i);
+    return (struct cost){bits * total, 0, 0, messages};
+}
+
 /* Height of the in-order tree of n positions. */
 static int in_order_height(int n)
 {
@@ -153,7 +165,7 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
     size_t others = (size_t)shape->size - 1;
     int n = shape->size, height = floor_log2(n);
     bool both = shape->collective == GY_ALL_REDUCE, empty = shape->collective == GY_BARRIER;
-    if (n == 1)
+    if (n == 1 && !gy_is_point_to_point(shape->collective))
         return (struct cost){0};
     switch (shape->algorithm) {
     case GY_RING: return (struct cost){(both ? 2 : 1) * others * total, 0, 0, (both ? 2 : 1) * (n - 1)};
@@ -164,7 +176,7 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
         return (struct cost){gy_is_point_to_point(shape->collective) ? total : total - total / (size_t)n, 0, 0, 1};
     case GY_RECURSIVE_DOUBLING: return recursive_doubling(n, total);
     case GY_BINOMIAL: return binomial(shape, total);
-    case GY_BRUCK: return (struct cost){others * total, 0, 0, bruck_depth(n)};
+    case GY_BRUCK: return bruck(shape, total);
     case GY_DOUBLE_TREE:
         return (struct cost){(both ? 2 : 1) * others * total, 0, 0,
                              both ? 2 * in_order_height(n) : 1 + in_order_height(n - 1)};

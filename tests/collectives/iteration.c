@@ -14,17 +14,25 @@ void events_push(struct events *events, int event)
     events->event[events->count++] = event;
 }
 
-size_t block_begin(size_t total, int blocks, int block)
+size_t block_begin(const struct gy_checker_call *call, int blocks, int block)
 {
-    return total * (size_t)block / (size_t)blocks;
+    return call->starts ? call->starts[block] : call->total * (size_t)block / (size_t)blocks;
+}
+
+int block_of(const struct gy_checker_call *call, int size, size_t element)
+{
+    int block = 0;
+    while (block + 1 < size && block_begin(call, size, block + 1) <= element)
+        block++;
+    return block;
 }
 
 /* Tile t of blocks [block, block + width); a range beyond the vector is an error. */
 size_t piece_of(const struct run *run, const struct iteration *it, int block, int width, size_t *start_p)
 {
     const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
-    size_t begin = block_begin(call->total, it->plan->blocks, block);
-    size_t end = block_begin(call->total, it->plan->blocks, block + width);
+    size_t begin = block_begin(call, it->plan->blocks, block);
+    size_t end = block_begin(call, it->plan->blocks, block + width);
     *start_p = begin + it->tile * call->tile;
     if (*start_p >= end)
         return 0;
@@ -35,6 +43,14 @@ size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, 
 {
     size_t width = step->kind >= GY_PUBLISH ? 1 : (size_t)step->range.width, blocks = (size_t)plan->blocks;
     size_t longest = (call->total * width + blocks - 1) / blocks;
+    if (step->kind == GY_PACK || step->kind == GY_UNPACK)
+        return 1;
+    if (call->starts) {
+        longest = 0;
+        for (size_t b = 0; b + width <= blocks; b++)
+            if (call->starts[b + width] - call->starts[b] > longest)
+                longest = call->starts[b + width] - call->starts[b];
+    }
     return longest == 0 ? 1 : (longest + call->tile - 1) / call->tile;
 }
 

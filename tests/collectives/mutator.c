@@ -10,7 +10,10 @@
  *              its own, and messages belong to calls), so that the runs of it alone have proved it
  *   barrier    of barriers only: no data are in it, so that the checker's proof (no rank leaves before all have entered,
  *              and the collectives around it are right) is the whole definition
- * Any other survivor is a failure. */
+ * Any other survivor is a failure.
+ *
+ * Two-shot plans go through runs in which operands are read in place as well, and the protocol of that (checker.h's flaws) is
+ * broken like a plan. A world of one rank sends messages to itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +29,10 @@ enum mutation {
     MORE_ROUNDS,
     FEWER_ROUNDS,
     SWAP_SLOT,
+    SWAP_RUNS_SLOT,
+    SHIFT_RUNS,
+    STRIDE_RUNS,
+    LONGER_RUNS,
     SWAP_STEPS,
     CHANGE_SOURCE,
     CHANGE_TARGET,
@@ -37,15 +44,18 @@ enum mutation {
     WEAKER_LAG,
     STRONGER_LAG,
     TOGGLE_WHOLE,
-    MUTATIONS
+    FLAWS, /* and these of a call */
+    MUTATIONS = FLAWS + GY_CHECKER_SENDS_FORGOTTEN
 };
 
-static const char *const names[] = {"drop step",    "shift range", "widen range",    "change peer",   "more rounds",
-                                    "fewer rounds", "swap slot",   "swap steps",     "change source", "change target",
-                                    "flip",         "toggle keep", "change channel", "drop need",     "weaker lag",
-                                    "stronger lag", "toggle whole"};
+static const char *const names[] = {
+    "drop step",     "shift range",     "widen range",  "change peer",    "more rounds",    "fewer rounds",
+    "swap slot",     "swap runs' slot", "shift runs",   "stride of runs", "longer runs",    "swap steps",
+    "change source", "change target",   "flip",         "toggle keep",    "change channel", "drop need",
+    "weaker lag",    "stronger lag",    "toggle whole", "no last wait",   "wait one short", "wait not for one",
+    "offer exposed", "forget sends"};
 
-#define RUNS 5
+#define RUNS 7
 #define CALLS 128
 
 /* The runs that every mutant of a shape goes through. Plans of `mine` are exchanged for the mutant. */
@@ -59,6 +69,9 @@ struct arena {
     struct gy_plan **others[CALLS];
     int nothers;
 };
+
+/* Who offers operands in the runs of two-shot plans that have such. */
+static const struct gy_checker_mapped everyone = {UINT64_MAX, UINT64_MAX}, some = {0x35, 0x5a};
 
 static struct {
     long made, killed, same, stronger, reordered, barrier, unexplained;
@@ -76,14 +89,15 @@ static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
     return whole ? per_block : per_block * n - (per_block > 1 ? 1 : 0);
 }
 
-static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_t per_block, bool in_place)
+static void add_call(struct arena *arena, int run, struct gy_plan **plans, size_t per_block, bool in_place,
+                     const struct gy_checker_mapped *mapped)
 {
     struct gy_plan_shape shape = arena->shape;
     for (int r = 0; r < shape.size; r++)
         if (plans[r] != NULL)
             shape = plans[r]->shape;
     arena->calls[run][arena->count[run]++] = (struct gy_checker_call){
-        plans, vector(&shape, per_block), 1, in_place, NULL, false};
+        .plans = plans, .total = vector(&shape, per_block), .tile = 1, .in_place = in_place, .mapped = mapped};
 }
 
 /* Sequences in which every collective over windows, and those of rings, come before and after mine. Calls over links share
@@ -101,8 +115,8 @@ static void add_sequences(struct arena *arena)
         }
     for (int i = 0; i < 2; i++, arena->runs++) {
         for (int o = 0; o < arena->nothers; o++) {
-            add_call(arena, arena->runs, arena->others[o], i == 0 ? 2 : 6, i == 0);
-            add_call(arena, arena->runs, arena->mine, i == 0 ? 1 : 3, i == 0);
+            add_call(arena, arena->runs, arena->others[o], i == 0 ? 2 : 6, i == 0, NULL);
+            add_call(arena, arena->runs, arena->mine, i == 0 ? 1 : 3, i == 0, NULL);
         }
     }
 }
@@ -113,7 +127,13 @@ static void open_arena(struct arena *arena, const struct gy_plan_shape *shape)
     arena->shape = *shape;
     arena->mine = gy_checker_plans(shape);
     for (int i = 0; i < 3; i++)
-        add_call(arena, arena->runs++, arena->mine, i == 0 ? 1 : 9, i != 2);
+        add_call(arena, arena->runs++, arena->mine, i == 0 ? 1 : 9, i != 2, NULL);
+    for (int i = 0; i < 2 && shape->algorithm == GY_DIRECT_TWO_SHOT; i++, arena->runs++)
+        for (int c = 0; c < 3; c++)
+            add_call(arena, arena->runs, arena->mine, c == 1 ? 1 : 6, i == 0,
+                     i == 0   ? &everyone
+                     : c == 1 ? NULL
+                              : &some);
     add_sequences(arena);
     for (int i = 0; i < arena->runs; i++) {
         struct gy_checker_report report;
@@ -208,6 +228,7 @@ static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
     struct gy_need *need = &step->needs[n];
     bool message = step->kind <= GY_RECV_REDUCE;
     bool all_slices = step->kind >= GY_PUBLISH && step->range.width > 1;
+    bool rearranges = step->kind == GY_PACK || step->kind == GY_UNPACK;
     if (mutation >= NEED_MUTATIONS && need->lane < 0)
         return false;
     switch (mutation) {
@@ -220,6 +241,12 @@ static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
     case SWAP_SLOT:
         step->slot0++;
         return plan->scratch_slots > 1 && (step->src == GY_SCRATCH || step->dst == GY_SCRATCH);
+    case SWAP_RUNS_SLOT:
+        step->runs.slot++;
+        return rearranges && (step->kind == GY_PACK ? step->src : step->dst) == GY_SCRATCH;
+    case SHIFT_RUNS: step->runs.lo++; return rearranges;
+    case STRIDE_RUNS: step->runs.stride++; return rearranges && step->runs.run < step->range.width;
+    case LONGER_RUNS: step->runs.run++; return rearranges && step->runs.run <= step->range.width;
     case SWAP_STEPS:
         if (is_last(plan, s))
             return false;
@@ -262,7 +289,7 @@ static bool survives(struct arena *arena, struct survival *did_p)
     return true;
 }
 
-static void judge(struct arena *arena, enum mutation mutation, const struct gy_plan *mutant, int s)
+static void judge(struct arena *arena, enum mutation mutation, bool window, int rank, int s)
 {
     struct survival did;
     tally[mutation].made++;
@@ -272,16 +299,32 @@ static void judge(struct arena *arena, enum mutation mutation, const struct gy_p
         tally[mutation].same++;
     else if (did.stronger)
         tally[mutation].stronger++;
-    else if (did.reordered && !mutant->window)
+    else if (did.reordered && !window)
         tally[mutation].reordered++;
     else if (arena->shape.collective == GY_BARRIER)
         tally[mutation].barrier++;
     else {
         tally[mutation].unexplained++;
         printf("UNEXPLAINED: %s of step %d in %s %s rank %d of %d\n", names[mutation], s,
-               gy_collective_name(arena->shape.collective), gy_algorithm_name(arena->shape.algorithm),
-               mutant->shape.rank, mutant->shape.size);
+               gy_collective_name(arena->shape.collective), gy_algorithm_name(arena->shape.algorithm), rank,
+               arena->shape.size);
     }
+}
+
+/* The calls of mine with each flaw. Over windows a rank's sends are none, and over links nobody offers anything. */
+static void break_protocols(struct arena *arena)
+{
+    const struct gy_plan *first = arena->mine[arena->shape.root];
+    for (int flaw = GY_CHECKER_NO_LAST_WAIT; flaw <= GY_CHECKER_SENDS_FORGOTTEN; flaw++) {
+        for (int i = 0; i < arena->runs; i++)
+            for (int c = 0; c < arena->count[i]; c++)
+                if (arena->calls[i][c].plans == arena->mine)
+                    arena->calls[i][c].flaw = (enum gy_checker_flaw)flaw;
+        judge(arena, (enum mutation)(FLAWS + flaw - 1), first->window, 0, -1);
+    }
+    for (int i = 0; i < arena->runs; i++)
+        for (int c = 0; c < arena->count[i]; c++)
+            arena->calls[i][c].flaw = GY_CHECKER_SOUND;
 }
 
 static void mutate_rank(struct arena *arena, int rank)
@@ -295,11 +338,11 @@ static void mutate_rank(struct arena *arena, int rank)
         abort();
     arena->mine[rank] = mutant;
     for (int s = 0; s < original->steps; s++)
-        for (int m = 0; m < MUTATIONS; m++)
+        for (int m = 0; m < FLAWS; m++)
             for (int n = 0; n < (m < NEED_MUTATIONS ? 1 : GY_NEEDS); n++) {
                 memcpy(mutant, original, bytes);
                 if (mutate(mutant, s, (enum mutation)m, n))
-                    judge(arena, (enum mutation)m, mutant, s);
+                    judge(arena, (enum mutation)m, mutant->window, rank, s);
             }
     arena->mine[rank] = original;
     free(mutant);
@@ -311,7 +354,7 @@ int main(void)
     alarm(280);
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++)
-            for (int n = 2; n <= 7; n++) {
+            for (int n = gy_is_point_to_point((unsigned)c) ? 1 : 2; n <= 7; n++) {
                 struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 0, n, n / 2};
                 struct arena arena;
                 if (!gy_plan_exists(shape.collective, shape.algorithm, n))
@@ -319,6 +362,7 @@ int main(void)
                 open_arena(&arena, &shape);
                 for (int r = 0; r < n; r++)
                     mutate_rank(&arena, r);
+                break_protocols(&arena);
                 close_arena(&arena);
             }
     printf("%-16s %7s %7s %8s %8s %9s %8s %s\n", "mutation", "mutants", "killed", "same", "stronger", "reordered",

@@ -12,7 +12,8 @@ static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, 
 {
     struct gy_plan **plans = gy_checker_plans(shape);
     cr_assert_not_null(plans);
-    struct gy_checker_call call = {plans, total, tile, in_place, NULL, canonical};
+    struct gy_checker_call call = {
+        .plans = plans, .total = total, .tile = tile, .in_place = in_place, .canonical = canonical};
     struct gy_checker_report report;
     char text[256];
     bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, NULL);
@@ -61,6 +62,29 @@ static void check_counts(const struct gy_plan_shape *shape)
     }
 }
 
+/* Blocks of none, one and several elements; and all of it one rank's. */
+static void check_uneven(const struct gy_plan_shape *shape, bool alone, bool canonical)
+{
+    size_t starts[LARGEST + 1] = {0};
+    struct gy_plan **plans = gy_checker_plans(shape);
+    cr_assert_not_null(plans);
+    for (int b = 0; b < shape->size; b++)
+        starts[b + 1] = starts[b] + (alone ? (b == shape->size / 2 ? 7 : 0) : (size_t)(b * 5 % 7 % 4));
+    for (int in_place = 0; in_place < 2; in_place++) {
+        struct gy_checker_call call = {.plans = plans,
+                                       .total = starts[shape->size],
+                                       .tile = 2,
+                                       .in_place = in_place != 0,
+                                       .canonical = canonical,
+                                       .starts = starts};
+        struct gy_checker_report report;
+        bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, NULL);
+        cr_assert(right, "%s %s size %d root %d, counts of their own: %s", gy_collective_name(shape->collective),
+                  gy_algorithm_name(shape->algorithm), shape->size, shape->root, report.text);
+    }
+    gy_checker_plans_free(plans, shape->size);
+}
+
 static bool has_root(int collective)
 {
     return gy_has_root((unsigned)collective) || gy_is_point_to_point((unsigned)collective);
@@ -73,8 +97,6 @@ static void check_algorithm(enum gy_algorithm algorithm)
         for (int n = 1; n <= LARGEST; n++) {
             if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
                 continue;
-            if (gy_is_point_to_point((unsigned)collective) && n == 1)
-                continue; /* to itself: two requests of one rank, which the system tests make */
             for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
                 struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root};
                 bool end = root == 0 || root == n - 1, inside = root == 1 || root == n / 2;
@@ -138,6 +160,42 @@ Test(plan, bruck)
 Test(plan, double_tree)
 {
     check_algorithm(GY_DOUBLE_TREE);
+}
+
+/* The forms with counts, by every algorithm that serves them; but all_to_allv, whose counts are of pairs. */
+Test(plan, counts_of_their_own)
+{
+    int plans = 0;
+    for (int collective = 0; collective < GY_COLLECTIVES; collective++)
+        for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++)
+            for (int n = 2; n <= LARGEST; n += n < 20 ? 1 : 11) {
+                struct gy_plan_shape shape = {(enum gy_collective)collective, (enum gy_algorithm)algorithm, .size = n,
+                                              .root = n / 3};
+                if (!gy_checker_by_rank(shape.collective) || shape.collective == GY_ALL_TO_ALL ||
+                    !gy_plan_exists(shape.collective, shape.algorithm, n) ||
+                    !gy_algorithm_takes_counts(shape.collective, shape.algorithm))
+                    continue;
+                check_uneven(&shape, false, keeps_canonical(&shape));
+                check_uneven(&shape, true, false);
+                plans++;
+            }
+    cr_assert_gt(plans, 200);
+}
+
+Test(plan, message_to_oneself)
+{
+    for (int n = 1; n <= 5; n++)
+        for (int rank = 0; rank < n; rank++) {
+            struct gy_plan **plans = gy_checker_plans_to_self(n, rank);
+            struct gy_checker_call call = {.plans = plans, .total = 5, .tile = 2};
+            struct gy_checker_report report;
+            cr_assert_not_null(plans);
+            cr_expect(gy_checker_run(n, &call, 1, &report, NULL, NULL), "%s", report.text);
+            cr_expect_eq(report.sent, 5);
+            call.flaw = GY_CHECKER_SENDS_FORGOTTEN;
+            cr_expect_not(gy_checker_run(n, &call, 1, &report, NULL, NULL));
+            gy_checker_plans_free(plans, n);
+        }
 }
 
 Test(plan, every_collective_has_links_and_windows)

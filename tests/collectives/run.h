@@ -25,10 +25,11 @@ struct lane_state {
 };
 
 struct rank_state {
-    int call; /* the call it is in or about to start */
-    bool started;
-    int start_event;
-    int base; /* window iterations before this call */
+    int call;               /* the call it is in or about to start */
+    bool started, finished; /* finished: its lanes are done, and the counters that it does not use have caught up */
+    int start_event, finish_event;
+    int iterations; /* of a window plan; known when it has finished */
+    int base;       /* window iterations before this call */
     struct lane_state lane[GY_PLAN_LANES];
     struct events counter[GY_WINDOW_LANES]; /* the event that made the counter i + 1 */
     struct gy_cell *input, *output, *scratch;
@@ -68,7 +69,9 @@ bool run_fail(struct run *run, int rank, const char *format, ...) __attribute__(
 
 /* iteration.c: what iterations cover and wait for. Chain 0 of a rank is its caller (lane −1): starts and ends of calls;
  * its lanes follow. */
-size_t block_begin(size_t total, int blocks, int block);
+size_t block_begin(const struct gy_checker_call *call, int blocks, int block);
+/* The block of the element, where blocks are ranks. */
+int block_of(const struct gy_checker_call *call, int size, size_t element);
 /* Tile t of blocks [block, block + width): its first element and their number. */
 size_t piece_of(const struct run *run, const struct iteration *it, int block, int width, size_t *start_p);
 size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, const struct gy_step *step);
@@ -89,9 +92,16 @@ void events_push(struct events *events, int event);
 /* tiny.c: the exchange of a tiny vector as far as it can go; true in *done_p when it is over. Returns: did it move? */
 bool tiny_advance(struct run *run, int rank, bool *done_p);
 
+/* mapped.c: operands that others read in place. Does the rank offer its input, or its output, in the call? */
+bool mapped_offers(const struct run *run, int call, int rank, enum gy_space space);
+/* Has everyone done what the rank's return has to wait for? With `event` >= 0, orders that event after it. */
+bool mapped_quiet(struct run *run, int rank, int event);
+
 /* form.c: what a plan must hold before anything runs; and the blocks that a space covers, by the definition of the
  * collective and not by the plan. */
 bool form_holds(struct run *run, int rank, const struct gy_plan *plan);
+/* A message to oneself: sends and receives. */
+bool form_to_self(const struct gy_plan *plan);
 void form_view(const struct gy_plan *plan, enum gy_space space, int *lo_p, int *width_p);
 
 /* What the steps do to memory. `effect_send` fills run->message; `effect_receive` takes it. */
@@ -107,5 +117,7 @@ bool effect_combine(struct run *run, const struct iteration *it, const int32_t *
 /* Fresh buffers at the start of a call; comparison with the definition of the collective at its end. */
 void memory_begin(struct run *run, int rank);
 bool memory_end(struct run *run, int rank, int event);
+/* The caller writes over its input or its output, or another call over the scratch. */
+bool memory_return(struct run *run, int rank, enum gy_space space, int event);
 
 #endif

@@ -1,6 +1,7 @@
 /* Sequences of collectives on one communicator, through the checker: any mixture of kinds, algorithms, roots, lengths
  * and tile counts, over links (as rendezvous), over windows, whose slots and counters live on from call to call, and over
- * the lines of tiny vectors, which live on by parity. */
+ * the lines of tiny vectors, which live on by parity; with operands that are published and ones that are read in place,
+ * and with messages to other ranks and to oneself. */
 #include <criterion/criterion.h>
 
 #include "checker.h"
@@ -20,7 +21,9 @@ struct mixture {
     int size;
     bool links, windows;
     const struct gy_checker_tiny *tiny; /* for half of what can be tiny, or NULL */
-    bool for_root_alone;                /* broken on purpose: who publishes for a root asks only it about its slots */
+    bool mapped;                        /* some ranks' operands are read in place */
+    enum gy_checker_flaw flaw;
+    bool for_root_alone; /* broken on purpose: who publishes for a root asks only it about its slots */
 };
 
 static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t *state)
@@ -46,7 +49,16 @@ static void ask_root_alone(struct gy_plan *plan)
             plan->step[s].peer = plan->shape.root;
 }
 
-static struct gy_checker_call random_call(const struct mixture *mixture, uint32_t *state)
+static struct gy_plan **plans_of(const struct gy_plan_shape *shape, uint32_t *state)
+{
+    bool to_self = gy_is_point_to_point(shape->collective) && next_random(state) % 3 == 0;
+    struct gy_plan **plans = to_self ? gy_checker_plans_to_self(shape->size, shape->root) : gy_checker_plans(shape);
+    cr_assert_not_null(plans);
+    return plans;
+}
+
+static struct gy_checker_call random_call(const struct mixture *mixture, uint32_t *state,
+                                          struct gy_checker_mapped *mapped)
 {
     struct gy_plan_shape shape = random_shape(mixture, state);
     size_t n = (size_t)shape.size, total = next_random(state) % (2 * n + 9), tile = 1 + next_random(state) % 3;
@@ -59,19 +71,29 @@ static struct gy_checker_call random_call(const struct mixture *mixture, uint32_
         tiny = mixture->tiny;
     bool direct = shape.algorithm == GY_DIRECT_ONE_SHOT || shape.algorithm == GY_DIRECT_TWO_SHOT;
     bool canonical = (direct || shape.algorithm == GY_CANONICAL) && next_random(state) % 2 == 0;
-    struct gy_plan **plans = gy_checker_plans(&shape);
-    cr_assert_not_null(plans);
+    struct gy_plan **plans = plans_of(&shape, state);
+    *mapped = (struct gy_checker_mapped){0};
+    if (mixture->mapped)
+        *mapped = (struct gy_checker_mapped){next_random(state) | next_random(state), next_random(state)};
     for (int r = 0; r < shape.size && mixture->for_root_alone; r++)
         if (shape.collective == GY_REDUCE_TO || shape.collective == GY_GATHER_TO)
             ask_root_alone(plans[r]);
-    return (struct gy_checker_call){plans, total, tile, next_random(state) % 2 == 0, tiny, canonical};
+    return (struct gy_checker_call){.plans = plans,
+                                    .total = total,
+                                    .tile = tile,
+                                    .in_place = next_random(state) % 2 == 0,
+                                    .tiny = tiny,
+                                    .canonical = canonical,
+                                    .mapped = mapped,
+                                    .flaw = mixture->flaw};
 }
 
 static bool run_sequence(const struct mixture *mixture, uint32_t *state, struct gy_checker_report *report_p)
 {
     struct gy_checker_call calls[CALLS];
+    struct gy_checker_mapped mapped[CALLS];
     for (int c = 0; c < CALLS; c++)
-        calls[c] = random_call(mixture, state);
+        calls[c] = random_call(mixture, state, &mapped[c]);
     bool right = gy_checker_run(mixture->size, calls, CALLS, report_p, NULL, NULL);
     for (int c = 0; c < CALLS; c++)
         gy_checker_plans_free((struct gy_plan **)calls[c].plans, mixture->size);
@@ -92,9 +114,11 @@ static void run_sequences(struct mixture mixture, int sequences)
 Test(sequence, of_window_collectives)
 {
     run_sequences((struct mixture){.windows = true, .tiny = &two_lines}, 400);
+    run_sequences((struct mixture){.windows = true, .mapped = true, .tiny = &two_lines}, 400);
     uint32_t state = 1;
     struct gy_checker_report report;
-    cr_assert(run_sequence(&(struct mixture){40, false, true, &two_lines, false}, &state, &report), "%s", report.text);
+    cr_assert(run_sequence(&(struct mixture){.size = 40, .windows = true, .tiny = &two_lines}, &state, &report), "%s",
+              report.text);
 }
 
 Test(sequence, of_link_collectives)
@@ -104,7 +128,7 @@ Test(sequence, of_link_collectives)
 
 Test(sequence, that_mixes_links_and_windows)
 {
-    run_sequences((struct mixture){.links = true, .windows = true, .tiny = &two_lines}, 1000);
+    run_sequences((struct mixture){.links = true, .windows = true, .mapped = true, .tiny = &two_lines}, 1000);
 }
 
 /* The check of the check: the lines of tiny vectors are safe for the two reasons that their protocol gives. */
@@ -132,4 +156,22 @@ Test(sequence, one_line_or_a_root_that_waits_for_nobody_is_rejected)
 Test(sequence, asking_the_root_alone_about_a_slot_is_rejected)
 {
     cr_expect_gt(rejected((struct mixture){.windows = true, .for_root_alone = true}), 10);
+}
+
+/* Memory that is read in place is its caller's again too early, or is written while it is read. */
+Test(sequence, operands_that_go_back_too_early_are_rejected)
+{
+    static const enum gy_checker_flaw flaws[] = {GY_CHECKER_NO_LAST_WAIT, GY_CHECKER_WAIT_ONE_SHORT,
+                                                 GY_CHECKER_WAIT_NOT_FOR, GY_CHECKER_EXPOSED};
+    for (size_t i = 0; i < sizeof(flaws) / sizeof(flaws[0]); i++) {
+        struct mixture mixture = {.windows = true, .mapped = true, .flaw = flaws[i]};
+        cr_expect_gt(rejected(mixture), 100, "flaw %d: %d of 400", (int)flaws[i], rejected(mixture));
+        mixture.mapped = false; /* what is published has no such need */
+        cr_expect_eq(rejected(mixture), 0);
+    }
+}
+
+Test(sequence, a_return_before_the_sends_have_been_read_is_rejected)
+{
+    cr_expect_gt(rejected((struct mixture){.links = true, .flaw = GY_CHECKER_SENDS_FORGOTTEN}), 300);
 }

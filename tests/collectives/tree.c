@@ -14,7 +14,7 @@
  *                     C(x0 ... x_{n−1}) = C(first h) · C(the rest), h the largest power of two below n; every element alike
  *   reduce            binary_tree: v counts from the root: x_v is rank (root + v) mod N's
  *   all_gather        the leaf of the block's rank, and so for gather; broadcast and scatter: the leaf of the root; a
- *                     message: the leaf of its sender
+ *                     message: the leaf of its sender, to oneself too
  *
  * Invariant: a function of (shape, block) alone. */
 #include "tree.h"
@@ -153,7 +153,7 @@ int32_t gy_tree_build(const struct gy_plan_shape *shape, int block, size_t eleme
     if (shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO)
         return leaf(&tree, block);
     if (shape->collective == GY_BROADCAST || shape->collective == GY_SCATTER_FROM ||
-        shape->collective == GY_RECEIVE_FROM)
+        shape->collective == GY_RECEIVE_FROM || shape->collective == GY_SEND_TO)
         return leaf(&tree, shape->root);
     switch (shape->algorithm) {
     case GY_RING:

@@ -1,0 +1,51 @@
+/* Operands that others read in place (collectives/mapped.h), as a protocol of its own, since no step of a plan knows of it:
+ *
+ *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange; its output
+ *             likewise, instead of its results, by the collects of all_reduce. What a one-shot plan publishes is too small,
+ *             and an all_to_all in place would overwrite what is still to be read
+ *   returns   when everyone has counted its last iteration in every window lane
+ *
+ * At its return a rank's buffers are written over (memory_return), so that whoever reads them later, or not surely
+ * earlier, is a race. */
+#include "run.h"
+
+bool mapped_offers(const struct run *run, int number, int rank, enum gy_space space)
+{
+    const struct gy_checker_call *call = &run->calls[number];
+    const struct gy_plan *plan = call->plans[rank];
+    if (plan == NULL || call->mapped == NULL || !plan->window || plan->side_by_side == 0)
+        return false;
+    enum gy_collective collective = plan->shape.collective;
+    bool exposed = collective == GY_ALL_TO_ALL && call->in_place && call->flaw != GY_CHECKER_EXPOSED;
+    if (space == GY_INPUT)
+        return plan->input_blocks > 0 && !exposed && (call->mapped->input >> rank & 1);
+    return collective == GY_ALL_REDUCE && (call->mapped->output >> rank & 1);
+}
+
+/* With its flaw: somebody who reads what the rank offers. */
+static int forgotten(const struct run *run, int rank)
+{
+    const struct gy_plan_shape *shape = &plan_of(run, rank)->shape;
+    return gy_has_root(shape->collective) && shape->root != rank ? shape->root : (rank + 1) % run->size;
+}
+
+bool mapped_quiet(struct run *run, int rank, int event)
+{
+    const struct rank_state *state = &run->rank[rank];
+    enum gy_checker_flaw flaw = run->calls[state->call].flaw;
+    int count = state->base + state->iterations - (flaw == GY_CHECKER_WAIT_ONE_SHORT);
+    if (flaw == GY_CHECKER_NO_LAST_WAIT || count <= 0 ||
+        (!mapped_offers(run, state->call, rank, GY_INPUT) && !mapped_offers(run, state->call, rank, GY_OUTPUT)))
+        return true;
+    for (int r = 0; r < run->size; r++)
+        for (int w = 0; w < GY_WINDOW_LANES; w++) {
+            const struct events *counter = &run->rank[r].counter[w];
+            if (flaw == GY_CHECKER_WAIT_NOT_FOR && r == forgotten(run, rank))
+                continue;
+            if (counter->count < count)
+                return false;
+            if (event >= 0)
+                gy_order_after(&run->order, event, counter->event[count - 1]);
+        }
+    return true;
+}
