@@ -4,6 +4,7 @@ foreach(test varying_test programs_test messages_test persistent_test operations
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
 endforeach()
+target_sources(programs_test PRIVATE programs_operations.c)
 
 # NAME, seconds, number of ranks, test and its arguments: on one host, over sockets, and on two "hosts" of one machine.
 function(gyre_forms_test name seconds ranks test)

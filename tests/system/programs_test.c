@@ -2,13 +2,15 @@
  * are made on them, with which shapes; and alone for itself what the others need not know: placement, alignment, whether
  * it calls, starts a request and waits when, or groups. After each batch every result is compared with the reference.
  *
- *   program   ── batch: 1 to 8 calls on any communicators, collectives and messages
+ *   program   ── batch: 1 to 8 calls on any communicators, collectives and messages, with operations of all kinds
  *             ── the same in a group (nested at times)
+ *             ── sendrecv round a communicator
  *             ── persistent requests, made, started several times, freed later or never
  *             ── split, sub, duplicate, destroy
  *
  * All ranks make the calls of all batches in one order, so that no program can deadlock that should not.
  * GYRE_TEST_SEED replays a program, GYRE_TEST_STEPS says how many batches. */
+#include "programs_operations.h"
 #include "support/rank.h"
 #include "trial.h"
 
@@ -91,6 +93,27 @@ static gyre_op pick_op(gyre_dtype dtype)
     return bits && !integer ? GYRE_MAX : op;
 }
 
+static bool reduces(enum trial_kind kind)
+{
+    return kind == TRIAL_ALL_REDUCE || kind == TRIAL_REDUCE || kind == TRIAL_REDUCE_SCATTER ||
+           kind == TRIAL_REDUCE_SCATTERV;
+}
+
+/* One in four is of our own. Over links there is no reduce_scatterv that does not commute. */
+static void pick_operation(struct trial *it)
+{
+    const struct programs_operation *made = programs_operation(pick(4 * PROGRAMS_OPERATIONS));
+    if (pick(4) > 0) {
+        it->op = pick_op(it->dtype);
+        return;
+    }
+    if (made->ordered && it->kind == TRIAL_REDUCE_SCATTERV)
+        made = programs_operation(0);
+    it->op = made->op;
+    it->dtype = made->dtype;
+    it->data = &made->data;
+}
+
 static void pick_counts(struct trial *it)
 {
     size_t most = 1 + pick_count() / 4;
@@ -111,10 +134,10 @@ static bool draw(int which, struct trial *it, struct trial *other)
         .kind = (enum trial_kind)pick(TRIAL_RECV), .comm = at->comm, .rank = at->rank, .size = at->size};
     other->comm = NULL;
     it->dtype = (gyre_dtype)pick(12);
-    it->op = it->kind == TRIAL_ALL_REDUCE || it->kind == TRIAL_REDUCE || it->kind == TRIAL_REDUCE_SCATTER ||
-                     it->kind == TRIAL_REDUCE_SCATTERV
-                 ? pick_op(it->dtype)
-                 : GYRE_SUM;
+    it->op = GYRE_SUM;
+    it->members = at->members;
+    if (reduces(it->kind))
+        pick_operation(it);
     it->count = pick_count();
     if (it->kind == TRIAL_REDUCE_SCATTER || (it->kind >= TRIAL_ALL_GATHER && it->kind <= TRIAL_ALL_TO_ALL))
         it->count /= (size_t)at->size;
@@ -233,6 +256,32 @@ static void run_batch(void)
     for (int i = 0; batch.grouped && i <= depth; i++)
         GOOD(gyre_group_end());
     finish(&batch);
+}
+
+/* Everyone of a communicator sends to the one `way` places on, and receives from the one before. */
+static void run_shift(void)
+{
+    const struct known *at = &comms[pick_comm()];
+    struct trial in = {.kind = TRIAL_RECV, .comm = at->comm, .rank = at->rank, .size = at->size}, out;
+    int way = (int)pick((uint64_t)at->size);
+    in.dtype = (gyre_dtype)pick(12);
+    in.count = pick_count();
+    if (!at->comm)
+        return;
+    out = in;
+    out.kind = TRIAL_SEND;
+    out.root = (at->rank + way) % at->size;
+    in.root = (at->rank + at->size - way) % at->size;
+    in.shift = (unsigned)mine(2);
+    trial_make(&in, &own);
+    trial_make(&out, &own);
+    trial_fill(&in, step);
+    trial_fill(&out, step);
+    GOOD(gyre_sendrecv(at->comm, out.input, out.count, out.root, in.output, in.count, in.root, in.dtype));
+    expect_right(&in);
+    expect_right(&out);
+    trial_free(&in);
+    trial_free(&out);
 }
 
 /* ---- persistent requests ---- */
@@ -369,8 +418,10 @@ static void change_comms(void)
 static void run_step(void)
 {
     uint64_t what = pick(100);
-    if (what < 70) {
+    if (what < 66) {
         run_batch();
+    } else if (what < 70) {
+        run_shift();
     } else if (what < 88) {
         run_kept();
     } else if (what < 94) {
@@ -405,6 +456,7 @@ int main(void)
     comms[0] = (struct known){.lives = true, .size = world_size, .comm = world, .rank = world_rank};
     for (int r = 0; r < world_size; r++)
         comms[0].members[r] = r;
+    GOOD(programs_operations_make(world));
     common = seed;
     own = seed * 1000 + 17 + (uint64_t)world_rank;
     int64_t end = rank_now_ns() + (int64_t)(steps ? 570 : SECONDS) * 1000000000;

@@ -219,14 +219,34 @@ void trial_fill(struct trial *it, uint64_t salt)
     it->salt = salt;
     for (int side = 0; side < 2; side++)
         memset(it->memory[side], PAINT, it->elements[side] * element + 8);
-    for (int b = 0; b < it->ins; b++)
-        gy_exact_fill(memory_at(it, 0, it->in[b].place), it->in[b].first, it->in[b].count, it->dtype, it->op,
-                      it->in[b].owner, salt);
+    for (int b = 0; b < it->ins; b++) {
+        const struct trial_block *block = &it->in[b];
+        unsigned char *memory = memory_at(it, 0, block->place);
+        for (size_t i = 0; it->data && i < block->count; i++) {
+            uint64_t bits = it->data->give(it, block->owner, block->first + i);
+            memcpy(memory + i * element, &bits, element); /* little-endian: the low bytes */
+        }
+        if (!it->data)
+            gy_exact_fill(memory, block->first, block->count, it->dtype, it->op, block->owner, salt);
+    }
+}
+
+static size_t wrong_of_own(const struct trial *it, const unsigned char *memory, const struct trial_block *block)
+{
+    size_t wrong = 0, element = gyre_dtype_size(it->dtype);
+    for (size_t i = 0; i < block->count; i++) {
+        uint64_t bits = block->owner < 0 ? it->data->reduced(it, block->first + i)
+                                         : it->data->give(it, block->owner, block->first + i);
+        wrong += memcmp(memory + i * element, &bits, element) != 0;
+    }
+    return wrong;
 }
 
 static size_t wrong_in(const struct trial *it, int side, const struct trial_block *block)
 {
     const void *memory = memory_at(it, side, block->place);
+    if (it->data)
+        return wrong_of_own(it, memory, block);
     return block->owner < 0
                ? gy_exact_wrong_reduced(memory, block->first, block->count, it->dtype, it->op, it->size, it->salt)
                : gy_exact_wrong(memory, block->first, block->count, it->dtype, it->op, block->owner, it->salt);

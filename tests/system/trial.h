@@ -42,6 +42,14 @@ struct trial_block {
     int owner;                  /* −1: the reduction of all ranks */
 };
 
+struct trial;
+
+/* Elements of an operation of the test's own, as bits: what a rank gives at place i of its vector, what comes out there. */
+struct trial_data {
+    uint64_t (*give)(const struct trial *it, int rank, size_t i);
+    uint64_t (*reduced)(const struct trial *it, size_t i);
+};
+
 struct trial {
     /* What the caller says, the first line the same on every rank. */
     enum trial_kind kind;
@@ -53,7 +61,9 @@ struct trial {
     size_t counts[TRIAL_RANKS][TRIAL_RANKS]; /* v-forms: row 0; all_to_allv: from row to column */
     enum trial_layout layout;
     bool in_place;
-    unsigned shift; /* bytes by which the memory is out of line */
+    unsigned shift;                /* bytes by which the memory is out of line */
+    const struct trial_data *data; /* NULL: that of exact.h */
+    const int *members;            /* the world's ranks, where `data` asks for them */
     /* What follows. */
     size_t in_counts[TRIAL_RANKS], out_counts[TRIAL_RANKS], in_places[TRIAL_RANKS], out_places[TRIAL_RANKS];
     struct trial_block in[TRIAL_RANKS], out[TRIAL_RANKS];
