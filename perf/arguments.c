@@ -28,7 +28,7 @@ static const struct argp_option table[] = {
     {"check", 'c', "0|1", 0, "check every result exactly, default 1", 0},
     {"algorithm", KEY_ALGORITHM, "NAME", 0,
      "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree, canonical, recursive_doubling, binomial, "
-     "bruck, double_tree; default: gyre's choice",
+     "bruck, double_tree, hierarchical, hierarchical_halving, hierarchical_tree; default: gyre's choice",
      0},
     {"transport", KEY_TRANSPORT, "T,...", 0, "transports that may be used: shm, tcp", 0},
     {"mem", KEY_MEMORY, "private|gyre", 0, "whose memory the buffers are, default private", 0},
@@ -44,9 +44,20 @@ struct parsing {
     const char *collective, *algorithm;
 };
 
-static const char *const algorithms[] = {
-    "direct_one_shot",    "direct_two_shot", "ring",  "halving_doubling", "binary_tree", "canonical",
-    "recursive_doubling", "binomial",        "bruck", "double_tree",      NULL};
+static const char *const algorithms[] = {"direct_one_shot",
+                                         "direct_two_shot",
+                                         "ring",
+                                         "halving_doubling",
+                                         "binary_tree",
+                                         "canonical",
+                                         "recursive_doubling",
+                                         "binomial",
+                                         "bruck",
+                                         "double_tree",
+                                         "hierarchical",
+                                         "hierarchical_halving",
+                                         "hierarchical_tree",
+                                         NULL};
 
 /* Each word between commas is looked up by itself. */
 static void check_transports(const char *names)

@@ -72,6 +72,11 @@ struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind ki
     return step;
 }
 
+void gy_builder_fail(struct gy_builder *builder)
+{
+    builder->failed = true;
+}
+
 void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole)
 {
     int i = 0;

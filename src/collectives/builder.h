@@ -15,6 +15,8 @@ int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int window_lan
 /* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. Out of memory is remembered and
  * makes gy_plan_build return NULL. */
 struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind);
+/* Remembers that memory ran out somewhere else: gy_plan_build returns NULL. */
+void gy_builder_fail(struct gy_builder *builder);
 void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole);
 
 void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape);
@@ -29,5 +31,8 @@ void gy_build_canonical(struct gy_builder *builder, const struct gy_plan_shape *
 void gy_build_pairwise(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_direct_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_direct_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_hierarchical(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_hierarchical_halving(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_hierarchical_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
 
 #endif

@@ -46,9 +46,11 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     comm->channels = gy_alloc_zero((size_t)comm->size, sizeof(struct gy_channel *));
     if (!comm->channels)
         goto free_comm;
+    if (!gy_grouping_make(&comm->grouping, ctx->world, group, ctx->config.hierarchy))
+        goto free_channels;
     comm->group = *group;
     if (window >= 0 && !find_controls(comm))
-        goto free_channels;
+        goto free_grouping;
     *group = (struct gy_group){0};
     if (window >= 0)
         gy_window_slots_take(ctx, window, id);
@@ -58,6 +60,8 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     *comm_p = comm;
     return GYRE_SUCCESS;
 
+free_grouping:
+    gy_grouping_free(&comm->grouping);
 free_channels:
     gy_free(comm->channels);
 free_comm:
@@ -97,6 +101,7 @@ void gy_comm_free(struct gyre_comm *comm)
     if (comm->window >= 0)
         gy_window_slots_retire(comm->ctx, comm->window, comm->id, &comm->group);
     gy_group_free(&comm->group);
+    gy_grouping_free(&comm->grouping);
     gy_free(comm->control);
     gy_free(comm->channels);
     gy_free(comm);
@@ -137,7 +142,7 @@ static struct gy_plan *other_root(struct gyre_comm *comm, const struct gy_plan_s
 struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
                              int root)
 {
-    struct gy_plan_shape shape = {collective, algorithm, comm->rank, comm->size, root};
+    struct gy_plan_shape shape = {collective, algorithm, comm->rank, comm->size, root, comm->grouping.of};
     if (root != 0)
         return other_root(comm, &shape);
     struct gy_plan **plan = &comm->plans[collective][algorithm];

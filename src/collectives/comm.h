@@ -5,6 +5,7 @@
 
 #include "collectives/channel.h"
 #include "collectives/context.h"
+#include "collectives/grouping.h"
 #include "collectives/layout.h"
 #include "collectives/plan.h"
 #include "collectives/recorder.h"
@@ -27,6 +28,7 @@ struct gyre_comm {
     uint32_t id;
     struct gy_group group;
     int rank, size;               /* of the group */
+    struct gy_grouping grouping;  /* of its ranks, for hierarchical plans */
     uint64_t sequence;            /* of the collective started last */
     struct gy_channel **channels; /* [size], NULL until used */
 

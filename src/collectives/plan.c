@@ -45,6 +45,12 @@ static const struct {
     [GY_BRUCK] = {"bruck", gy_build_bruck, SERVES(GY_ALL_GATHER) | SERVES(GY_ALL_TO_ALL)},
     [GY_DOUBLE_TREE] = {"double_tree", gy_build_double_tree,
                         SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO)},
+    [GY_HIERARCHICAL] = {"hierarchical", gy_build_hierarchical,
+                         SERVES(GY_ALL_REDUCE) | SERVES(GY_REDUCE_SCATTER) | SERVES(GY_ALL_GATHER) |
+                             SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO) | SERVES(GY_BARRIER)},
+    [GY_HIERARCHICAL_HALVING] = {"hierarchical_halving", gy_build_hierarchical_halving, SERVES(GY_ALL_REDUCE)},
+    [GY_HIERARCHICAL_TREE] = {"hierarchical_tree", gy_build_hierarchical_tree,
+                              SERVES(GY_ALL_REDUCE) | SERVES(GY_BROADCAST) | SERVES(GY_REDUCE_TO)},
 };
 
 static const char *const collectives[GY_COLLECTIVES] = {

@@ -20,7 +20,7 @@
  * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round over
  * tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the lane:
  * step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments, so a plan
- * has O(log N) steps whatever the count.
+ * has O(log N) steps whatever the count (a hierarchical one as many as its groups have members, or there are groups).
  *
  * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q −
  * lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A need on `everyone` is on the
@@ -74,13 +74,16 @@ enum gy_algorithm {
     GY_RING,
     GY_HALVING_DOUBLING,
     GY_BINARY_TREE,
-    GY_LINEAR,             /* the root with everyone, four at a time; point to point */
-    GY_PAIRWISE,           /* everyone with everyone, one partner after the other */
-    GY_CANONICAL,          /* recursive halving with growing distance: canonical order at full bandwidth */
-    GY_RECURSIVE_DOUBLING, /* whole vectors, few messages; canonical order */
-    GY_BINOMIAL,           /* trees over runs of ranks: few messages to or from a root; canonical order */
-    GY_BRUCK,              /* all-gather, and all-to-all, in log N messages */
-    GY_DOUBLE_TREE,        /* two binary trees, half of the vector each, pipelined */
+    GY_LINEAR,               /* the root with everyone, four at a time; point to point */
+    GY_PAIRWISE,             /* everyone with everyone, one partner after the other */
+    GY_CANONICAL,            /* recursive halving with growing distance: canonical order at full bandwidth */
+    GY_RECURSIVE_DOUBLING,   /* whole vectors, few messages; canonical order */
+    GY_BINOMIAL,             /* trees over runs of ranks: few messages to or from a root; canonical order */
+    GY_BRUCK,                /* all-gather, and all-to-all, in log N messages */
+    GY_DOUBLE_TREE,          /* two binary trees, half of the vector each, pipelined */
+    GY_HIERARCHICAL,         /* inside groups and between them, by slices: rings or chains between them */
+    GY_HIERARCHICAL_HALVING, /* the same, halving-doubling between them */
+    GY_HIERARCHICAL_TREE,    /* the same, double trees between them */
     GY_ALGORITHMS
 };
 
@@ -156,12 +159,14 @@ struct gy_lane {
     int32_t first, count; /* steps [first, first+count) */
 };
 
-#define GY_PLAN_LANES 8
+#define GY_PLAN_LANES 12
 
 struct gy_plan_shape {
     enum gy_collective collective;
     enum gy_algorithm algorithm;
     int rank, size, root;
+    const int *groups; /* [size] the group of each rank, from 0 without gaps; outlives the plan. NULL: one group. Only
+                        * hierarchical plans look */
 };
 
 struct gy_plan {

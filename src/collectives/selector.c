@@ -47,6 +47,7 @@ enum {
     SHORT_VECTOR = 4096,      /* all of it is sent log2 N times, in half as many messages as in parts */
     LONG_VECTOR = 128 * 1024, /* worth a pipeline */
     SMALL_BLOCK = 1024,       /* may travel log2 N times */
+    LONG_PIECE = 65536,       /* of a vector in a ring */
     CHAIN_RANKS = 4,
     LINEAR_RANKS = 8
 };
@@ -94,7 +95,29 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     if (collective == GY_ALL_GATHER && bytes <= SHORT_VECTOR && !power)
         return GY_BRUCK;
     /* A ring sends 2(N−1) messages of bytes/N each, over neighbours only; halving-doubling 2·log2 N. */
-    return bytes >= (size_t)size * 65536 ? GY_RING : GY_HALVING_DOUBLING;
+    return bytes >= (size_t)size * LONG_PIECE ? GY_RING : GY_HALVING_DOUBLING;
+}
+
+/* Over several hosts with more than one rank on some: less has to go between them than a plan that knows no hosts sends,
+ * 2(G − 1) vectors in all instead of up to 2(N − 1), and in fewer messages one after another. GY_ALGORITHMS: not worth it. */
+static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum gy_collective collective, size_t bytes)
+{
+    size_t pieces = (size_t)grouping->groups * (size_t)grouping->smallest;
+    switch (collective) {
+    case GY_BARRIER: return GY_HIERARCHICAL;
+    case GY_ALL_REDUCE:
+        if (bytes <= SHORT_VECTOR)
+            return GY_ALGORITHMS;
+        return bytes >= pieces * LONG_PIECE ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
+    case GY_REDUCE_SCATTER:
+    case GY_ALL_GATHER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
+    case GY_BROADCAST:
+    case GY_REDUCE_TO:
+        if (bytes < LONG_VECTOR)
+            return GY_ALGORITHMS;
+        return grouping->groups <= CHAIN_RANKS ? GY_HIERARCHICAL : GY_HIERARCHICAL_TREE;
+    default: return GY_ALGORITHMS;
+    }
 }
 
 /* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank
@@ -105,7 +128,8 @@ bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm 
         return algorithm == GY_PAIRWISE;
     if (collective == GY_REDUCE_SCATTER && (algorithm == GY_CANONICAL || algorithm == GY_HALVING_DOUBLING))
         return true;
-    return algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR;
+    return algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_RING || algorithm == GY_LINEAR ||
+           algorithm == GY_HIERARCHICAL;
 }
 
 bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorithm, enum gy_operand_order order)
@@ -117,6 +141,11 @@ bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorit
            algorithm == GY_RECURSIVE_DOUBLING || algorithm == GY_BINOMIAL;
 }
 
+static bool is_hierarchical(enum gy_algorithm algorithm)
+{
+    return algorithm == GY_HIERARCHICAL || algorithm == GY_HIERARCHICAL_HALVING || algorithm == GY_HIERARCHICAL_TREE;
+}
+
 static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
                    enum gy_operand_order order, enum gy_algorithm algorithm)
 {
@@ -124,6 +153,8 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
         !gy_algorithm_keeps(collective, algorithm, order))
         return false;
     bool windows = algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT;
+    if (is_hierarchical(algorithm) && !comm->grouping.of)
+        return false;
     return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
 }
 
@@ -158,10 +189,16 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
                 gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
                 varying ? " with counts of their own" : "",
                 gy_algorithm_keeps(collective, choice, order) ? "" : orders[order],
-                comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)" : "");
+                is_hierarchical(choice) && !comm->grouping.of ? " with GYRE_HIERARCHY=off"
+                : comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)"
+                                   : "");
     }
-    choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
-                               : choose_links(collective, order, bytes, comm->size);
+    choice = GY_ALGORITHMS;
+    if (comm->window < 0 && order == GY_ORDER_ANY && !varying && gy_grouping_nested(&comm->grouping))
+        choice = choose_groups(&comm->grouping, collective, bytes);
+    if (choice == GY_ALGORITHMS)
+        choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
+                                   : choose_links(collective, order, bytes, comm->size);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
         if (i == GY_ARRAY_LENGTH(fallback))
             return gy_error_set(error, GYRE_UNSUPPORTED, -1, "there is no algorithm for %s on %d ranks%s%s%s",

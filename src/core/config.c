@@ -187,6 +187,22 @@ static bool parse_names(const struct row *row, const char *text, void *field)
     return parse_list(row, text, field, name_item);
 }
 
+/* A number from 1 to 9999. */
+static size_t count_item(const char *at)
+{
+    size_t digits = strspn(at, "0123456789");
+
+    return at[0] == '0' || digits > 4 ? 0 : digits;
+}
+
+/* "host", "off", or "2,2,3". */
+static bool parse_hierarchy(const struct row *row, const char *text, void *field)
+{
+    if (strcmp(text, "host") == 0 || strcmp(text, "off") == 0)
+        return parse_text(row, text, field);
+    return parse_list(row, text, field, count_item);
+}
+
 /* "all_reduce:ring,broadcast:binary_tree". Whether the algorithm exists is the selector's to say. */
 static bool parse_choices(const struct row *row, const char *text, void *field)
 {
@@ -219,6 +235,10 @@ static const struct row rows[] = {
      "ranks "
      "for every element; the same on every rank",
      "shape or canonical", SHARED},
+    {"GYRE_HIERARCHY", parse_hierarchy, FIELD(hierarchy), 0, 0, "host", "groups",
+     "ranks that hierarchical algorithms take as near each other: host, those of one host; sizes between commas, groups "
+     "of so many consecutive ranks; off; the same on every rank",
+     "host, off, or sizes of groups between commas, such as 4 or 2,2,3", SHARED},
     {"GYRE_HOST_ID", parse_text, FIELD(host_id), 0, 0, "", "text",
      "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", PLAIN},
     {"GYRE_INTERFACE", parse_text, FIELD(interface), 0, 0, "", "name",

@@ -19,6 +19,7 @@ struct gy_config {
     char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,tcp" */
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
     bool canonical;           /* GYRE_ORDER          shape|canonical */
+    char hierarchy[128];      /* GYRE_HIERARCHY      host|off|sizes, "host" */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
     char interface[64];       /* GYRE_INTERFACE      "" = the one that routes to the meeting address */
     char launcher[16];        /* GYRE_LAUNCHER       "" = by the variables that are there */

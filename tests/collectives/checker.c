@@ -254,7 +254,7 @@ static void open_run(struct run *run)
     if (run->rank == NULL || run->expected == NULL || run->message == NULL || run->expression.root == NULL)
         abort();
     run->expression.total = run->calls[0].total;
-    run->sends = run->size <= GY_RUN_SENDS_WORLD ? GY_RUN_SENDS : 0;
+    run->sends = run->size <= GY_RUN_SENDS_WORLD ? run->lanes * GY_RUN_SENDS : 0;
     run->chains = 1 + run->lanes + (run->sends > 0 ? run->sends + run->lanes : 0);
     gy_order_open(&run->order, run->size * run->chains);
     bool window = false;

@@ -63,6 +63,7 @@ struct gy_checker_call {
 struct gy_checker_report {
     char text[256];        /* why the run was rejected */
     size_t sent;           /* elements over links */
+    size_t crossed;        /* of them, between ranks of different groups of the shape */
     size_t window_written; /* elements into windows, both halves */
     size_t window_read;    /* elements out of other ranks' windows */
     int depth;             /* messages one after another on the longest path */

@@ -137,6 +137,9 @@ bool effect_send(struct run *run, const struct iteration *it, size_t *start_p, s
             return false;
     }
     run->report->sent += *count_p;
+    const int *groups = it->plan->shape.groups;
+    if (groups && groups[it->rank] != groups[it->step->peer])
+        run->report->crossed += *count_p;
     return true;
 }
 

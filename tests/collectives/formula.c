@@ -160,6 +160,66 @@ static int in_order_height(int n)
     return below > above ? below : above;
 }
 
+/* Of hierarchical algorithms; at_most: the depth, where groups differ. */
+struct grouped_cost {
+    struct cost cost;
+    size_t crossed; /* elements between groups */
+    bool at_most;
+};
+
+struct groups {
+    int count, smallest, largest, slices, place; /* place: of the root in its group */
+};
+
+static struct groups look_at(const struct gy_plan_shape *shape)
+{
+    struct groups groups = {.count = 0, .smallest = shape->size};
+    for (int seen = 0, g = 0; seen < shape->size; groups.count = ++g) {
+        int members = 0;
+        for (int r = 0; r < shape->size; r++) {
+            bool inside = (shape->groups ? shape->groups[r] : 0) == g;
+            if (inside && r == shape->root)
+                groups.place = members;
+            members += inside;
+        }
+        groups.smallest = members < groups.smallest ? members : groups.smallest;
+        groups.largest = members > groups.largest ? members : groups.largest;
+        seen += members;
+    }
+    return groups;
+}
+
+/* L slices, G groups, whatever happens outside moves G − 1 vectors between groups in each direction. Inside, everyone but one
+ * of a group sends each element once to be reduced, and gets it once. Ranks that own no slice get, or give, their block
+ * through an owner; a root that is given all the slices but its own one. */
+static struct grouped_cost hierarchical(const struct gy_plan_shape *shape, size_t total)
+{
+    struct groups groups = look_at(shape);
+    size_t n = (size_t)shape->size, slices = (size_t)groups.smallest, place = (size_t)groups.place;
+    size_t other_groups = (size_t)groups.count - 1, without = n - slices * (size_t)groups.count;
+    size_t own = place < slices ? total * (place + 1) / slices - total * place / slices : 0;
+    bool both = shape->collective == GY_ALL_REDUCE, to_root = shape->collective == GY_REDUCE_TO;
+    bool alike = groups.smallest == groups.largest, inside = groups.largest > 1;
+    int outside = groups.count - 1, levels = outside == 0 ? 0 : floor_log2(groups.count), ways = both ? 2 : 1;
+    struct gy_plan_shape of_groups = {.collective = shape->collective, .size = groups.count};
+    of_groups.algorithm = GY_HALVING_DOUBLING;
+    if (shape->algorithm == GY_HIERARCHICAL_TREE && outside > 0)
+        outside = both ? in_order_height(groups.count) : 1 + in_order_height(groups.count - 1);
+    else if (shape->algorithm == GY_HIERARCHICAL_HALVING && outside > 0)
+        outside = levels + (1 << levels < groups.count);
+    else if (shape->collective == GY_BARRIER && outside > 0)
+        outside = halving_doubling(&of_groups, 0).depth;
+    struct cost cost = {.sent = (size_t)ways * (n - 1) * total};
+    bool scatters = shape->collective == GY_REDUCE_SCATTER, gathers = shape->collective == GY_ALL_GATHER;
+    if (scatters)
+        cost.sent += without * (total / n);
+    if (to_root)
+        cost.sent += total - own;
+    cost.depth = ways * outside + inside * (scatters || gathers ? 1 + (without > 0) : 2);
+    bool short_broadcast = shape->collective == GY_BROADCAST && groups.count == 1 && groups.largest == 2;
+    return (struct grouped_cost){cost, (size_t)ways * other_groups * total, !alike || short_broadcast};
+}
+
 static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
 {
     size_t others = (size_t)shape->size - 1;
@@ -181,6 +241,9 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
         return (struct cost){(both ? 2 : 1) * others * total, 0, 0,
                              both ? 2 * in_order_height(n) : 1 + in_order_height(n - 1)};
     case GY_CANONICAL: return canonical(shape, total);
+    case GY_HIERARCHICAL:
+    case GY_HIERARCHICAL_HALVING:
+    case GY_HIERARCHICAL_TREE: return hierarchical(shape, total).cost;
     case GY_PAIRWISE: return (struct cost){others * total, 0, 0, 1};
     default: return direct(shape, total);
     }
@@ -190,9 +253,15 @@ bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const s
                         char *text, size_t text_bytes)
 {
     struct cost want = cost_of(shape, total);
-    snprintf(text, text_bytes, "sent %zu (formula %zu), window written %zu (%zu), window read %zu (%zu), depth %d (%d)",
+    bool hierarchy = shape->algorithm >= GY_HIERARCHICAL && shape->algorithm <= GY_HIERARCHICAL_TREE;
+    struct grouped_cost grouped = hierarchy ? hierarchical(shape, total) : (struct grouped_cost){.crossed = 0};
+    size_t crossed = shape->groups && shape->size > 1 ? grouped.crossed : 0;
+    bool at_most = grouped.at_most;
+    snprintf(text, text_bytes,
+             "sent %zu (formula %zu), window written %zu (%zu), window read %zu (%zu), depth %d (%d), "
+             "between groups %zu (%zu)",
              report->sent, want.sent, report->window_written, want.written, report->window_read, want.read,
-             report->depth, want.depth);
+             report->depth, want.depth, report->crossed, crossed);
     return report->sent == want.sent && report->window_written == want.written && report->window_read == want.read &&
-           report->depth == want.depth;
+           (report->depth == want.depth || (at_most && report->depth < want.depth)) && report->crossed == crossed;
 }

@@ -150,7 +150,7 @@ struct iteration iteration_begin(struct run *run, int rank, int lane)
     gy_order_after(&run->order, it.event, state->start_event);
     needs_met(run, rank, lane, it.event);
     if (run->sends > 0 && it.step->kind == GY_SEND) { /* it has started; what reads comes after that */
-        int start = it.event, chain = run->lanes + (it.step->peer + lane) % run->sends;
+        int start = it.event, chain = run->lanes + lane * GY_RUN_SENDS + it.step->peer % GY_RUN_SENDS;
         it.event = gy_order_event(&run->order, chain_of(run, rank, chain), run->rank[rank].call);
         run->order.depth[it.event] = run->order.depth[start];
         gy_order_after(&run->order, it.event, start);

@@ -110,7 +110,8 @@ static void add_sequences(struct arena *arena)
             if (!sought || !gy_plan_exists((enum gy_collective)c, (enum gy_algorithm)a, arena->shape.size))
                 continue;
             int root = (c + a) % arena->shape.size;
-            struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 0, arena->shape.size, root};
+            struct gy_plan_shape shape = {
+                (enum gy_collective)c, (enum gy_algorithm)a, 0, arena->shape.size, root, NULL};
             arena->others[arena->nothers++] = gy_checker_plans(&shape);
         }
     for (int i = 0; i < 2; i++, arena->runs++) {
@@ -348,23 +349,41 @@ static void mutate_rank(struct arena *arena, int rank)
     free(mutant);
 }
 
+static void mutate_shape(const struct gy_plan_shape *shape)
+{
+    struct arena arena;
+    if (!gy_plan_exists(shape->collective, shape->algorithm, shape->size))
+        return;
+    open_arena(&arena, shape);
+    for (int r = 0; r < shape->size; r++)
+        mutate_rank(&arena, r);
+    break_protocols(&arena);
+    close_arena(&arena);
+}
+
+/* Hierarchical plans: of pairs, of interleaved halves, of one and the others. The rest knows no groups. */
+static void mutate_groupings(enum gy_collective collective, enum gy_algorithm algorithm, int n)
+{
+    static const int groupings[][5] = {{0, 0, 1, 1, 2}, {0, 1, 0, 1, 0}, {0, 1, 1, 1, 1}};
+    struct gy_plan_shape shape = {collective, algorithm, 0, n, n / 2, NULL};
+    bool hierarchical = algorithm >= GY_HIERARCHICAL && algorithm <= GY_HIERARCHICAL_TREE;
+    if (!hierarchical)
+        mutate_shape(&shape);
+    for (int g = 0; hierarchical && n > 2 && n <= 5 && g < 3; g++) {
+        shape.groups = groupings[g];
+        if (n == 4 ? algorithm == GY_HIERARCHICAL || g != 1 : algorithm == GY_HIERARCHICAL && g == n % 3 % 2)
+            mutate_shape(&shape);
+    }
+}
+
 int main(void)
 {
     long made = 0, killed = 0, unexplained = 0;
     alarm(280);
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++)
-            for (int n = gy_is_point_to_point((unsigned)c) ? 1 : 2; n <= 7; n++) {
-                struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 0, n, n / 2};
-                struct arena arena;
-                if (!gy_plan_exists(shape.collective, shape.algorithm, n))
-                    continue;
-                open_arena(&arena, &shape);
-                for (int r = 0; r < n; r++)
-                    mutate_rank(&arena, r);
-                break_protocols(&arena);
-                close_arena(&arena);
-            }
+            for (int n = gy_is_point_to_point((unsigned)c) ? 1 : 2; n <= 7; n++)
+                mutate_groupings((enum gy_collective)c, (enum gy_algorithm)a, n);
     printf("%-16s %7s %7s %8s %8s %9s %8s %s\n", "mutation", "mutants", "killed", "same", "stronger", "reordered",
            "barrier", "unexplained");
     for (int m = 0; m < MUTATIONS; m++) {

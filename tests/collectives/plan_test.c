@@ -21,8 +21,8 @@ static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, 
               gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm), shape->size, shape->root,
               total, tile, in_place, canonical, report.text);
     right = gy_checker_formula(shape, total, &report, text, sizeof(text));
-    cr_assert(right, "%s %s size %d: %s", gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm),
-              shape->size, text);
+    cr_assert(right, "%s %s size %d root %d total %zu: %s", gy_collective_name(shape->collective),
+              gy_algorithm_name(shape->algorithm), shape->size, shape->root, total, text);
     gy_checker_plans_free(plans, shape->size);
 }
 
@@ -98,7 +98,7 @@ static void check_algorithm(enum gy_algorithm algorithm)
             if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
                 continue;
             for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
-                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root};
+                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root, NULL};
                 bool end = root == 0 || root == n - 1, inside = root == 1 || root == n / 2;
                 if ((n > 12 && !end && !inside) || (n > 32 && !end && n % 5 != 0))
                     continue;
@@ -162,6 +162,86 @@ Test(plan, double_tree)
     check_algorithm(GY_DOUBLE_TREE);
 }
 
+/* Every way to cut ranks into groups that is of a kind of its own; false: there is none of that number for this size. */
+static bool group_ranks(int number, int size, int *groups)
+{
+    uint32_t state = (uint32_t)(size * 31 + number);
+    int ends = 1, group = 0;
+    for (int r = 0; r < size; r++) {
+        switch (number) {
+        case 0: groups[r] = 0; break;                    /* all in one */
+        case 1: groups[r] = r; break;                    /* one each */
+        case 2: groups[r] = r / 2; break;                /* pairs, and perhaps one alone */
+        case 3: groups[r] = r % 2; break;                /* two, interleaved */
+        case 4: groups[r] = r / 4; break;                /* runs of four, the last one shorter */
+        case 5: groups[r] = r % ((size + 2) / 3); break; /* of two or three, interleaved */
+        case 6: groups[r] = r == ends ? ends += ++group + 1, group : group; break; /* 1, 2, 3, ... */
+        case 7: groups[r] = r > 0; break;                                          /* one alone, and the rest */
+        case 8: groups[r] = r / ((size + 1) / 2); break;                           /* halves */
+        default:
+            state = state * 1664525u + 1013904223u; /* any */
+            groups[r] = r == 0 ? 0 : (int)((state >> 8) % (unsigned)(2 + number % 4));
+        }
+    }
+    int number_of[130] = {0}, found = 0; /* without gaps */
+    for (int r = 0; r < size; r++) {
+        if (number_of[groups[r]] == 0)
+            number_of[groups[r]] = ++found;
+        groups[r] = number_of[groups[r]] - 1;
+    }
+    return size > 2 || number < 3;
+}
+
+#define GROUPINGS 14
+
+static void check_groupings(const struct gy_plan_shape *one)
+{
+    int groups[LARGEST], n = one->size;
+    struct gy_plan_shape shape = *one;
+    shape.groups = groups;
+    for (int number = 0; number < GROUPINGS; number++) {
+        if (!group_ranks(number, n, groups) || (n > 14 && (number + n) % 4 != 0))
+            continue;
+        bool by_rank = gy_checker_by_rank(shape.collective), empty = shape.collective == GY_BARRIER;
+        size_t size = (size_t)n, total = empty ? 0 : by_rank ? size : size + 1;
+        check(&shape, total, 1, number % 2 == 0, false);
+        if (n > 14 || empty)
+            continue;
+        check(&shape, total, 1, number % 2 != 0, false);
+        check(&shape, by_rank ? 3 * size : 3 * size - 1, 1, true, false);
+        check(&shape, by_rank ? 5 * size : 7 * size + 2, 2, false, false);
+        check(&shape, by_rank ? 0 : size / 2, 2, number % 2 == 0, false);
+    }
+}
+
+static void check_hierarchical(enum gy_algorithm algorithm)
+{
+    for (int collective = 0; collective < GY_COLLECTIVES; collective++)
+        for (int n = 1; n <= LARGEST; n += n < 13 ? 1 : n < 32 ? 3 : n < 66 ? 11 : 22) {
+            if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
+                continue;
+            for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
+                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, n, root, NULL};
+                if ((n > 6 && root != 0 && root != n - 1 && root != n / 2) || (n > 14 && root != n / 2))
+                    continue;
+                check_groupings(&shape);
+            }
+        }
+}
+
+Test(plan, hierarchical)
+{
+    check_hierarchical(GY_HIERARCHICAL);
+}
+Test(plan, hierarchical_halving)
+{
+    check_hierarchical(GY_HIERARCHICAL_HALVING);
+}
+Test(plan, hierarchical_tree)
+{
+    check_hierarchical(GY_HIERARCHICAL_TREE);
+}
+
 /* The forms with counts, by every algorithm that serves them; but all_to_allv, whose counts are of pairs. */
 Test(plan, counts_of_their_own)
 {
@@ -204,7 +284,8 @@ Test(plan, every_collective_has_links_and_windows)
         for (int n = 2; n <= LARGEST; n++) {
             bool kinds[2] = {false, false};
             for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
-                struct gy_plan_shape shape = {(enum gy_collective)collective, (enum gy_algorithm)algorithm, 0, n, 0};
+                struct gy_plan_shape shape = {
+                    (enum gy_collective)collective, (enum gy_algorithm)algorithm, 0, n, 0, NULL};
                 struct gy_plan *plan = gy_plan_build(&shape);
                 cr_assert_eq(plan != NULL, gy_plan_exists(shape.collective, shape.algorithm, n));
                 if (plan != NULL)
@@ -219,7 +300,7 @@ Test(plan, every_collective_has_links_and_windows)
 
 Test(plan, expression_of_a_ring_evaluates_in_its_order)
 {
-    struct gy_plan_shape shape = {GY_ALL_REDUCE, GY_RING, 0, 3, 0};
+    struct gy_plan_shape shape = {GY_ALL_REDUCE, GY_RING, 0, 3, 0, NULL};
     struct gy_expression expression;
     cr_assert(gy_checker_expression(&shape, 3, 1, &expression));
     float a[3] = {1e8f, 1e8f, 1e8f}, b[3] = {-1e8f, -1e8f, -1e8f}, c[3] = {1.0f, 1.0f, 1.0f}, got[3];

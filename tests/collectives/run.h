@@ -78,7 +78,8 @@ size_t tiles_of(const struct gy_checker_call *call, const struct gy_plan *plan, 
 const struct gy_plan *plan_of(const struct run *run, int rank);
 int chain_of(const struct run *run, int rank, int lane);
 /* A lane goes on to its next message while the one before is still being read, if that goes to another rank: nothing but
- * its receiver, or a need, knows that it has been. Worlds of up to GY_RUN_SENDS_WORLD ranks are checked so. */
+ * its receiver, or a need, knows that it has been. Worlds of up to GY_RUN_SENDS_WORLD ranks are checked so. Each lane has so
+ * many chains for that: what two lanes send has no order. */
 #define GY_RUN_SENDS 4
 #define GY_RUN_SENDS_WORLD 16
 /* The step at which the lane stands; NULL at its end. */

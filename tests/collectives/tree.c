@@ -12,6 +12,10 @@
  *                     a root: x_root · T(the others)
  *   canonical, recursive_doubling, binomial
  *                     C(x0 ... x_{n−1}) = C(first h) · C(the rest), h the largest power of two below n; every element alike
+ *   hierarchical      one of these over the groups: ring (chain), halving_doubling or double_tree, where the operand of a
+ *                     group is ((x_s · x_{s+1}) · x_{s+2}) · ... over its members, in the circle from member s on; s is the
+ *                     slice of the element: the vector is cut into as many as the smallest group has members. Of
+ *                     reduce_scatter the slice of a block is its rank's place in its group, modulo that number
  *   reduce            binary_tree: v counts from the root: x_v is rank (root + v) mod N's
  *   all_gather        the leaf of the block's rank, and so for gather; broadcast and scatter: the leaf of the root; a
  *                     message: the leaf of its sender, to oneself too
@@ -19,12 +23,63 @@
  * Invariant: a function of (shape, block) alone. */
 #include "tree.h"
 
+static bool is_hierarchical(const struct gy_plan_shape *shape)
+{
+    return shape->algorithm == GY_HIERARCHICAL || shape->algorithm == GY_HIERARCHICAL_HALVING ||
+           shape->algorithm == GY_HIERARCHICAL_TREE;
+}
+
+static int group_of(const int *groups, int rank)
+{
+    return groups ? groups[rank] : 0;
+}
+
+/* Members of a group among the first n ranks: all, or those before rank n. */
+static int members_of(const int *groups, int group, int n)
+{
+    int members = 0;
+    for (int r = 0; r < n; r++)
+        members += group_of(groups, r) == group;
+    return members;
+}
+
+static int groups_of(const struct gy_plan_shape *shape)
+{
+    int groups = 1;
+    for (int r = 0; r < shape->size; r++)
+        groups = group_of(shape->groups, r) >= groups ? group_of(shape->groups, r) + 1 : groups;
+    return groups;
+}
+
+static int slices_of(const struct gy_plan_shape *shape)
+{
+    int least = shape->size;
+    for (int g = 0; g < groups_of(shape); g++) {
+        int members = members_of(shape->groups, g, shape->size);
+        least = members < least ? members : least;
+    }
+    return least;
+}
+
+/* Of one slice, how many parts have trees of their own. */
+static int pieces_of(const struct gy_plan_shape *shape)
+{
+    int groups = groups_of(shape);
+    if (groups == 1 || shape->algorithm == GY_HIERARCHICAL_HALVING)
+        return 1;
+    if (shape->algorithm == GY_HIERARCHICAL_TREE)
+        return 2;
+    return shape->collective == GY_ALL_REDUCE ? groups : 1;
+}
+
 int gy_tree_blocks(const struct gy_plan_shape *shape)
 {
     bool by_rank = shape->collective == GY_REDUCE_SCATTER || shape->collective == GY_ALL_GATHER ||
                    shape->collective == GY_GATHER_TO || shape->collective == GY_SCATTER_FROM;
     if (shape->algorithm == GY_DOUBLE_TREE)
         return 2;
+    if (is_hierarchical(shape) && !by_rank)
+        return slices_of(shape) * pieces_of(shape);
     return by_rank || (shape->collective == GY_ALL_REDUCE && shape->algorithm == GY_RING) ? shape->size : 1;
 }
 
@@ -39,16 +94,34 @@ struct tree {
     struct gy_expression *expression;
     size_t element;
     int size, root;
+    bool grouped; /* leaves are the groups of `ranks` ranks, each reduced from member `slice` on */
+    const int *groups;
+    int ranks, slice;
 };
-
-static int32_t leaf(const struct tree *tree, int rank)
-{
-    return gy_expression_leaf(tree->expression, rank, tree->element);
-}
 
 static int32_t join(const struct tree *tree, int32_t left, int32_t right)
 {
     return gy_expression_join(tree->expression, left, right);
+}
+
+static int32_t group(const struct tree *tree, int number)
+{
+    int members = members_of(tree->groups, number, tree->ranks);
+    int32_t sum = -1;
+    for (int i = 0; i < members; i++) {
+        int rank = 0;
+        while (group_of(tree->groups, rank) != number ||
+               members_of(tree->groups, number, rank) != (tree->slice + i) % members)
+            rank++;
+        int32_t own = gy_expression_leaf(tree->expression, rank, tree->element);
+        sum = i == 0 ? own : join(tree, sum, own);
+    }
+    return sum;
+}
+
+static int32_t leaf(const struct tree *tree, int rank)
+{
+    return tree->grouped ? group(tree, rank) : gy_expression_leaf(tree->expression, rank, tree->element);
 }
 
 static int32_t direct(const struct tree *tree)
@@ -147,14 +220,38 @@ static int32_t halving_doubling(const struct tree *tree)
     return reversed(tree, cores, 0, 1);
 }
 
+static int32_t hierarchical(const struct gy_plan_shape *shape, int block, struct tree *tree)
+{
+    bool scatters = shape->collective == GY_REDUCE_SCATTER, to_root = shape->collective == GY_REDUCE_TO;
+    int own = group_of(shape->groups, block), piece = block % pieces_of(shape);
+    tree->grouped = true;
+    tree->groups = shape->groups;
+    tree->ranks = shape->size;
+    tree->size = groups_of(shape);
+    tree->root = to_root ? group_of(shape->groups, shape->root) : 0;
+    tree->slice = scatters ? members_of(shape->groups, own, block) % slices_of(shape) : block / pieces_of(shape);
+    if (scatters)
+        return ring(tree, own + 1);
+    switch (shape->algorithm) {
+    case GY_HIERARCHICAL_HALVING: return halving_doubling(tree);
+    case GY_HIERARCHICAL_TREE: return double_tree(tree, piece, to_root);
+    default: return to_root ? chain(tree) : ring(tree, piece);
+    }
+}
+
 int32_t gy_tree_build(const struct gy_plan_shape *shape, int block, size_t element, struct gy_expression *expression)
 {
-    struct tree tree = {expression, element, shape->size, shape->collective == GY_REDUCE_TO ? shape->root : 0};
+    struct tree tree = {.expression = expression,
+                        .element = element,
+                        .size = shape->size,
+                        .root = shape->collective == GY_REDUCE_TO ? shape->root : 0};
     if (shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO)
         return leaf(&tree, block);
     if (shape->collective == GY_BROADCAST || shape->collective == GY_SCATTER_FROM ||
         shape->collective == GY_RECEIVE_FROM || shape->collective == GY_SEND_TO)
         return leaf(&tree, shape->root);
+    if (is_hierarchical(shape))
+        return hierarchical(shape, block, &tree);
     switch (shape->algorithm) {
     case GY_RING:
         if (shape->collective == GY_REDUCE_TO)

@@ -7,12 +7,12 @@ test=$1
 HOSTS=4
 . "$(dirname "$0")/hosts.sh"
 
-# ADDRESS PORT RANKS-ON-HOST-1 RANKS-ON-HOST-2 ...
+# ADDRESS PORT RANKS-ON-HOST-1 RANKS-ON-HOST-2 ...; with `groups` set the hierarchical algorithms
 run_job()
 {
     local address=$1 port=$2
     shift 2
-    start_job "$address" "$port" "$*" "$test" links common
+    start_job "$address" "$port" "$*" "$test" links common ${groups:-}
     end_job || { echo "failed: ranks per host $*, address $address"; exit 1; }
     echo "ranks per host $*, address $address: every bit right"
 }
@@ -21,6 +21,8 @@ run_job 10.77.1.1 29501 1 1
 run_job fd77:0:0:1::1 29502 1 1
 run_job 10.77.1.1 29503 2 1 3
 run_job fd77:0:0:1::1 29504 1 2 1 1
+groups=groups run_job 10.77.1.1 29506 2 2 2
+groups=groups run_job 10.77.1.1 29507 1 3
 
 # As Debian writes /etc/hosts: the own name is 127.0.1.1, the others' are addresses. One of the others has IPv6 only.
 name_host 1 127.0.1.1 gyre-one

@@ -8,7 +8,8 @@
  * Every rank makes all ranks' vectors itself, so that the comparison needs no communication. Additions of two numbers
  * commute, so bits show which sums were made and not on which side an operand stood: sides are the checker's to prove.
  *
- * Argument: "shm", "tcp", or "mixed": ranks of two or three hosts, of which some share memory. */
+ * Argument: "shm", "tcp", or "mixed": ranks of two or three hosts, of which some share memory; or "grouped": one host, cut
+ * into groups by GYRE_HIERARCHY. Hierarchical algorithms are forced in the last two, and in the last one nothing else. */
 #include <math.h>
 #include <sched.h>
 
@@ -36,6 +37,9 @@ static const struct algorithm {
     {"binomial", GY_BINOMIAL, false, {false, false, false, true}},
     {"bruck", GY_BRUCK, false, {false, false, true, false}},
     {"double_tree", GY_DOUBLE_TREE, false, {true, false, false, true}},
+    {"hierarchical", GY_HIERARCHICAL, false, {true, true, true, true}},
+    {"hierarchical_halving", GY_HIERARCHICAL_HALVING, false, {true, false, false, false}},
+    {"hierarchical_tree", GY_HIERARCHICAL_TREE, false, {true, false, false, true}},
 };
 static const char *const collectives[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
 enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, KINDS = sizeof collectives / sizeof *collectives };
@@ -62,7 +66,8 @@ static unsigned char *inputs[RANKS_MOST]; /* everybody's vectors */
 static unsigned char *expected;           /* my output */
 static unsigned char *heap[2], *shared[2];
 static struct gy_expression expression;
-static int32_t trees[RANKS_MOST]; /* per block */
+static int32_t trees[RANKS_MOST * RANKS_MOST]; /* per block */
+static int groups[RANKS_MOST];
 
 /* One call with one set of data. */
 struct call {
@@ -96,6 +101,15 @@ static enum gy_algorithm chosen(const struct call *call)
     rank_fail("the algorithm %s is not one whose order is described", name);
 }
 
+static const char *name_of(enum gy_algorithm algorithm)
+{
+    for (size_t i = 0; i < ALGORITHMS; i++) {
+        if (algorithms[i].algorithm == algorithm)
+            return algorithms[i].name;
+    }
+    return "unknown";
+}
+
 static void plan_call(struct call *call, size_t length)
 {
     bool scatters = call->shape.collective == GY_REDUCE_SCATTER, gathers = call->shape.collective == GY_ALL_GATHER;
@@ -110,6 +124,7 @@ static void plan_call(struct call *call, size_t length)
     call->given = gathers ? call->count : call->total;
     call->shape.rank = rank;
     call->shape.size = size;
+    call->shape.groups = groups;
     call->shape.root = (int)(call->seed % (uint64_t)size);
     call->shape.algorithm = chosen(call);
 }
@@ -178,7 +193,7 @@ static void expect_bytes(const struct call *call, const unsigned char *got, cons
         at++;
     rank_fail("%s of %s, %s %s, %zu elements, root %d: %s differs at byte %zu of %zu (is %02x, should be %02x); in "
               "place %d, shared %d %d, shift %zu",
-              algorithms[call->shape.algorithm].name, collectives[call->shape.collective], gyre_dtype_name(call->dtype),
+              name_of(call->shape.algorithm), collectives[call->shape.collective], gyre_dtype_name(call->dtype),
               gyre_op_name(call->op), call->total, call->shape.root, what, at, bytes, got[at], want[at],
               ways[way].in_place, ways[way].shared_input, ways[way].shared_output, ways[way].shift);
 }
@@ -302,16 +317,20 @@ static void prove_data(void)
 int main(int argc, char **argv)
 {
     const char *where = argc == 2 ? argv[1] : "";
-    bool mixed = strcmp(where, "mixed") == 0;
-    CHECK(mixed || strcmp(where, "shm") == 0 || strcmp(where, "tcp") == 0);
+    bool mixed = strcmp(where, "mixed") == 0, grouped = strcmp(where, "grouped") == 0;
+    CHECK(mixed || grouped || strcmp(where, "shm") == 0 || strcmp(where, "tcp") == 0);
     rank = atoi(getenv("RANK"));
     size = atoi(getenv("WORLD_SIZE"));
     CHECK(size <= RANKS_MOST);
     delays = (uint64_t)rank_now_ns();
+    for (int r = 0; r < size; r++)
+        groups[r] = grouped ? r / 3 * 2 + r % 3 / 2 : mixed ? r % (size > 4 ? 3 : 2) : 0;
     if (mixed) {
         char host[32];
-        snprintf(host, sizeof host, "order test %d", rank % (size > 4 ? 3 : 2));
+        snprintf(host, sizeof host, "order test %d", groups[rank]);
         setenv("GYRE_HOST_ID", host, 1);
+    } else if (grouped) {
+        setenv("GYRE_HIERARCHY", "2,1", 1);
     } else {
         setenv("GYRE_TRANSPORT", where, 1);
     }
@@ -325,7 +344,8 @@ int main(int argc, char **argv)
     for (int small_tiles = 0; small_tiles < 2; small_tiles++) {
         run_world(NULL, small_tiles, &seed);
         for (size_t a = 0; a < ALGORITHMS; a++) {
-            if (!algorithms[a].windows || strcmp(where, "shm") == 0)
+            bool hierarchical = algorithms[a].algorithm >= GY_HIERARCHICAL;
+            if (hierarchical ? mixed || grouped : !grouped && (!algorithms[a].windows || strcmp(where, "shm") == 0))
                 run_world(&algorithms[a], small_tiles, &seed);
         }
     }

@@ -3,7 +3,8 @@
  * list of counts, with exact data and every bit of the result compared.
  *
  * Arguments: "windows" or "links": whether the transport in GYRE_TRANSPORT can do the direct algorithms, which then
- * must have been used. A second one, "common": three types only, where not types but networks are tried. */
+ * must have been used. A second one, "common": three types only, where not types but networks are tried. A third one,
+ * "groups": the hierarchical algorithms instead of the others. */
 #include "collective.h"
 #include "support/rank.h"
 
@@ -22,7 +23,8 @@ static const char *const algorithms[] = {"",
                                          "binomial",
                                          "bruck",
                                          "double_tree"};
-enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+static const char *const hierarchical[] = {"", "hierarchical", "hierarchical_halving", "hierarchical_tree"};
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms, GROUPS = sizeof hierarchical / sizeof *hierarchical };
 static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
 
 static unsigned char *memory[2];
@@ -149,6 +151,7 @@ static void prove_check(void)
 int main(int argc, char **argv)
 {
     bool windows = argc > 1 && strcmp(argv[1], "windows") == 0;
+    bool groups = argc > 3 && strcmp(argv[3], "groups") == 0;
     common_only = argc > 2 && strcmp(argv[2], "common") == 0;
     alarm(240);
     for (int i = 0; i < 2; i++) {
@@ -157,16 +160,16 @@ int main(int argc, char **argv)
     }
     prove_check();
     for (int kind = 0; kind < GY_KINDS; kind++) {
-        for (int a = 0; a < ALGORITHMS; a++) {
-            bool direct = strncmp(algorithms[a], "direct", 6) == 0,
-                 used = sweep_world((enum gy_kind)kind, algorithms[a]);
+        for (int a = 0; a < (groups ? GROUPS : ALGORITHMS); a++) {
+            const char *name = groups ? hierarchical[a] : algorithms[a];
+            bool direct = strncmp(name, "direct", 6) == 0, used = sweep_world((enum gy_kind)kind, name);
             bool alone = atoi(getenv("WORLD_SIZE")) == 1;
             if (!used && !alone &&
                 (kind == GY_KIND_ALL_REDUCE
-                     ? strcmp(algorithms[a], "linear") && strcmp(algorithms[a], "pairwise") &&
-                           strcmp(algorithms[a], "binomial") && strcmp(algorithms[a], "bruck") && (!direct || windows)
+                     ? strcmp(name, "linear") && strcmp(name, "pairwise") && strcmp(name, "binomial") &&
+                           strcmp(name, "bruck") && (!direct || windows)
                      : a == 0))
-                rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), algorithms[a]);
+                rank_fail("%s cannot use '%s' here", gy_kind_name((enum gy_kind)kind), name);
         }
     }
     _exit(0);

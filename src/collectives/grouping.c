@@ -1,0 +1,66 @@
+#include "collectives/grouping.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+
+/* Of rank `rank` of the world, where the setting is a list of sizes: consecutive ranks, and from the beginning again when the
+ * list is at its end. The list has been checked: numbers from 1 between commas. */
+static int by_sizes(const char *sizes, int rank)
+{
+    int group = 0;
+    const char *at = sizes;
+    for (long end = strtol(at, NULL, 10); rank >= end; group++) {
+        at = strchr(at, ',');
+        at = at ? at + 1 : sizes;
+        end += strtol(at, NULL, 10);
+    }
+    return group;
+}
+
+/* Numbers groups anew, as they come; counts their members in `members`. */
+static void count(struct gy_grouping *grouping, int size, int *number, int *members)
+{
+    for (int r = 0; r < size; r++) {
+        if (number[grouping->of[r]] == 0)
+            number[grouping->of[r]] = ++grouping->groups;
+        grouping->of[r] = number[grouping->of[r]] - 1;
+        members[grouping->of[r]]++;
+    }
+    grouping->smallest = size;
+    for (int g = 0; g < grouping->groups; g++) {
+        grouping->smallest = members[g] < grouping->smallest ? members[g] : grouping->smallest;
+        grouping->largest = members[g] > grouping->largest ? members[g] : grouping->largest;
+    }
+}
+
+bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *world, const struct gy_group *group,
+                      const char *setting)
+{
+    *grouping_p = (struct gy_grouping){.of = NULL};
+    if (strcmp(setting, "off") == 0)
+        return true;
+    bool hosts = strcmp(setting, "host") == 0;
+    size_t size = (size_t)group->size, most = (size_t)world->size;
+    int *scratch = gy_alloc_zero(most + size, sizeof(*scratch)); /* no more groups than ranks */
+    grouping_p->of = gy_alloc(size * sizeof(*grouping_p->of));
+    if (!scratch || !grouping_p->of) {
+        gy_free(scratch);
+        gy_grouping_free(grouping_p);
+        return false;
+    }
+    for (int r = 0; r < group->size; r++) {
+        int rank = gy_group_world(group, r);
+        grouping_p->of[r] = hosts ? world->members[rank].host : by_sizes(setting, rank);
+    }
+    count(grouping_p, group->size, scratch, scratch + most);
+    gy_free(scratch);
+    return true;
+}
+
+void gy_grouping_free(struct gy_grouping *grouping)
+{
+    gy_free(grouping->of);
+    *grouping = (struct gy_grouping){.of = NULL};
+}
