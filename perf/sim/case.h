@@ -2,11 +2,11 @@
 #ifndef GYRE_SIM_CASE_H
 #define GYRE_SIM_CASE_H
 
-#include "cluster.h"
 #include "collectives/plan.h"
+#include "core/cluster.h"
 
 struct sim_case {
-    const struct cluster *cluster;
+    const struct gy_cluster *cluster;
     enum gy_collective collective;
     enum gy_algorithm algorithm;
     int ranks, root;
@@ -21,8 +21,5 @@ struct sim_case {
 double simulate(const struct sim_case *it);
 /* About how many messages that would be. */
 double simulate_messages(const struct sim_case *it);
-
-/* formula.c: the closed form. NaN where there is none for the algorithm. */
-double formula(const struct sim_case *it);
 
 #endif

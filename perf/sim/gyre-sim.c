@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "case.h"
+#include "collectives/cost.h"
 #include "options.h"
 
 #define COLUMNS 64
@@ -36,7 +37,7 @@ static const struct argp_option table[] = {
 };
 
 struct arguments {
-    struct cluster cluster;
+    struct gy_cluster cluster;
     const char *collective, *hosts, *algorithm, *json;
     size_t least, most, tile;
     long factor, root;
@@ -46,7 +47,7 @@ struct arguments {
 static void set(struct arguments *arguments, const char *setting)
 {
     const char *why;
-    if (!cluster_set(&arguments->cluster, setting, &why))
+    if (!gy_cluster_set(&arguments->cluster, setting, &why))
         gy_options_refuse("--set: %s", why);
 }
 
@@ -58,7 +59,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: gy_options_init(state); return 0;
     case KEY_CLUSTER:
-        if (!cluster_read(text, &a->cluster, &why))
+        if (!gy_cluster_read(text, &a->cluster, &why))
             gy_options_refuse("--cluster %s: %s", text, why);
         return 0;
     case KEY_SET: set(a, text); return 0;
@@ -118,6 +119,21 @@ static void print(FILE *json, const struct sim_case *it, size_t bytes, const str
 static bool is_for_links(enum gy_algorithm algorithm)
 {
     return algorithm != GY_DIRECT_ONE_SHOT && algorithm != GY_DIRECT_TWO_SHOT;
+}
+
+static double formula(const struct sim_case *it)
+{
+    struct gy_cost_case same = {.cluster = it->cluster,
+                                .collective = it->collective,
+                                .algorithm = it->algorithm,
+                                .ranks = it->ranks,
+                                .root = it->root,
+                                .ranks_per_host = it->cluster->ranks_per_host,
+                                .total = it->total,
+                                .tile = it->tile,
+                                .element = SIM_ELEMENT};
+    double seconds = gy_cost(&same);
+    return seconds < 0 ? NAN : seconds;
 }
 
 static double predict(const struct arguments *a, const struct sim_case *it, const char **engine_p)
@@ -187,7 +203,7 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         table, parse, "COLLECTIVE", "Predicts how long a collective takes on a described cluster.", NULL, NULL, NULL};
     struct arguments a = {
-        .cluster = cluster_default(), .least = 8, .most = 64 << 20, .factor = 8, .tile = 256 << 10, .engine = 2};
+        .cluster = gy_cluster_default(), .least = 8, .most = 64 << 20, .factor = 8, .tile = 256 << 10, .engine = 2};
     enum gy_collective collective;
     gy_options_parse("gyre-sim", &argp, 0, argc, argv, &a);
     if (!a.collective || !gy_collective_find(a.collective, &collective) || gy_is_point_to_point(collective))

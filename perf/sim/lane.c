@@ -197,7 +197,7 @@ static uint64_t number_of(const struct sim_lane *lane, int32_t round)
 static void send_tile(struct sim_lane *lane, int32_t round)
 {
     struct sim_rank *rank = lane->rank;
-    const struct cluster *cluster = sim_cluster(rank);
+    const struct gy_cluster *cluster = sim_cluster(rank);
     int peer = step_of(lane)->peer;
     double bytes = bytes_of_tile(lane, round);
     while (is_granted(lane) && number_of(lane, round) >= lane->allowed) {
@@ -230,7 +230,7 @@ static void grant(struct sim_lane *lane, int32_t round)
 static void receive_tile(struct sim_lane *lane, int32_t round)
 {
     struct sim_rank *rank = lane->rank;
-    const struct cluster *cluster = sim_cluster(rank);
+    const struct gy_cluster *cluster = sim_cluster(rank);
     const struct gy_step *step = step_of(lane);
     double bytes = bytes_of_tile(lane, round);
     if (is_granted(lane))
@@ -245,7 +245,7 @@ static void receive_tile(struct sim_lane *lane, int32_t round)
 static void iterate(struct sim_lane *lane, int32_t round)
 {
     const struct gy_step *step = step_of(lane);
-    const struct cluster *cluster = sim_cluster(lane->rank);
+    const struct gy_cluster *cluster = sim_cluster(lane->rank);
     double bytes = bytes_of_tile(lane, round);
     switch (step->kind) {
     case GY_SEND: send_tile(lane, round); break;

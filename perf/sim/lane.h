@@ -71,7 +71,7 @@ void sim_wire_run(struct sim_lane *lane);
 void sim_wire_post(struct sim_lane *lane, struct sim_lane *to, double bytes);
 void sim_wire_close(struct sim_lane *lane);
 
-static inline const struct cluster *sim_cluster(const struct sim_rank *rank)
+static inline const struct gy_cluster *sim_cluster(const struct sim_rank *rank)
 {
     return rank->world->it->cluster;
 }

@@ -14,7 +14,7 @@
 #define LIMIT_SECONDS 300
 
 /* SimGrid reads a platform from a file only. */
-static bool describe(const struct cluster *cluster, int hosts, char *path)
+static bool describe(const struct gy_cluster *cluster, int hosts, char *path)
 {
     int fd = mkstemps(path, 4);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;

@@ -19,7 +19,7 @@ struct sim_parcel {
 /* What of these bytes the shaper of the host's link lets pass at once. */
 static double unshaped(const struct sim_rank *rank, double bytes)
 {
-    const struct cluster *cluster = sim_cluster(rank);
+    const struct gy_cluster *cluster = sim_cluster(rank);
     struct sim_host *host = &rank->world->hosts[sim_host(rank)];
     double now = simgrid_get_clock();
     host->tokens = fmin(cluster->burst, host->tokens + (now - host->refilled) * cluster->bandwidth);

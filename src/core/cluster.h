@@ -1,18 +1,19 @@
-/* A described cluster: hosts around a switch that is never the bottleneck, each joined to it by one link that carries
- * `bandwidth` each way. All figures are of one kind: what point-to-point transfers and one reduction show.
+/* A described cluster, as gyre-tune measures it, GYRE_TUNING names it and gyre-sim imagines it: hosts around a switch
+ * that is never the bottleneck, each joined to it by one link that carries `bandwidth` each way. All figures are of one
+ * kind: what point-to-point transfers and one reduction show.
  *
  *   time of a message of n bytes between hosts, alone:
  *       send_overhead + n/copy + max(0, n − burst)/bandwidth + latency + receive_overhead + n/copy
  *
  * Overheads and copies are work of a rank's one thread: its messages queue for it. Ranks of one host reach each other
  * through memory: `local_latency` and the copies, no link. */
-#ifndef GYRE_SIM_CLUSTER_H
-#define GYRE_SIM_CLUSTER_H
+#ifndef GY_CORE_CLUSTER_H
+#define GY_CORE_CLUSTER_H
 
-#include <stdbool.h>
+#include "base.h"
 
-struct cluster {
-    double hosts, ranks_per_host;
+struct gy_cluster {
+    double hosts, ranks_per_host;           /* imagined ones: of a communicator, its own count */
     double bandwidth;                       /* bytes per second, one way, of payload */
     double latency;                         /* seconds, on top of the overheads */
     double burst;                           /* bytes that leave a host without being slowed down, after a pause */
@@ -24,10 +25,10 @@ struct cluster {
 
 /* Reads lines `name = value`, # comments; a value may end with k, M, G (of 1000) or u, m (of seconds). False: *why_p
  * says which line is wrong, for as long as the program runs. */
-bool cluster_read(const char *path, struct cluster *cluster, const char **why_p);
+bool gy_cluster_read(const char *path, struct gy_cluster *cluster, const char **why_p);
 /* One such setting, "name=value". */
-bool cluster_set(struct cluster *cluster, const char *setting, const char **why_p);
+bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char **why_p);
 /* What is taken where nothing is said: Ethernet of 10 Gbit/s through the kernel's TCP. */
-struct cluster cluster_default(void);
+struct gy_cluster gy_cluster_default(void);
 
 #endif

@@ -6,12 +6,27 @@
  *                 the pace of the rank that has most to do
  *
  * It is held against the simulation where both can be had (test perf.sim), and speaks alone beyond. Where the two part by
- * more than the test allows there is no closed form: formula() gives NaN. */
-#include <math.h>
+ * more than the test allows there is no closed form: gy_cost gives −1. All ranks must come to the same result: nothing
+ * here but the four operations of arithmetic, and no library's. */
+#include "collectives/cost.h"
 
-#include "case.h"
 #include "collectives/channel.h"
 #include "collectives/layout.h"
+
+static double longer(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double shorter(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double bytes_of(const struct gy_cost_case *it)
+{
+    return (double)it->total * (double)it->element;
+}
 
 /* What a rank has on its hands in one plan. */
 struct share {
@@ -22,7 +37,7 @@ struct share {
     double tiles;                       /* of the step with the most */
 };
 
-static struct share share_of(const struct sim_case *it, int rank)
+static struct share share_of(const struct gy_cost_case *it, int rank)
 {
     struct share share = {.tiles = 1};
     struct gy_plan_shape shape = {
@@ -35,62 +50,62 @@ static struct share share_of(const struct sim_case *it, int rank)
             struct gy_layout layout = {.total = it->total, .blocks = plan->blocks};
             size_t longest = gy_layout_longest(&layout, step->range.width);
             double tiles = (double)gy_layout_tiles(longest, it->tile) * step->rounds;
-            double bytes = (double)it->total * SIM_ELEMENT * step->range.width / plan->blocks * step->rounds;
-            share.tiles = fmax(share.tiles, tiles / step->rounds);
+            double bytes = bytes_of(it) * step->range.width / plan->blocks * step->rounds;
+            share.tiles = longer(share.tiles, tiles / step->rounds);
             rounds += step->rounds;
-            granted += longest * SIM_ELEMENT > GY_EAGER_BYTES;
+            granted += longest * it->element > GY_EAGER_BYTES;
             share.sends += step->kind == GY_SEND ? tiles : 0;
             share.sent += step->kind == GY_SEND ? bytes : 0;
             share.receives += step->kind == GY_RECV || step->kind == GY_RECV_REDUCE ? tiles : 0;
             share.received += step->kind == GY_RECV || step->kind == GY_RECV_REDUCE ? bytes : 0;
             share.reduced += step->kind == GY_RECV_REDUCE || step->kind == GY_REDUCE ? bytes : 0;
         }
-        share.rounds = fmax(share.rounds, rounds);
-        share.granted = fmax(share.granted, granted);
+        share.rounds = longer(share.rounds, rounds);
+        share.granted = longer(share.granted, granted);
     }
     gy_plan_free(plan);
     return share;
 }
 
 /* What the thread and the link of a rank take for its share; `alike` of a host's ranks use the link at once. */
-static double thread_time(const struct cluster *c, const struct share *share)
+static double thread_time(const struct gy_cluster *c, const struct share *share)
 {
     return share->sends * c->send_overhead + share->receives * c->receive_overhead +
            (share->sent + share->received) / c->copy + share->reduced / c->reduce;
 }
 
-static double link_time(const struct cluster *c, const struct share *share)
+static double link_time(const struct gy_cost_case *it, const struct share *share)
 {
-    double slowed = fmax(share->sent, share->received) * c->ranks_per_host - c->burst;
-    return fmax(0, slowed) / c->bandwidth;
+    double slowed = longer(share->sent, share->received) * it->ranks_per_host - it->cluster->burst;
+    return longer(0, slowed) / it->cluster->bandwidth;
 }
 
 /* From one rank to the next, beside the bytes. */
-static double hop(const struct cluster *c)
+static double hop(const struct gy_cluster *c)
 {
     return c->send_overhead + c->latency + c->receive_overhead;
 }
 
 /* A tile's way through the memories at both ends. */
-static double fill(const struct cluster *c, double tile, bool reduces)
+static double fill(const struct gy_cluster *c, double tile, bool reduces)
 {
     return 2 * tile / c->copy + (reduces ? tile / c->reduce : 0);
 }
 
-static double in_lockstep(const struct sim_case *it, const struct share *share)
+static double in_lockstep(const struct gy_cost_case *it, const struct share *share)
 {
-    const struct cluster *c = it->cluster;
-    double messages = fmax(1, fmax(share->sends, share->receives)), bytes = fmax(share->sent, share->received);
+    const struct gy_cluster *c = it->cluster;
+    double messages = longer(1, longer(share->sends, share->receives)), bytes = longer(share->sent, share->received);
     double tile = bytes / messages, rounds = share->rounds, hops = rounds + share->granted;
     if (it->algorithm != GY_RING) {
         double thread = thread_time(c, share) - rounds * (c->send_overhead + c->receive_overhead);
-        double link = link_time(c, share) + rounds * fill(c, tile, share->reduced > 0);
-        return hops * hop(c) + fmax(thread, link);
+        double link = link_time(it, share) + rounds * fill(c, tile, share->reduced > 0);
+        return hops * hop(c) + longer(thread, link);
     }
     /* A ring's rounds follow each other tile by tile: the link has no pause while the first tile goes on. */
-    double path = hop(c) + tile * c->ranks_per_host / c->bandwidth + fill(c, tile, share->reduced > 0);
-    double link = link_time(c, share) / rounds;
-    double pace = fmax(fmax(link, thread_time(c, share) / rounds), path);
+    double path = hop(c) + tile * it->ranks_per_host / c->bandwidth + fill(c, tile, share->reduced > 0);
+    double link = link_time(it, share) / rounds;
+    double pace = longer(longer(link, thread_time(c, share) / rounds), path);
     return share->granted * hop(c) + path + (rounds - 1) * pace + (messages / rounds - 1) * tile / c->bandwidth;
 }
 
@@ -127,9 +142,9 @@ static int children_of(const struct gy_plan *plan)
 
 /* How long one tile needs from here to the root, or from the root to here: at every rank on the way its children, one
  * after the other, share the link. */
-static double climb(const struct sim_case *it, int rank, double tile, bool reduces)
+static double climb(const struct gy_cost_case *it, int rank, double tile, bool reduces)
 {
-    const struct cluster *c = it->cluster;
+    const struct gy_cluster *c = it->cluster;
     double time = 0;
     for (int steps = 0; rank != it->root && steps < it->ranks; steps++) {
         struct gy_plan_shape shape = {it->collective, it->algorithm, rank, it->ranks, it->root};
@@ -143,29 +158,29 @@ static double climb(const struct sim_case *it, int rank, double tile, bool reduc
         int children = plan ? children_of(plan) : 1;
         gy_plan_free(plan);
         time += hop(c) + fill(c, tile, reduces) + (children > 1 ? children - 1 : 0) * fill(c, tile, reduces) / 2 +
-                (children > 1 ? children : 1) * fmax(0, tile - c->burst) * c->ranks_per_host / c->bandwidth;
+                (children > 1 ? children : 1) * longer(0, tile - c->burst) * it->ranks_per_host / c->bandwidth;
     }
     return time;
 }
 
-static double pipelined(const struct sim_case *it, const struct share *share)
+static double pipelined(const struct gy_cost_case *it, const struct share *share)
 {
-    const struct cluster *c = it->cluster;
-    double whole = (double)it->total * SIM_ELEMENT / (it->algorithm == GY_DOUBLE_TREE ? 2 : 1);
-    double tile = fmin((double)it->tile * SIM_ELEMENT, whole), tiles = ceil(fmax(1, whole / tile));
+    const struct gy_cluster *c = it->cluster;
+    double whole = bytes_of(it) / (it->algorithm == GY_DOUBLE_TREE ? 2 : 1);
+    double tile = shorter((double)it->tile * (double)it->element, whole), tiles = longer(1, whole / tile);
     double slowest = 0;
     for (int i = 0; i < 64; i++) { /* some of all, the ends among them */
         int rank = i < 32 ? (int)((double)i / 32 * it->ranks)
                           : it->ranks - 1 - (int)((double)(i - 32) / 32 * it->ranks);
-        slowest = fmax(slowest, climb(it, rank, tile, share->reduced > 0));
+        slowest = longer(slowest, climb(it, rank, tile, share->reduced > 0));
     }
     bool twice = it->collective == GY_ALL_REDUCE;
-    double all = fmax(link_time(c, share), thread_time(c, share));
+    double all = longer(link_time(it, share), thread_time(c, share));
     return (twice ? 2 : 1) * slowest + hop(c) + all * (tiles - 1) / tiles;
 }
 
 /* The one of a few ranks that has most to do. */
-static struct share heaviest(const struct sim_case *it)
+static struct share heaviest(const struct gy_cost_case *it)
 {
     const int sample[] = {0, 1, 2, it->ranks / 2, it->ranks - 1};
     struct share most = {0};
@@ -174,7 +189,7 @@ static struct share heaviest(const struct sim_case *it)
         if (sample[i] >= it->ranks)
             continue;
         struct share share = share_of(it, sample[i]);
-        double its = thread_time(it->cluster, &share) + link_time(it->cluster, &share);
+        double its = thread_time(it->cluster, &share) + link_time(it, &share);
         if (its > weight) {
             weight = its;
             most = share;
@@ -183,26 +198,54 @@ static struct share heaviest(const struct sim_case *it)
     return most;
 }
 
-double formula(const struct sim_case *it)
+/* Through the windows of one host: copies and reductions of the rank's thread, and a wait for everyone per step. */
+static double through_windows(const struct gy_cost_case *it)
 {
-    if (it->ranks == 1)
-        return (double)it->total * SIM_ELEMENT / it->cluster->copy;
+    struct gy_plan_shape shape = {.collective = it->collective, .algorithm = it->algorithm, .size = it->ranks};
+    struct gy_plan *plan = gy_plan_build(&shape);
+    const struct gy_cluster *c = it->cluster;
+    double time = plan ? 0 : -1;
+    for (int s = 0; plan && s < plan->steps; s++) {
+        const struct gy_step *step = &plan->step[s];
+        double bytes = bytes_of(it) * step->range.width / plan->blocks;
+        bool reduces = step->kind == GY_GATHER;
+        time += c->local_latency + (reduces ? bytes * (it->ranks - 1) / c->reduce : bytes / c->copy);
+    }
+    gy_plan_free(plan);
+    return time;
+}
+
+static double over_links(const struct gy_cost_case *it)
+{
     bool power = (it->ranks & (it->ranks - 1)) == 0;
+    bool chain = it->collective == GY_BROADCAST || it->collective == GY_REDUCE_TO;
     struct share most = heaviest(it);
-    bool tree = it->algorithm != GY_RING;
-    if (it->collective == GY_REDUCE_TO && tree)
-        return NAN; /* how a parent takes turns between its children decides, up to a third */
+    if (it->collective == GY_REDUCE_TO && it->algorithm != GY_RING)
+        return -1; /* how a parent takes turns between its children decides, up to a third */
     switch (it->algorithm) {
-    case GY_RING:
-        if (it->collective == GY_BROADCAST || it->collective == GY_REDUCE_TO)
-            return pipelined(it, &most);
-        return in_lockstep(it, &most);
-    case GY_BRUCK: return in_lockstep(it, &most);
+    case GY_RING: return chain ? pipelined(it, &most) : in_lockstep(it, &most);
+    case GY_BRUCK: return it->collective == GY_ALL_GATHER ? in_lockstep(it, &most) : -1;
     case GY_HALVING_DOUBLING:
     case GY_RECURSIVE_DOUBLING:
-    case GY_CANONICAL: return power ? in_lockstep(it, &most) : NAN;
+    case GY_CANONICAL: return power ? in_lockstep(it, &most) : -1;
     case GY_BINARY_TREE:
     case GY_DOUBLE_TREE: return pipelined(it, &most);
-    default: return NAN;
+    default: return -1;
     }
+}
+
+double gy_cost(const struct gy_cost_case *it)
+{
+    struct gy_cluster inside = *it->cluster; /* one host: no link is in between */
+    struct gy_cost_case alone = *it;
+    if (it->ranks == 1)
+        return bytes_of(it) / it->cluster->copy;
+    if (it->algorithm == GY_DIRECT_ONE_SHOT || it->algorithm == GY_DIRECT_TWO_SHOT)
+        return through_windows(it);
+    if (it->ranks_per_host < it->ranks)
+        return over_links(it);
+    inside.latency = inside.local_latency;
+    inside.bandwidth = inside.copy * it->ranks_per_host;
+    alone.cluster = &inside;
+    return over_links(&alone);
 }

@@ -11,29 +11,29 @@ static const struct {
     size_t offset;
     double least, most;
 } settings[] = {
-    {"hosts", offsetof(struct cluster, hosts), 1, 1e6},
-    {"ranks_per_host", offsetof(struct cluster, ranks_per_host), 1, 1024},
-    {"bandwidth", offsetof(struct cluster, bandwidth), 1, 1e13},
-    {"latency", offsetof(struct cluster, latency), 0, 100},
-    {"burst", offsetof(struct cluster, burst), 0, 1e12},
-    {"send_overhead", offsetof(struct cluster, send_overhead), 0, 1},
-    {"receive_overhead", offsetof(struct cluster, receive_overhead), 0, 1},
-    {"copy", offsetof(struct cluster, copy), 1, 1e13},
-    {"reduce", offsetof(struct cluster, reduce), 1, 1e13},
-    {"local_latency", offsetof(struct cluster, local_latency), 0, 1},
+    {"hosts", offsetof(struct gy_cluster, hosts), 1, 1e6},
+    {"ranks_per_host", offsetof(struct gy_cluster, ranks_per_host), 1, 1024},
+    {"bandwidth", offsetof(struct gy_cluster, bandwidth), 1, 1e13},
+    {"latency", offsetof(struct gy_cluster, latency), 0, 100},
+    {"burst", offsetof(struct gy_cluster, burst), 0, 1e12},
+    {"send_overhead", offsetof(struct gy_cluster, send_overhead), 0, 1},
+    {"receive_overhead", offsetof(struct gy_cluster, receive_overhead), 0, 1},
+    {"copy", offsetof(struct gy_cluster, copy), 1, 1e13},
+    {"reduce", offsetof(struct gy_cluster, reduce), 1, 1e13},
+    {"local_latency", offsetof(struct gy_cluster, local_latency), 0, 1},
 };
 
-struct cluster cluster_default(void)
+struct gy_cluster gy_cluster_default(void)
 {
-    return (struct cluster){.hosts = 4,
-                            .ranks_per_host = 1,
-                            .bandwidth = 1.17e9,
-                            .latency = 10e-6,
-                            .send_overhead = 2e-6,
-                            .receive_overhead = 2e-6,
-                            .copy = 5e9,
-                            .reduce = 8e9,
-                            .local_latency = 0.2e-6};
+    return (struct gy_cluster){.hosts = 4,
+                               .ranks_per_host = 1,
+                               .bandwidth = 1.17e9,
+                               .latency = 10e-6,
+                               .send_overhead = 2e-6,
+                               .receive_overhead = 2e-6,
+                               .copy = 5e9,
+                               .reduce = 8e9,
+                               .local_latency = 0.2e-6};
 }
 
 static bool scale(const char *suffix, double *value_p)
@@ -50,7 +50,7 @@ static bool scale(const char *suffix, double *value_p)
     return suffix[0] == '\0';
 }
 
-bool cluster_set(struct cluster *cluster, const char *setting, const char **why_p)
+bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char **why_p)
 {
     static char why[200];
     char name[32], text[64], rest;
@@ -73,11 +73,11 @@ bool cluster_set(struct cluster *cluster, const char *setting, const char **why_
         *(double *)(void *)((char *)cluster + settings[i].offset) = value;
         return true;
     }
-    snprintf(why, sizeof(why), "a cluster has no \"%s\"; see perf/sim/README.md", name);
+    snprintf(why, sizeof(why), "a cluster has no \"%s\"; see docs/tuning.md", name);
     return false;
 }
 
-bool cluster_read(const char *path, struct cluster *cluster, const char **why_p)
+bool gy_cluster_read(const char *path, struct gy_cluster *cluster, const char **why_p)
 {
     FILE *file = fopen(path, "re");
     char line[256];
@@ -89,7 +89,7 @@ bool cluster_read(const char *path, struct cluster *cluster, const char **why_p)
     while (right && fgets(line, sizeof(line), file)) {
         line[strcspn(line, "#\n")] = '\0';
         if (line[strspn(line, " \t\r")] != '\0')
-            right = cluster_set(cluster, line, why_p);
+            right = gy_cluster_set(cluster, line, why_p);
     }
     fclose(file);
     return right;
