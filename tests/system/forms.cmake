@@ -74,3 +74,6 @@ if(GYRE_TEST_HUGE)
       $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:huge_test>)
   endforeach()
 endif()
+
+# Every collective by every algorithm where some links are shared memory and some are TCP.
+gyre_system_test(sweep.mixed 300 ${here}/sweep_test.sh $<TARGET_FILE:gyre-run> $<TARGET_FILE:sweep_test> mixed 3)
