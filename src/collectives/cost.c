@@ -147,7 +147,7 @@ static double climb(const struct gy_cost_case *it, int rank, double tile, bool r
     const struct gy_cluster *c = it->cluster;
     double time = 0;
     for (int steps = 0; rank != it->root && steps < it->ranks; steps++) {
-        struct gy_plan_shape shape = {it->collective, it->algorithm, rank, it->ranks, it->root};
+        struct gy_plan_shape shape = {it->collective, it->algorithm, rank, it->ranks, it->root, NULL};
         struct gy_plan *plan = gy_plan_build(&shape);
         int parent = plan ? parent_of(plan) : -1;
         gy_plan_free(plan);
