@@ -43,9 +43,8 @@ gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *ta
     for (size_t i = first; ok && i < last; i++)
         ok = place(gy_nn_shape_size(model->modules[i].out), samples, &total, &offsets[2 * i]) &&
              place(model->modules[i].state, samples, &total, &offsets[2 * i + 1]);
-    if (ok)
-        tape->memory = model->backend->alloc(total * model->backend->element);
-    for (size_t i = first; tape->memory && i < last; i++) {
+    tape->memory = ok ? model->backend->alloc(total * model->backend->element) : NULL;
+    for (size_t i = first; ok && tape->memory && i < last; i++) {
         tape->y[i] = part(model, tape->memory, offsets[2 * i]);
         tape->state[i] = part(model, tape->memory, offsets[2 * i + 1]);
     }
@@ -77,13 +76,13 @@ gyre_status gy_nn_work_reserve(const gyre_nn_model *model, struct gy_nn_work *wo
     gy_nn_work_free(model, work);
     size_t n = model->nslots + GY_NN_MOST_INPUTS, total = 0, scratch = 0;
     size_t *offsets = calloc(n, sizeof(*offsets));
-    bool ok = offsets != NULL;
     work->slots = calloc(n, sizeof(*work->slots));
+    bool ok = offsets && work->slots;
     for (size_t i = 0; ok && i < n; i++)
         ok = place(i < model->nslots ? model->slot_size[i] : model->spare_size, samples, &total, &offsets[i]);
-    if (ok && place(model->scratch_size, samples, &total, &scratch) && work->slots)
-        work->memory = model->backend->alloc(total * model->backend->element);
-    for (size_t i = 0; work->memory && i < n; i++)
+    ok = ok && place(model->scratch_size, samples, &total, &scratch);
+    work->memory = ok ? model->backend->alloc(total * model->backend->element) : NULL;
+    for (size_t i = 0; ok && work->memory && i < n; i++)
         work->slots[i] = part(model, work->memory, offsets[i]);
     free(offsets);
     if (!work->memory) {

@@ -242,7 +242,7 @@ static void watch(struct run *run, double loss)
 /* `samples`: of this epoch, already used; over: all. */
 static gyre_status report(struct run *run, uint64_t samples, bool over, double rate)
 {
-    double cost, loss, accuracy;
+    double cost = 0, loss = 0, accuracy = 0;
     if (!run->options.report && !(run->options.patience && over))
         return GYRE_SUCCESS;
     gyre_status status = gather_cost(run, &cost);
