@@ -188,13 +188,19 @@ GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
 
 /* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input, at
- * which there is place 0; at place i, below module i, the model may be cut if nothing else goes from below to above than
- * one value, of cut_values elements a sample: 0 where it may not. cut_offset: where the parameters of the modules from
- * place i on begin in the arena. cut_work: an estimate of the arithmetic of a sample in the modules below place i. */
+ * which there is place 0; values likewise: 0 is the model's input, i the output of the module below place i. At place i,
+ * below module i, the model may be cut if the modules above it take nothing else from the one branch that ends there than
+ * value i, of cut_values elements a sample: 0 where it may not. Besides, they may take the model's input, and a branch that
+ * ended before. cut_offset: where the parameters of the modules from place i on begin in the arena. cut_work and cut_memory:
+ * an estimate of the arithmetic of a sample in the modules below place i; the elements that their forward keeps of it.
+ * value_size: elements of a value a sample. value_used: whether one of modules [first, last) takes it. */
 GYRE_NN_API size_t gyre_nn_module_count(const gyre_nn_model *model);
 GYRE_NN_API size_t gyre_nn_cut_values(const gyre_nn_model *model, size_t place);
 GYRE_NN_API size_t gyre_nn_cut_offset(const gyre_nn_model *model, size_t place);
 GYRE_NN_API double gyre_nn_cut_work(const gyre_nn_model *model, size_t place);
+GYRE_NN_API double gyre_nn_cut_memory(const gyre_nn_model *model, size_t place);
+GYRE_NN_API size_t gyre_nn_value_size(const gyre_nn_model *model, size_t value);
+GYRE_NN_API bool gyre_nn_value_used(const gyre_nn_model *model, size_t value, size_t first, size_t last);
 
 /* What a forward of a stage leaves for its backward: several micro-batches in flight need several. first and last are
  * places at which the model may be cut; else GYRE_INVALID_ARGUMENT. forward, evaluate and backward are those of the whole
@@ -208,6 +214,16 @@ GYRE_NN_API gyre_status gyre_nn_tape_forward(gyre_nn_tape *tape, const void *x, 
 GYRE_NN_API gyre_status gyre_nn_tape_evaluate(gyre_nn_tape *tape, const int32_t *labels, const void *targets,
                                               double *cost_p);
 GYRE_NN_API gyre_status gyre_nn_tape_backward(gyre_nn_tape *tape, const void *dy, const void **dx_p);
+/* Of a stage that takes or gives more values than the one at its places. set_input: `x` is value `value`, at or below
+ * `first`, for the forwards that follow (forward's own x is then NULL); it stays the caller's. output: a value that the last
+ * forward made. add_gradient: before backward, which has dy NULL then: adds to the gradient of a value that this stage made.
+ * input_gradient: of one that it took, after backward, until the next call. side_cost: what gyre_nn_reconstruct added in the
+ * last forward, which evaluate of the last stage cannot know of the others; a sum over the samples. */
+GYRE_NN_API void gyre_nn_tape_set_input(gyre_nn_tape *tape, size_t value, const void *x);
+GYRE_NN_API const void *gyre_nn_tape_output(const gyre_nn_tape *tape, size_t value);
+GYRE_NN_API void gyre_nn_tape_add_gradient(gyre_nn_tape *tape, size_t value, const void *dy);
+GYRE_NN_API const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, size_t value);
+GYRE_NN_API double gyre_nn_tape_side_cost(const gyre_nn_tape *tape);
 
 /* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores:
  * so many that the ranks of this host divide its cores; nothing changes where there is one rank. */

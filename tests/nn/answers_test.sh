@@ -51,4 +51,14 @@ hash=$(sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out")
 quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --steps $((whole - 30)) --checkpoint "$work/half"
 quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --resume "$work/half"
 [ "$(steps)" = "$whole" ] && grep -q "parameters $hash" "$work/out" || fail "resumed, --patience ends after $(steps) steps, not $whole"
+# --pipeline N is the strategy with so many stages; recomputation changes no bit; two pipelines of two stages share batches.
+bits() { sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out"; }
+quiet "$train" --quiet --epochs 1 --accumulate 4
+alone=$(bits)
+quiet "$run" -n 2 "$train" --quiet --epochs 1 --pipeline 2
+[ -n "$alone" ] && [ "$(bits)" = "$alone" ] || fail "--pipeline 2 has other bits than one rank: $(bits) and $alone"
+quiet "$run" -n 4 "$train" --quiet --epochs 1 --pipeline 2
+four=$(bits)
+quiet "$run" -n 4 "$train" --quiet --epochs 1 --pipeline 2 --recompute
+[ -n "$four" ] && [ "$(bits)" = "$four" ] || fail "--recompute changes the bits: $(bits) and $four"
 [ $failures = 0 ]

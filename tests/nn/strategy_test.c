@@ -158,6 +158,13 @@ static void body(int rank)
     options.settings = "keep";
     refused(comm, &options, GYRE_INVALID_ARGUMENT, "is no name=value");
     options.settings = NULL;
+    gyre_nn_strategy other_version = votes_strategy;
+    options.strategy = &other_version;
+    for (int way = 0; way < 3; way++) { /* shorter, longer, never set */
+        other_version.size = way == 2 ? 0 : sizeof other_version + (way ? 8 : (size_t)-8);
+        refused(comm, &options, GYRE_INVALID_ARGUMENT, "a strategy needs its size");
+    }
+    options.strategy = &votes_strategy;
     fail_at = 5;
     refused(comm, &options, GYRE_INVALID_ARGUMENT, "the vote is off");
     fail_at = -1;

@@ -27,6 +27,8 @@ enum {
     KEY_STRATEGY,
     KEY_CHECK,
     KEY_STALENESS,
+    KEY_PIPELINE,
+    KEY_RECOMPUTE,
     KEY_DETERMINISTIC,
     KEY_BATCH,
     KEY_EPOCHS,
@@ -71,6 +73,8 @@ static const struct argp_option options[] = {
     {"strategy", KEY_STRATEGY, "S", 0,
      "how ranks share the work: sync (default), or another, with settings: NAME:NAME=VALUE,...; help lists them", 2},
     {"staleness", KEY_STALENESS, "S", 0, "gradients are applied S steps later: --strategy stale:steps=S", 2},
+    {"pipeline", KEY_PIPELINE, "N", 0, "layers divided over N ranks each: --strategy pipeline:stages=N", 2},
+    {"recompute", KEY_RECOMPUTE, NULL, 0, "... and their forwards done again, which saves activations", 2},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0, "the same bits on any number of ranks: --strategy deterministic", 2},
     {"check", KEY_CHECK, "N", 0, "compare the ranks' state every N steps (default 100; 0: never)", 2},
     {"batch", KEY_BATCH, "GLOBAL", 0, "samples of a step, divided over the ranks (default 64)", 2},
@@ -110,7 +114,8 @@ static const struct argp_option options[] = {
 struct parse {
     struct arguments out;
     double rate, momentum, decay; /* NaN: not given */
-    int blas_threads;
+    int blas_threads, stages;
+    bool recompute;
 };
 
 static double real(const char *option, const char *text, double least)
@@ -230,12 +235,28 @@ static void parse_staleness(struct gyre_nn_train_options *train, const char *tex
     train->settings = settings;
 }
 
+static void apply_pipeline(const struct parse *parse, struct gyre_nn_train_options *train)
+{
+    static char settings[48];
+    if (parse->recompute && parse->stages == 0)
+        gy_options_refuse("--recompute goes with --pipeline N");
+    if (parse->stages == 0)
+        return;
+    if (train->strategy)
+        gy_options_refuse("--pipeline is a strategy of its own: leave the other one out");
+    snprintf(settings, sizeof(settings), "stages=%d,recompute=%s", parse->stages, parse->recompute ? "yes" : "no");
+    train->strategy = gyre_nn_strategy_find("pipeline");
+    train->settings = settings;
+}
+
 static error_t parse_run(int key, char *arg, struct parse *parse)
 {
     struct gyre_nn_train_options *train = &parse->out.train;
     switch (key) {
     case KEY_STRATEGY: parse_strategy(train, arg); break;
     case KEY_DETERMINISTIC: parse_strategy(train, "deterministic"); break;
+    case KEY_PIPELINE: parse->stages = (int)gy_options_integer("--pipeline", arg, 1, 1024); break;
+    case KEY_RECOMPUTE: parse->recompute = true; break;
     case KEY_STALENESS: parse_staleness(train, arg); break;
     case KEY_CHECK: train->check_every = (uint64_t)gy_options_integer("--check", arg, 0, INT64_MAX); break;
     case KEY_BATCH: train->batch = (size_t)gy_options_integer("--batch", arg, 1, INT32_MAX); break;
@@ -278,7 +299,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         if (strcmp(arg, "digits") != 0 && strncmp(arg, "idx:", 4) != 0 && strncmp(arg, "csv:", 4) != 0 &&
             strncmp(arg, "npy:", 4) != 0 && strncmp(arg, "text:", 5) != 0 && strcmp(arg, "sessions") != 0 &&
             strncmp(arg, "sessions:", 9) != 0)
-            gy_options_refuse("--data '%s' is none of digits, sessions, idx:DIR, csv:FILE, npy:FILE, text:FILE", arg);
+            gy_options_refuse("--data '%s' is none of digits, idx:DIR, csv:FILE, npy:FILE, text:FILE, sessions", arg);
         out->data = arg;
         break;
     case KEY_OPTIMIZER:
@@ -323,6 +344,7 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
         train->optimizer.momentum = parse.momentum;
     if (!isnan(parse.decay))
         train->optimizer.weight_decay = parse.decay;
+    apply_pipeline(&parse, train);
     model_options_settle(&parse.out.model, parse.out.data);
     if (parse.out.sample && strncmp(parse.out.data, "text:", 5) != 0)
         gy_options_refuse("--sample writes text: it needs --data text:FILE");

@@ -1,0 +1,245 @@
+/* The stage of a rank: which modules it has, whom it gives values to and takes them from, and memory for its micro-batches.
+ * Invariant: `places`, which every rank has alike, decides everything else here; `kept` is a copy of it as a strategy's
+ * state, and differs from it only between a resume and the next gy_pipeline_settle. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "strategies/partition.h"
+#include "strategies/pipeline.h"
+
+static void free_values(void **values, size_t count)
+{
+    for (size_t i = 0; i < count && values; i++) {
+        free(values[i]);
+        values[i] = NULL;
+    }
+}
+
+static void free_buffers(struct gy_pipeline *p)
+{
+    for (size_t i = 0; i < p->depth && p->slots; i++) {
+        struct gy_pipeline_slot *slot = &p->slots[i];
+        for (size_t k = 0; k < p->edges.nout && slot->up_requests; k++)
+            gyre_wait(&slot->up_requests[k]); /* of a step that failed */
+        for (size_t k = 0; k < p->edges.nin && slot->down_requests; k++)
+            gyre_wait(&slot->down_requests[k]);
+        free_values(slot->x, p->edges.nin);
+        free_values(slot->down, p->edges.nin);
+        free_values(slot->up, p->edges.nout);
+        free(slot->data);
+        slot->data = NULL;
+    }
+    free(p->dy);
+    free(p->targets);
+    free(p->labels);
+    p->dy = p->targets = p->labels = NULL;
+    p->capacity = 0;
+}
+
+static void free_slots(struct gy_pipeline *p)
+{
+    free_buffers(p);
+    for (size_t i = 0; i < p->depth && p->slots; i++) {
+        struct gy_pipeline_slot *slot = &p->slots[i];
+        gyre_nn_tape_free(slot->tape);
+        free(slot->x);
+        free(slot->down);
+        free(slot->up);
+        free(slot->down_requests);
+        free(slot->up_requests);
+    }
+    free(p->slots);
+    p->slots = NULL;
+    gy_edges_free(&p->edges);
+}
+
+void gy_pipeline_close(void *self)
+{
+    struct gy_pipeline *p = self;
+    free_slots(p);
+    gyre_comm_destroy(p->pipe);
+    gyre_comm_destroy(p->peers);
+    free(p->places);
+    free(p->counts);
+    free(p->kept);
+    free(p);
+}
+
+static bool reserve_values(const struct gy_pipeline *p, const struct gy_edge *edges, size_t count, size_t samples,
+                           void **values)
+{
+    bool ok = true;
+    for (size_t i = 0; i < count; i++) {
+        values[i] = calloc(samples * edges[i].size, gy_pipeline_element(p));
+        ok = ok && values[i];
+    }
+    return ok;
+}
+
+gyre_status gy_pipeline_reserve(struct gy_pipeline *p, const gyre_nn_dataset *data, size_t samples)
+{
+    if (samples <= p->capacity)
+        return GYRE_SUCCESS;
+    free_buffers(p);
+    size_t largest = 1;
+    bool ok = true;
+    for (size_t i = 0; i < p->edges.nout; i++)
+        largest = p->edges.out[i].size > largest ? p->edges.out[i].size : largest;
+    for (size_t i = 0; i < p->depth && ok; i++) {
+        struct gy_pipeline_slot *slot = &p->slots[i];
+        slot->data = calloc(samples * data->features, gy_pipeline_element(p));
+        ok = slot->data && reserve_values(p, p->edges.in, p->edges.nin, samples, slot->x) &&
+             reserve_values(p, p->edges.in, p->edges.nin, samples, slot->down) &&
+             reserve_values(p, p->edges.out, p->edges.nout, samples, slot->up);
+    }
+    p->dy = calloc(samples * largest, gy_pipeline_element(p));
+    p->targets = calloc(samples * data->features, gy_pipeline_element(p));
+    p->labels = calloc(samples * data->steps, sizeof(*p->labels));
+    if (!ok || !p->dy || !p->targets || !p->labels)
+        return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for the micro-batches of a pipeline");
+    p->capacity = samples;
+    return GYRE_SUCCESS;
+}
+
+/* The least times that rank 0 has measured, on every rank: all of them make the same partition. */
+static gyre_status measure(struct gy_pipeline *p, double *times)
+{
+    size_t n = gyre_nn_module_count(p->run.model) + 1;
+    gyre_status status = GYRE_SUCCESS;
+    if (p->run.rank == 0)
+        status = gy_nn_measure(p->run.model, (size_t)p->run.settings[SAMPLES], times);
+    if (!p->run.comm || status != GYRE_SUCCESS)
+        return status;
+    status = gyre_broadcast(p->run.comm, times, times, n, GYRE_FLOAT64, 0);
+    return status ? gyre_nn_fail(status, p->run.comm, "the broadcast of the layers' times") : status;
+}
+
+/* The largest number of stages that divides the ranks and that the model can be cut into. */
+static gyre_status divide(struct gy_pipeline *p, const double *times)
+{
+    size_t ranks = (size_t)p->run.ranks, wanted = (size_t)p->run.settings[STAGES];
+    struct gy_nn_balance balance = {.times = times,
+                                    .memory = p->run.settings[MEMORY],
+                                    .samples = (size_t)p->run.settings[SAMPLES],
+                                    .in_flight = p->run.settings[SCHEDULE] > 0 ? p->micro : ranks};
+    gyre_status status = GYRE_INVALID_ARGUMENT;
+    for (size_t stages = ranks; stages > 0 && status == GYRE_INVALID_ARGUMENT; stages--)
+        if (ranks % stages == 0 && (wanted == 0 || wanted == stages)) {
+            status = gy_nn_partition(p->run.model, stages, &balance, p->places);
+            p->stages = stages;
+        }
+    if (status == GYRE_NO_MEMORY)
+        return gyre_nn_fail(status, NULL, "no memory for the strategy pipeline");
+    return status ? gyre_nn_fail(status, NULL,
+                                 "strategy pipeline: these stages do not divide the ranks, or the model cannot be cut "
+                                 "into so many, each within its memory")
+                  : status;
+}
+
+static gyre_status split(struct gy_pipeline *p)
+{
+    int stages = (int)p->stages;
+    gyre_status status = GYRE_SUCCESS;
+    if (!p->run.comm)
+        return status;
+    if (p->stages > 1)
+        status = gyre_comm_split(p->run.comm, p->run.rank / stages, p->run.rank, &p->pipe);
+    if (p->pipelines > 1 && status == GYRE_SUCCESS)
+        status = gyre_comm_split(p->run.comm, p->run.rank % stages, p->run.rank, &p->peers);
+    return status ? gyre_nn_fail(status, p->run.comm, "dividing the ranks into stages") : status;
+}
+
+static gyre_status make_slot(struct gy_pipeline *p, size_t i)
+{
+    struct gy_pipeline_slot *slot = &p->slots[i];
+    size_t in = p->edges.nin + 1, out = p->edges.nout + 1;
+    slot->x = calloc(in, sizeof(*slot->x));
+    slot->down = calloc(in, sizeof(*slot->down));
+    slot->up = calloc(out, sizeof(*slot->up));
+    slot->down_requests = calloc(in, sizeof(*slot->down_requests));
+    slot->up_requests = calloc(out, sizeof(*slot->up_requests));
+    if (!slot->x || !slot->down || !slot->up || !slot->down_requests || !slot->up_requests)
+        return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for a pipeline");
+    if (p->recompute && i > 0)
+        return GYRE_SUCCESS;
+    return gyre_nn_tape_create(p->run.model, p->places[p->stage], p->places[p->stage + 1], &slot->tape);
+}
+
+/* From the places of the stages all that follows from them. */
+static gyre_status set_up(struct gy_pipeline *p)
+{
+    free_slots(p);
+    for (size_t s = 0; s < p->stages; s++)
+        p->counts[s] = gyre_nn_cut_offset(p->run.model, p->places[s + 1]) -
+                       gyre_nn_cut_offset(p->run.model, p->places[s]);
+    p->first = gyre_nn_cut_offset(p->run.model, p->places[p->stage]);
+    p->count = p->counts[p->stage];
+    gyre_status status = gy_edges_make(p->run.model, p->places, p->stages, p->stage, &p->edges);
+    if (status != GYRE_SUCCESS)
+        return status;
+    p->depth = p->run.settings[SCHEDULE] > 0 || p->micro < p->edges.level + 1 ? p->micro : p->edges.level + 1;
+    p->slots = calloc(p->depth, sizeof(*p->slots));
+    status = p->slots ? GYRE_SUCCESS : gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for a pipeline");
+    for (size_t i = 0; i < p->depth && status == GYRE_SUCCESS; i++)
+        status = make_slot(p, i);
+    for (size_t s = 0; s <= p->stages; s++)
+        p->kept[s] = (double)p->places[s];
+    return status;
+}
+
+gyre_status gy_pipeline_settle(struct gy_pipeline *p)
+{
+    bool same = true;
+    for (size_t s = 0; s <= p->stages; s++) {
+        double place = p->kept[s], least = s ? p->kept[s - 1] + 1 : 0,
+               most = (double)gyre_nn_module_count(p->run.model);
+        if (!(place >= least && place <= (s ? most : 0)) || (s == p->stages && place < most))
+            return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL, "the checkpoint's stages are none of this model");
+        same = same && (size_t)place == p->places[s];
+    }
+    for (size_t s = 0; s <= p->stages; s++)
+        p->places[s] = (size_t)p->kept[s];
+    return same ? GYRE_SUCCESS : set_up(p);
+}
+
+static gyre_status open_places(struct gy_pipeline *p)
+{
+    size_t ranks = (size_t)p->run.ranks, n = gyre_nn_module_count(p->run.model);
+    bool measured = p->run.settings[BALANCE] == 0;
+    double *times = calloc(n + 1, sizeof(*times));
+    p->places = calloc(ranks + 1, sizeof(*p->places));
+    p->kept = calloc(ranks + 1, sizeof(*p->kept));
+    p->counts = calloc(ranks, sizeof(*p->counts));
+    gyre_status status = GYRE_SUCCESS;
+    if (!times || !p->places || !p->kept || !p->counts)
+        status = gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for the strategy pipeline");
+    if (status == GYRE_SUCCESS && measured)
+        status = measure(p, times);
+    status = status ? status : divide(p, measured ? times : NULL);
+    free(times);
+    return status;
+}
+
+gyre_status gy_pipeline_open(const struct gyre_nn_run *run, void **self_p)
+{
+    struct gy_pipeline *p = calloc(1, sizeof(*p));
+    if (!p)
+        return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for the strategy pipeline");
+    p->run = *run;
+    p->micro = (size_t)run->settings[MICRO];
+    p->recompute = run->settings[RECOMPUTE] > 0;
+    gyre_status status = open_places(p);
+    if (status == GYRE_SUCCESS) {
+        p->pipelines = (size_t)run->ranks / p->stages;
+        p->stage = (size_t)run->rank % p->stages;
+        p->index = (size_t)run->rank / p->stages;
+        status = split(p);
+        status = status ? status : set_up(p);
+    }
+    if (status != GYRE_SUCCESS) {
+        gy_pipeline_close(p);
+        return status;
+    }
+    *self_p = p;
+    return GYRE_SUCCESS;
+}
