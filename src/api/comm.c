@@ -6,6 +6,7 @@
 
 #include "api/call_group.h"
 #include "api/check.h"
+#include "collectives/verify.h"
 #include "core/clock.h"
 #include "core/handle.h"
 #include "core/mem.h"
@@ -118,6 +119,7 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
         gyre_comm_abort(comm);
         gy_turn(ctx, gy_now());
     }
+    gy_verify_settle(comm); /* peers compare results with ours, too */
     gy_comm_free(comm);
     bool last = !ctx->comms;
     gy_driver_leave(ctx);

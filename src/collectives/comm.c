@@ -4,6 +4,7 @@
 
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
+#include "collectives/verify.h"
 #include "core/handle.h"
 #include "core/mem.h"
 
@@ -57,6 +58,10 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     comm->next = ctx->comms;
     ctx->comms = comm;
     gy_handle_add(comm, GY_HANDLE_COMM);
+    if (gy_verify_make(comm, &comm->verify, error) != GYRE_SUCCESS) {
+        gy_comm_free(comm);
+        return error->status;
+    }
     *comm_p = comm;
     return GYRE_SUCCESS;
 
@@ -79,6 +84,7 @@ gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm
 void gy_comm_free(struct gyre_comm *comm)
 {
     gy_handle_remove(comm, GY_HANDLE_COMM);
+    gy_verify_free(comm->verify);
     for (struct gyre_comm **c = &comm->ctx->comms; *c; c = &(*c)->next)
         if (*c == comm) {
             *c = comm->next;

@@ -21,6 +21,8 @@ struct gy_attributes {
     int64_t timeout_ns;  /* as GYRE_TIMEOUT */
 };
 
+struct gy_verify;
+
 struct gyre_comm {
     struct gy_context *ctx;
     struct gy_attributes attributes;
@@ -54,6 +56,7 @@ struct gyre_comm {
     } other[GY_PLANS_OTHER_ROOTS];
     unsigned clock;
 
+    struct gy_verify *verify; /* see verify.h; NULL: not asked for */
     struct gy_recorder recorder;
     uint64_t sent[GY_TRANSPORTS_MOST]; /* bytes of payload handed to links */
     struct gy_error error;             /* in this communicator's words */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectives/request.h"
+#include "collectives/verify.h"
 #include "core/clock.h"
 
 #define GY_TURN_LOCAL (1 * GY_MILLISECOND)
@@ -41,6 +42,8 @@ bool gy_progress(struct gy_context *ctx)
                 break;
         }
     }
+    if (ctx->config.verify && !ctx->closed)
+        moved |= gy_verify_turn(ctx);
     if ((ctx->turns & 255) == 0) {
         int64_t now = gy_now();
         if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE * 10 : GY_TURN_LOCAL))
@@ -168,5 +171,5 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
     gy_wait(request);
     status = request->status;
     gy_request_recycle(request);
-    return status;
+    return status == GYRE_SUCCESS && comm->verify ? gy_verify_settle(comm) : status;
 }

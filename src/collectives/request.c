@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collectives/mapped.h"
+#include "collectives/verify.h"
 #include "core/clock.h"
 #include "core/handle.h"
 #include "core/mem.h"
@@ -142,6 +143,8 @@ static void launch(struct gyre_request *r)
         gy_prepare_stage(r);
     if (r->plan->window)
         gy_mapped_offer(r);
+    if (comm->verify)
+        gy_verify_launch(r);
     active_append(ctx, r);
     if (r->plan->window)
         window_enqueue(r);
@@ -237,6 +240,8 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     r->status = status;
     if (status == GYRE_SUCCESS && r->plan->output_blocks > 0 && !r->tiny)
         gy_prepare_end(r);
+    if (status == GYRE_SUCCESS && r->comm->verify)
+        gy_verify_finish(r);
     active_remove(r->comm->ctx, r);
     ended_push(r);
     gy_driver_wake(r->comm->ctx);

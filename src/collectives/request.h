@@ -73,6 +73,7 @@ struct gyre_request {
     bool collected;           /* its owner has had it: on the free list, or another's by now */
     uint64_t ticket;          /* of an eager message: those to its peer before it */
     uint64_t record;          /* in the flight recorder */
+    uint64_t verified_as;     /* 1 + its number among the results that are compared, 0: it is not; see verify.h */
     struct gy_layout in, out; /* of the vector; all_to_all has two */
     size_t element, tile;     /* bytes of an element; elements per tile */
     struct gy_operation operation;

@@ -106,7 +106,7 @@ bool gy_tiny_advance(struct gyre_request *r)
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gy_context *ctx = comm->ctx;
-    if (!comm->window_reserved || ctx->active_first || !ctx->idle || ctx->config.show_choice ||
+    if (!comm->window_reserved || comm->verify || ctx->active_first || !ctx->idle || ctx->config.show_choice ||
         call->op >= GYRE_PREMUL_SUM)
         return false;
     int8_t *tiny = &comm->tiny[call->collective];

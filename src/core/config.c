@@ -261,6 +261,10 @@ static const struct row rows[] = {
      "what protects the bytes on sockets: off, nothing; crc, against accidents; mac, against changes by others; encrypt, "
      "against readers too; the same on every rank",
      "off, crc, mac or encrypt", SHARED},
+    {"GYRE_VERIFY", parse_size, FIELD(verify), 0, 1024, "0", "results",
+     "after so many results that are equal on every rank their hashes are compared, so that a rank that has another one "
+     "is named; 0: never; the same on every rank",
+     "a number from 0 to 1024", SHARED},
     {"GYRE_SHM_RESERVE", parse_size, FIELD(shm_reserve), 1 << 20, INT64_C(1) << 44, "16G", "bytes",
      "address space per rank of this host for gyre_mem_alloc; memory is taken when it is used",
      "a size from 1m to 16t, such as 512m or 16G", PLAIN},

@@ -28,6 +28,7 @@ struct gy_config {
     char secret_file[256];    /* GYRE_SECRET_FILE    "" */
     bool insecure;            /* GYRE_INSECURE       0|1 */
     int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
+    size_t verify;            /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
     size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
     size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 128k */
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */

@@ -13,3 +13,11 @@ add_executable(intruder_test intruder_test.c)
 target_include_directories(intruder_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(intruder_test PRIVATE gyre_internal)
 gyre_system_test(intruder 100 $<TARGET_FILE:intruder_test>)
+
+# A rank that computes wrongly.
+add_executable(verify_test verify_test.c)
+target_include_directories(verify_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(verify_test PRIVATE gyre_compile gyre)
+foreach(transport shm tcp)
+  gyre_system_test(verify.${transport} 200 $<TARGET_FILE:verify_test> ${transport})
+endforeach()
