@@ -1,8 +1,9 @@
 /* The CPU backend: CBLAS for matrix products, plain loops for the rest. The loops are written once, in
  * backend_cpu_ops.h and backend_cpu_modules.h, and compiled for float and for double. Guarantee: for the same build,
- * machine and number of BLAS threads the same inputs give the same bits. */
+ * machine, grid of threads and number of BLAS threads the same inputs give the same bits. */
 #include "backend.h"
 #include "random.h"
+#include "team.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -21,6 +22,21 @@ void gyre_nn_set_blas_threads(int threads)
     if (gy_openblas_set_num_threads && threads > 0)
         gy_openblas_set_num_threads(threads);
 }
+
+/* What gy_nn_backend's gemm is given. */
+struct gemm {
+    bool transpose_a, transpose_b;
+    size_t m, n, k;
+    double alpha, beta;
+    const void *a;
+    size_t stride_a;
+    const void *b;
+    size_t stride_b;
+    void *c;
+    size_t stride_c;
+};
+
+#define LEAST_SHARED ((size_t)1 << 16) /* multiplications that are worth waking threads for */
 
 static void *cpu_alloc(size_t bytes)
 {

@@ -2,14 +2,40 @@
  *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOG the functions of
  *   libm. */
 
+static void NAME(gemm_alone)(const struct gemm *g)
+{
+    GEMM(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans, g->transpose_b ? CblasTrans : CblasNoTrans,
+         (blasint)g->m, (blasint)g->n, (blasint)g->k, (REAL)g->alpha, g->a, (blasint)g->stride_a, g->b,
+         (blasint)g->stride_b, (REAL)g->beta, g->c, (blasint)g->stride_c);
+}
+
+/* Piece `index` of the grid over c: some rows of op(a) and some columns of op(b). */
+static void NAME(gemm_piece)(const void *whole, size_t index)
+{
+    struct gemm g = *(const struct gemm *)whole;
+    struct gy_nn_grid grid = gy_nn_team_grid();
+    size_t row, col;
+    gyre_nn_shard(g.m, (int)(index / grid.cols), (int)grid.rows, &row, &g.m);
+    gyre_nn_shard(g.n, (int)(index % grid.cols), (int)grid.cols, &col, &g.n);
+    if (g.m == 0 || g.n == 0)
+        return;
+    g.a = (const REAL *)g.a + (g.transpose_a ? row : row * g.stride_a);
+    g.b = (const REAL *)g.b + (g.transpose_b ? col * g.stride_b : col);
+    g.c = (REAL *)g.c + row * g.stride_c + col;
+    NAME(gemm_alone)(&g);
+}
+
 static void NAME(gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, double alpha, const void *a,
                        size_t stride_a, const void *b, size_t stride_b, double beta, void *c, size_t stride_c)
 {
+    struct gemm g = {transpose_a, transpose_b, m, n, k, alpha, beta, a, stride_a, b, stride_b, c, stride_c};
+    struct gy_nn_grid grid = gy_nn_team_grid();
     if (m == 0 || n == 0)
         return;
-    GEMM(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (blasint)m,
-         (blasint)n, (blasint)k, (REAL)alpha, a, (blasint)stride_a, b, (blasint)stride_b, (REAL)beta, c,
-         (blasint)stride_c);
+    if (grid.rows * grid.cols > 1 && m * n >= LEAST_SHARED / (k ? k : 1))
+        gy_nn_team_run(NAME(gemm_piece), &g);
+    else
+        NAME(gemm_alone)(&g);
 }
 
 static void NAME(add)(size_t count, const void *x, void *y)

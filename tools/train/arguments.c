@@ -53,6 +53,7 @@ enum {
     KEY_VERIFY,
     KEY_QUIET,
     KEY_BLAS_THREADS,
+    KEY_THREADS,
     KEY_PROGRESS_THREAD,
 };
 
@@ -93,6 +94,7 @@ static const struct argp_option options[] = {
     {"clip", KEY_CLIP, "NORM", 0, "largest norm of a gradient (default: no clipping)", 3},
     {"bucket", KEY_BUCKET, "BYTES", 0, "size of a gradient bucket, with k or M (default 256k)", 4},
     {"blas-threads", KEY_BLAS_THREADS, "N", 0, "threads for matrix products (default: 1 where ranks share cores)", 4},
+    {"threads", KEY_THREADS, "SxN", 0, "threads of each rank: samples divided by S, neurons by N (default 1x1)", 4},
     {"progress-thread", KEY_PROGRESS_THREAD, NULL, 0,
      "a thread of gyre makes progress beside backward (default: progress between layers)", 4},
     {"metrics", KEY_METRICS, "FILE", 0, "write one JSON object per epoch, and a final one", 5},
@@ -249,6 +251,17 @@ static void apply_pipeline(const struct parse *parse, struct gyre_nn_train_optio
     train->settings = settings;
 }
 
+/* "SxN" */
+static void parse_threads(const char *text)
+{
+    char *stop;
+    unsigned long samples = strtoul(text, &stop, 10), neurons = *stop == 'x' ? strtoul(stop + 1, &stop, 10) : 0;
+    if (*text < '1' || *text > '9' || *stop || neurons == 0)
+        gy_options_refuse("--threads '%s' is no SxN, such as 2x1", text);
+    if (gyre_nn_set_threads(samples, neurons) != GYRE_SUCCESS)
+        gy_options_refuse("--threads: %s", gyre_nn_last_error());
+}
+
 static error_t parse_run(int key, char *arg, struct parse *parse)
 {
     struct gyre_nn_train_options *train = &parse->out.train;
@@ -266,6 +279,7 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     case KEY_SEED: train->seed = (uint64_t)gy_options_integer("--seed", arg, 0, INT64_MAX); break;
     case KEY_BUCKET: train->bucket_bytes = gy_options_bytes("--bucket", arg, (size_t)1 << 40); break;
     case KEY_BLAS_THREADS: parse->blas_threads = (int)gy_options_integer("--blas-threads", arg, 1, 1024); break;
+    case KEY_THREADS: parse_threads(arg); break;
     case KEY_PROGRESS_THREAD: parse->out.progress_thread = true; break;
     case KEY_METRICS: parse->out.metrics = arg; break;
     case KEY_CHECKPOINT: train->checkpoint = arg; break;
