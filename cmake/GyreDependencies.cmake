@@ -1,5 +1,7 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+# Its header only: the library is opened at run time, where there is one.
+find_path(GYRE_VERBS_HEADER infiniband/verbs.h REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)

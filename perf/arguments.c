@@ -30,7 +30,7 @@ static const struct argp_option table[] = {
      "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree, canonical, recursive_doubling, binomial, "
      "bruck, double_tree, hierarchical, hierarchical_halving, hierarchical_tree; default: gyre's choice",
      0},
-    {"transport", KEY_TRANSPORT, "T,...", 0, "transports that may be used: shm, tcp", 0},
+    {"transport", KEY_TRANSPORT, "T,...", 0, "transports that may be used: shm, rdma, tcp", 0},
     {"mem", KEY_MEMORY, "private|gyre", 0, "whose memory the buffers are, default private", 0},
     {"mode", KEY_MODE, "MODE", 0,
      "isolated (default): one call at a time, the median; streaming: back to back, the mean", 0},
@@ -62,7 +62,7 @@ static const char *const algorithms[] = {"direct_one_shot",
 /* Each word between commas is looked up by itself. */
 static void check_transports(const char *names)
 {
-    static const char *const known[] = {"self", "shm", "tcp", NULL};
+    static const char *const known[] = {"self", "shm", "rdma", "tcp", NULL};
     char word[16];
     for (;;) {
         size_t length = strcspn(names, ",");

@@ -215,6 +215,8 @@ gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_mem_alloc: memory_p is NULL");
     gy_driver_enter(comm->ctx);
     gyre_status status = mem_alloc(comm, bytes, memory_p);
+    if (status == GYRE_SUCCESS)
+        gy_context_know(comm->ctx, *memory_p, bytes ? bytes : 1);
     gy_driver_leave(comm->ctx);
     return status;
 }
@@ -235,6 +237,7 @@ gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
     if (!memory)
         return GYRE_SUCCESS;
     gy_driver_enter(comm->ctx);
+    gy_context_forget(comm->ctx, memory);
     bool known = comm->ctx->segment ? gy_segment_heap_free(comm->ctx->segment, memory) : free_plain(memory);
     gyre_status status = known ? GYRE_SUCCESS
                                : gy_check_fail(comm, GYRE_INVALID_ARGUMENT,

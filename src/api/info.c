@@ -14,6 +14,8 @@
 void gyre_info(gyre_print_func print, void *user)
 {
     char line[256];
+    struct gy_config config;
+    struct gy_error error = {.quiet = true};
     if (!print)
         return;
     snprintf(line, sizeof(line), "gyre %s, wire version %d, built with " GY_COMPILER, gyre_version(), GY_WIRE_VERSION);
@@ -26,6 +28,8 @@ void gyre_info(gyre_print_func print, void *user)
                  there ? "available" : "unavailable: ", why);
         print(user, line);
     }
+    if (gy_config_read(&config, &error) == GYRE_SUCCESS)
+        gy_transports_describe(&config, print, user);
 }
 
 void gyre_config_describe(gyre_print_func print, void *user)

@@ -23,6 +23,8 @@ gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes)
                              memory);
     gy_driver_enter(comm->ctx);
     gyre_status status = add(comm, memory, bytes);
+    if (status == GYRE_SUCCESS)
+        gy_context_know(comm->ctx, memory, bytes);
     gy_driver_leave(comm->ctx);
     return status;
 }
@@ -35,6 +37,8 @@ gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory)
     gyre_status status = gy_check_comm(comm);
     if (status == GYRE_SUCCESS && !gy_registry_remove(&comm->ctx->registry, memory))
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p is not registered", memory);
+    else if (status == GYRE_SUCCESS)
+        gy_context_forget(comm->ctx, memory);
     gy_driver_leave(comm->ctx);
     return status;
 }

@@ -116,6 +116,18 @@ gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func
     return dial_begin(world, rank, GY_PURPOSE_OVERLAY, callback, user, error);
 }
 
+gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_door_func callback, void *user,
+                               struct gy_error *error)
+{
+    return dial_begin(world, rank, GY_PURPOSE_RDMA, callback, user, error);
+}
+
+void gy_world_on_rdma(struct gy_world *world, gy_door_func callback, void *user)
+{
+    if (world->door)
+        gy_door_on(world->door, GY_PURPOSE_RDMA, callback, user);
+}
+
 void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user)
 {
     if (world->door)

@@ -21,6 +21,7 @@ void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_W
     gy_wire_put(&wire, (uint32_t)member->pid, 4);
     gy_wire_put(&wire, member->nonce, 8);
     gy_wire_put(&wire, member->cores, 4);
+    gy_wire_put(&wire, member->reach, 4);
     gy_address_encode(&member->address, wire.at);
 }
 
@@ -35,6 +36,7 @@ bool gy_member_decode(const uint8_t wire_bytes[GY_MEMBER_WIRE], struct gy_member
     member.pid = (int32_t)gy_wire_get(&wire, 4);
     member.nonce = gy_wire_get(&wire, 8);
     member.cores = (uint32_t)gy_wire_get(&wire, 4);
+    member.reach = (uint32_t)gy_wire_get(&wire, 4);
     if (!gy_address_decode(wire.at, &member.address) || member.pid <= 0)
         return false;
     *member_p = member;
@@ -160,7 +162,7 @@ gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error)
         .job = world->job,
         .rank = world->rank,
         .size = world->size,
-        .purposes = 1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK,
+        .purposes = 1u << GY_PURPOSE_MEET | 1u << GY_PURPOSE_OVERLAY | 1u << GY_PURPOSE_LINK | 1u << GY_PURPOSE_RDMA,
         .peer_timeout_ns = world->config->peer_timeout_ns,
         .integrity = (enum gy_integrity)world->config->integrity,
         .sockets_opened = &world->counters.sockets_opened,

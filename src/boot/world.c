@@ -33,6 +33,7 @@ static void know_myself(struct gy_world *world)
     own->host_key = gy_topology_host_key(world->config->host_id);
     own->pid = (int32_t)getpid();
     own->cores = (uint32_t)gy_topology_usable_cores();
+    own->reach = world->config->reach;
     gy_random(&own->nonce, sizeof(own->nonce));
 }
 

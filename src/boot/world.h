@@ -26,6 +26,7 @@ struct gy_member {
                                       * sockets */
     struct sockaddr_storage address; /* where its listener (door) can be reached over TCP */
     uint32_t cores;                  /* usable cores */
+    uint32_t reach;                  /* by what it can be reached besides TCP: enum gy_reach of transport.h */
     int host;                        /* dense host index, in order of lowest rank */
     int local;                       /* index among the ranks of that host, in rank order */
 };
@@ -79,5 +80,9 @@ void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user)
  * poller with the connected fd and its keys, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is
  * dead). */
 gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
+/* The same for the rdma transport, whose connections agree on queue pairs and end when the peer does. */
+void gy_world_on_rdma(struct gy_world *world, gy_door_func callback, void *user);
+gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_door_func callback, void *user,
+                               struct gy_error *error);
 
 #endif

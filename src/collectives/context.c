@@ -12,17 +12,6 @@
 #include "core/mem.h"
 #include "core/topology.h"
 
-static bool transport_wanted(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    if (!list[0] || !strcmp(name, "self"))
-        return true;
-    for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',')
-        if (strcspn(item, ",") == length && !strncmp(item, name, length))
-            return true;
-    return false;
-}
-
 static gyre_status open_transports(struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_transport_env env = {.world = ctx->world,
@@ -33,8 +22,8 @@ static gyre_status open_transports(struct gy_context *ctx, struct gy_error *erro
     env.sink.user = ctx;
     for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {
         const struct gy_transport_ops *ops = gy_transports[t];
-        char why[160];
-        if (!transport_wanted(ctx->config.transports, ops->name) || (ops == &gy_transport_shm && !ctx->segment))
+        char why[160] = "";
+        if (!gy_transport_wanted(ctx->config.transports, ops->name) || (ops == &gy_transport_shm && !ctx->segment))
             continue;
         if (!ops->available(why, sizeof(why))) {
             gy_log(GY_LOG_INFO, "transport %s is not used: %s", ops->name, why);
@@ -65,7 +54,7 @@ static gyre_status choose_transports(struct gy_context *ctx, struct gy_error *er
 
 static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
 {
-    if (!transport_wanted(ctx->config.transports, "shm"))
+    if (!gy_transport_wanted(ctx->config.transports, "shm"))
         return GYRE_SUCCESS;
     int64_t deadline = gy_now() + ctx->config.meet_timeout_ns;
     gyre_status status = gy_segment_create(ctx->world, deadline, &ctx->segment, error);
@@ -128,6 +117,8 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for a context");
     gyre_status status = gy_config_read(&ctx->config, error);
     if (status == GYRE_SUCCESS)
+        status = gy_transports_reach(&ctx->config, error);
+    if (status == GYRE_SUCCESS)
         status = gy_poller_create(&ctx->poller, error);
     if (status == GYRE_SUCCESS)
         status = gy_world_meet(user, &ctx->config, ctx->poller, &ctx->world, error);
@@ -185,7 +176,7 @@ gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **l
             return status;
         }
         ctx->linked[ctx->links++] = peer;
-        ctx->remote |= ctx->ops[p->transport] == &gy_transport_tcp;
+        ctx->remote |= gy_transport_is_dialled(ctx->ops[p->transport]);
     }
     *link_p = p->link;
     return GYRE_SUCCESS;
@@ -199,6 +190,18 @@ void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *fram
     frame->sent = 0;
     frame->next = NULL;
     ctx->ops[p->transport]->post(p->link, frame);
+}
+
+void gy_context_know(struct gy_context *ctx, const void *memory, size_t bytes)
+{
+    for (int t = 0; t < ctx->transports; t++)
+        ctx->ops[t]->know(ctx->instance[t], memory, bytes);
+}
+
+void gy_context_forget(struct gy_context *ctx, const void *memory)
+{
+    for (int t = 0; t < ctx->transports; t++)
+        ctx->ops[t]->forget(ctx->instance[t], memory);
 }
 
 void gy_context_fail(struct gy_context *ctx)

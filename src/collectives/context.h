@@ -76,6 +76,10 @@ gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **l
 /* Queues a frame to a peer that has a link. */
 void gy_context_post(struct gy_context *ctx, int peer, struct gy_frame_out *frame);
 
+/* The program announces memory, and withdraws it: for transports that register. */
+void gy_context_know(struct gy_context *ctx, const void *memory, size_t bytes);
+void gy_context_forget(struct gy_context *ctx, const void *memory);
+
 /* The world is broken (ctx->error says why): closes the transports, ends every request. Idempotent. */
 void gy_context_fail(struct gy_context *ctx);
 

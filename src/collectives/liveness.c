@@ -168,7 +168,7 @@ static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
         return false;
     if (p->left == 0)
         p->left = now;
-    bool dialled = !r->plan->window && ctx->ops[p->transport] == &gy_transport_tcp;
+    bool dialled = !r->plan->window && gy_transport_is_dialled(ctx->ops[p->transport]);
     int64_t since = r->idle_since > p->left ? r->idle_since : p->left;
     return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
 }

@@ -112,6 +112,25 @@ static bool parse_spin(const struct row *row, const char *text, void *field)
     return true;
 }
 
+/* A whole number, perhaps negative. */
+static bool parse_int(const struct row *row, const char *text, void *field)
+{
+    size_t digits = strspn(text + (*text == '-'), "0123456789");
+    long value = strtol(text, NULL, 10);
+
+    if (digits == 0 || digits > 9 || text[(*text == '-') + digits] || value < row->least || value > row->most)
+        return false;
+    *(int *)field = (int)value;
+    return true;
+}
+
+static bool parse_power(const struct row *row, const char *text, void *field)
+{
+    size_t bytes;
+
+    return gy_parse_bytes(text, &bytes) && (bytes & (bytes - 1)) == 0 && parse_size(row, text, field);
+}
+
 static bool parse_text(const struct row *row, const char *text, void *field)
 {
     size_t length = strlen(text);
@@ -181,7 +200,7 @@ static bool parse_list(const struct row *row, const char *text, void *field, ite
     }
 }
 
-/* "shm,tcp". Whether a transport of that name exists is the registry's to say. */
+/* "shm,rdma,tcp". Whether a transport of that name exists is the registry's to say. */
 static bool parse_names(const struct row *row, const char *text, void *field)
 {
     return parse_list(row, text, field, name_item);
@@ -224,7 +243,7 @@ static const struct row rows[] = {
      "how long a host may be silent before it counts as lost", TIMEOUT_ALLOWED, PLAIN},
     {"GYRE_MEET_TIMEOUT", parse_time, FIELD(meet_timeout_ns), TIMEOUT_RANGE, "300", "s",
      "how long the ranks wait for each other when a communicator is made", TIMEOUT_ALLOWED, PLAIN},
-    {"GYRE_TRANSPORT", parse_names, FIELD(transports), 0, 0, "shm,tcp", "names",
+    {"GYRE_TRANSPORT", parse_names, FIELD(transports), 0, 0, "shm,rdma,tcp", "names",
      "transports that may be used, the preferred one first; the same on every rank",
      "names between commas, such as shm,tcp", SHARED},
     {"GYRE_ALGORITHM", parse_choices, FIELD(algorithm), 0, 0, "", "choices",
@@ -282,6 +301,20 @@ static const struct row rows[] = {
     {"GYRE_LIBRARY", parse_text, FIELD(library), 0, 0, "", "path",
      "the file that bindings of other languages load as libgyre.so; empty: what the loader finds",
      "shorter than 1024 characters", PLAIN},
+    {"GYRE_RDMA_DEVICES", parse_text, FIELD(rdma_devices), 0, 0, "", "names",
+     "RDMA devices to use, DEVICE or DEVICE:PORT between commas; empty: the nearest, as gyre-info shows",
+     "names between commas, such as mlx5_0,mlx5_1:2", PLAIN},
+    {"GYRE_RDMA_GID_INDEX", parse_int, FIELD(rdma_gid_index), -1, 255, "-1", "index",
+     "the GID of every RDMA port to use; -1: the first of RoCE v2 over an address that routes", "-1 to 255", PLAIN},
+    {"GYRE_RDMA_SERVICE_LEVEL", parse_int, FIELD(rdma_service_level), 0, 15, "0", "number",
+     "service level of RDMA connections: the priority on Ethernet, the virtual lane on InfiniBand", "0 to 15", PLAIN},
+    {"GYRE_RDMA_TRAFFIC_CLASS", parse_int, FIELD(rdma_traffic_class), 0, 255, "0", "number",
+     "traffic class of RDMA connections: DSCP times four", "0 to 255", PLAIN},
+    {"GYRE_RDMA_QUEUE_PAIRS", parse_int, FIELD(rdma_queue_pairs), 1, 8, "1", "number",
+     "queue pairs per RDMA device between two ranks, over which large messages are striped", "1 to 8", PLAIN},
+    {"GYRE_RDMA_RING", parse_power, FIELD(rdma_ring), 4096, 1 << 28, "256k", "bytes",
+     "memory per RDMA link into which the peer writes: what may be on its way at once",
+     "a power of two from 4k to 256m", PLAIN},
     {"GYRE_SHOW_CHOICE", parse_switch, FIELD(show_choice), 0, 0, "0", "0|1",
      "1: print the algorithm chosen, once per shape", "0 or 1", PLAIN},
 };
@@ -415,8 +448,10 @@ static void print_value(const struct row *row, const struct gy_config *config, c
 {
     const void *field = (const char *)config + row->offset;
 
-    if (row->parse == parse_size)
+    if (row->parse == parse_size || row->parse == parse_power)
         snprintf(text_p, bytes, "%zu", *(const size_t *)field);
+    else if (row->parse == parse_int)
+        snprintf(text_p, bytes, "%d", *(const int *)field);
     else if (row->parse == parse_time || row->parse == parse_spin)
         snprintf(text_p, bytes, "%" PRId64, *(const int64_t *)field);
     else if (row->parse == parse_order)

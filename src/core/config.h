@@ -16,7 +16,7 @@ struct gy_config {
     int64_t stall_timeout_ns; /* GYRE_STALL_TIMEOUT  stall clock, s, 30 */
     int64_t peer_timeout_ns;  /* GYRE_PEER_TIMEOUT   loss of a host, s, 10 */
     int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   meeting, s, 300 */
-    char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,tcp" */
+    char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,rdma,tcp" */
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
     bool canonical;           /* GYRE_ORDER          shape|canonical */
     char hierarchy[128];      /* GYRE_HIERARCHY      host|off|sizes, "host" */
@@ -35,7 +35,14 @@ struct gy_config {
     int64_t spin_ns;    /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
     bool progress_thread; /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
     char library[1024];   /* GYRE_LIBRARY        read by bindings, known here so that no tool takes it for a mistake */
-    bool show_choice;     /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
+    char rdma_devices[128]; /* GYRE_RDMA_DEVICES   comma list of device or device:port, "" = by nearness */
+    int rdma_gid_index;     /* GYRE_RDMA_GID_INDEX, -1 = the first of RoCE v2 over a routable address */
+    int rdma_service_level; /* GYRE_RDMA_SERVICE_LEVEL */
+    int rdma_traffic_class; /* GYRE_RDMA_TRAFFIC_CLASS */
+    int rdma_queue_pairs;   /* GYRE_RDMA_QUEUE_PAIRS  per device and link */
+    size_t rdma_ring;       /* GYRE_RDMA_RING  bytes that a peer may have on its way, a power of two */
+    uint32_t reach;         /* no setting: what gy_transports_reach found, for the meeting */
+    bool show_choice;       /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
 
 /* Reads the environment. A bad value is GYRE_BAD_CONFIGURATION naming variable, value and what is allowed. Unknown
@@ -46,7 +53,7 @@ gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *e
 void gy_config_describe(gyre_print_func print, void *user);
 
 /* The settings that every rank must share, with their values: lines of NAME=VALUE, canonical. Returns the length. */
-#define GY_CONFIG_SHARED 512
+#define GY_CONFIG_SHARED 1024
 size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
 /* The first setting in which two such texts differ; false: none. Pure; `theirs` may come from anywhere: what is taken
  * from it is bounded and printable. */

@@ -126,6 +126,39 @@ static void read_boot_id(char *text, size_t text_bytes)
     snprintf(text, text_bytes, "%s", name.nodename);
 }
 
+static hwloc_obj_t find_device(hwloc_topology_t topology, const char *name)
+{
+    hwloc_obj_t device = NULL;
+
+    while ((device = hwloc_get_next_osdev(topology, device)))
+        if (device->name && strcmp(device->name, name) == 0)
+            return hwloc_get_non_io_ancestor_obj(topology, device);
+    return NULL;
+}
+
+void gy_topology_device_distances(const char *const *names, int count, int *distances_p)
+{
+    hwloc_topology_t topology;
+    hwloc_bitmap_t here;
+
+    for (int i = 0; i < count; i++)
+        distances_p[i] = access("/sys/devices/system/node/node1", F_OK) == 0;
+    if (count == 0 || distances_p[0] == 0 || hwloc_topology_init(&topology) != 0)
+        return;
+    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    here = hwloc_bitmap_alloc();
+    if (here && hwloc_topology_load(topology) == 0 &&
+        hwloc_get_last_cpu_location(topology, here, HWLOC_CPUBIND_THREAD) == 0) {
+        for (int i = 0; i < count; i++) {
+            hwloc_obj_t near = find_device(topology, names[i]);
+            if (near && near->cpuset)
+                distances_p[i] = hwloc_bitmap_intersects(near->cpuset, here) ? 0 : 2;
+        }
+    }
+    hwloc_bitmap_free(here);
+    hwloc_topology_destroy(topology);
+}
+
 uint64_t gy_topology_host_key(const char *host_id)
 {
     char boot_id[80], text[192];

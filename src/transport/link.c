@@ -93,3 +93,13 @@ bool gy_transport_always_available(char *why, size_t why_bytes)
         why[0] = '\0';
     return true;
 }
+
+void gy_transport_know_nothing(void *instance, const void *memory, size_t bytes)
+{
+    (void)instance, (void)memory, (void)bytes;
+}
+
+void gy_transport_forget_nothing(void *instance, const void *memory)
+{
+    (void)instance, (void)memory;
+}

@@ -50,5 +50,7 @@ bool gy_link_report(struct gy_link *link, const struct gy_sink *sink);
 
 /* Slots for transports that have nothing special to say. */
 bool gy_transport_always_available(char *why, size_t why_bytes);
+void gy_transport_know_nothing(void *instance, const void *memory, size_t bytes);
+void gy_transport_forget_nothing(void *instance, const void *memory);
 
 #endif

@@ -123,10 +123,14 @@ struct gy_transport_ops {
      * return. False: something has already arrived, do not sleep. */
     bool (*arm)(void *instance);
     void (*disarm)(void *instance);
+    /* The program announces memory that it will send from (gyre_mem_register, gyre_mem_alloc), as often as it likes, and
+     * withdraws it. Neither blocks nor fails: what cannot be prepared is sent as any other memory is. Optional. */
+    void (*know)(void *instance, const void *memory, size_t bytes);
+    void (*forget)(void *instance, const void *memory);
     /* close: never blocks; no sink call and no access to posted payloads after it; unsent frames are dropped (only
      * after failure or when nothing is pending). */
     void (*close)(void *instance);
-    /* stop: waits, at most 200 ms, until what was handed over has left. Before close, on an orderly end. */
+    /* stop: waits, at most 200 ms (rdma: 800 ms while the peer is there), until what was handed over has left. Before close, on an orderly end. */
     void (*stop)(void *instance);
     /* fini: frees. After close. In a forked child: close descriptors and free without talking to anyone (`forked`). */
     void (*fini)(void *instance, bool forked);
@@ -134,8 +138,22 @@ struct gy_transport_ops {
 
 extern const struct gy_transport_ops gy_transport_self;
 extern const struct gy_transport_ops gy_transport_shm;
+extern const struct gy_transport_ops gy_transport_rdma;
 extern const struct gy_transport_ops gy_transport_tcp;
 /* NULL-terminated, in order of preference. */
 extern const struct gy_transport_ops *const gy_transports[];
+
+/* What a member says in the meeting about how it can be reached (gy_member.reach): two ranks with a bit in common can be
+ * joined so. */
+enum gy_reach { GY_REACH_INFINIBAND = 1, GY_REACH_ROCE = 2 };
+/* Fills config->reach for the meeting, where GYRE_TRANSPORT names a transport that depends on it. BAD_CONFIGURATION when
+ * a setting names a device that is not there. */
+gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error);
+/* Has a link a descriptor of its own, which tells the peer's end? */
+bool gy_transport_is_dialled(const struct gy_transport_ops *ops);
+/* Is `name` in the list of GYRE_TRANSPORT? */
+bool gy_transport_wanted(const char *list, const char *name);
+/* What choosing looked at, a line each: for gyre-info. */
+void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user);
 
 #endif

@@ -1,10 +1,44 @@
 /* The table of transports, in order of preference. Every slot of every table is filled (tests/transport/table_test.c
- * asserts it), so no caller tests for NULL. */
+ * asserts it), so no caller tests for NULL. And what is asked of all of them at once. */
 #include "transport/transport.h"
 
+#include <string.h>
+
+#include "core/log.h"
+#include "transport/rdma_device.h"
+
 const struct gy_transport_ops *const gy_transports[] = {
-    &gy_transport_self,
-    &gy_transport_shm,
-    &gy_transport_tcp,
-    NULL,
+    &gy_transport_self, &gy_transport_shm, &gy_transport_rdma, &gy_transport_tcp, NULL,
 };
+
+bool gy_transport_wanted(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (!list[0] || !strcmp(name, "self"))
+        return true;
+    for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',')
+        if (strcspn(item, ",") == length && !strncmp(item, name, length))
+            return true;
+    return false;
+}
+
+gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error)
+{
+    char why[160] = "";
+
+    config->reach = 0;
+    if (!gy_transport_wanted(config->transports, gy_transport_rdma.name))
+        return GYRE_SUCCESS;
+    return gy_rdma_reach(config, &config->reach, why, sizeof(why), error);
+}
+
+bool gy_transport_is_dialled(const struct gy_transport_ops *ops)
+{
+    return ops == &gy_transport_tcp || ops == &gy_transport_rdma;
+}
+
+void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user)
+{
+    gy_rdma_describe(config, print, user);
+}

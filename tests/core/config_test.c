@@ -142,7 +142,7 @@ Test(config, defaults)
     cr_assert_eq(config.stall_timeout_ns, 30 * GY_SECOND);
     cr_assert_eq(config.peer_timeout_ns, 10 * GY_SECOND);
     cr_assert_eq(config.meet_timeout_ns, 300 * GY_SECOND);
-    cr_assert_str_eq(config.transports, "shm,tcp");
+    cr_assert_str_eq(config.transports, "shm,rdma,tcp");
     cr_assert_str_empty(config.algorithm);
     cr_assert_str_empty(config.host_id);
     cr_assert_str_empty(config.interface);
@@ -316,7 +316,7 @@ Test(config, description)
 
     setenv("GYRE_SECRET", "a secret that must stay secret", 1);
     gy_config_describe(collect, &lines);
-    cr_assert_eq(lines.count, 23);
+    cr_assert_eq(lines.count, 31);
     cr_assert_not_null(strstr(lines.text, "GYRE_TIMEOUT        1800      s"));
     cr_assert_not_null(strstr(lines.text, "GYRE_SHM_RESERVE    16G       bytes"));
     cr_assert_null(strstr(lines.text, "must stay secret"));

@@ -1,4 +1,7 @@
-/* One suite for every transport: conformance_test self|shm|tcp|tcp6 [processes].
+/* One suite for every transport: conformance_test self|shm|tcp|tcp6|rdma|stand_in|stand_ins [processes].
+ *
+ * rdma uses the devices of this machine; stand_in and stand_ins are rdma over a stand-in for libibverbs, one device, and
+ * three with two queue pairs each.
  *
  * Two, three and five ranks (one for self), every pair of them at once, send each other frames whose payloads are
  * functions of (sender, receiver, number) and whose headers carry the payload's hash; the sink of ranks.c checks link,
@@ -13,6 +16,8 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "rdma_stand_in.h"
+#include "transport/rdma_verbs.h"
 
 #define POOL 64
 
@@ -62,6 +67,8 @@ static void exchange(struct rank *rank, uint64_t count, uint32_t (*size)(uint64_
         streams[i].end = rank->pair[i].broken ? rank->pair[i].arrived : rank->pair[i].posted + count;
         streams[i].payloads = malloc((size_t)pool * (most + 1));
         CHECK(streams[i].payloads, "no memory");
+        if (rank->announces)
+            rank->ops->know(rank->instance, streams[i].payloads, (size_t)pool * (most + 1));
     }
     while (open) {
         open = false;
@@ -71,8 +78,11 @@ static void exchange(struct rank *rank, uint64_t count, uint32_t (*size)(uint64_
         if (open)
             rank_turn(rank, sleep);
     }
-    for (int i = 0; i < rank->pairs; i++)
+    for (int i = 0; i < rank->pairs; i++) {
+        if (rank->announces)
+            rank->ops->forget(rank->instance, streams[i].payloads);
         free(streams[i].payloads);
+    }
 }
 
 static uint32_t size_small(uint64_t i)
@@ -98,6 +108,17 @@ static void body_sizes(struct rank *rank)
 {
     rank_link(rank);
     exchange(rank, 32, size_named, GY_FRAME_MAX, false);
+}
+
+/* The same from memory that was announced, which comes and goes. */
+static void body_announced(struct rank *rank)
+{
+    rank_link(rank);
+    rank->announces = true;
+    exchange(rank, 32, size_named, GY_FRAME_MAX, false);
+    exchange(rank, POOL, size_mixed, 300000, true);
+    rank->announces = false;
+    exchange(rank, POOL, size_mixed, 300000, true);
 }
 
 static void body_order(struct rank *rank)
@@ -239,7 +260,7 @@ static void body_close(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* tcp: the last rank closes. Told once, as PEER_UNREACHABLE, to every rank, which sleeps; the links of the others go on. */
+/* tcp, rdma: the last rank closes. Told once, as PEER_UNREACHABLE, to every rank, which sleeps; the links of the others go on. */
 static void body_broken(struct rank *rank)
 {
     int last = rank->size - 1;
@@ -308,6 +329,7 @@ static void body_rubbish(struct rank *rank)
 static void run_suite(const struct ranks_options *how)
 {
     ranks_run(how, "sizes", body_sizes);
+    ranks_run(how, "announced", body_announced);
     ranks_run(how, "order", body_order);
     ranks_run(how, "queued", body_queued);
     ranks_run(how, "sleep", body_sleep);
@@ -321,28 +343,64 @@ static void run_suite(const struct ranks_options *how)
     ranks_run(how, "stop", body_stop);
     if (how->processes)
         ranks_run(how, "forked", body_forked);
-    if (strcmp(how->transport, "tcp") == 0)
+    if (strcmp(how->transport, "shm") != 0)
         ranks_run(how, "broken", body_broken);
     else
         ranks_run(how, "rubbish", body_rubbish);
 }
 
+static void use_stand_in(int devices)
+{
+    gy_verbs_use(&stand_in_verbs);
+    stand_in_reset(devices);
+    if (devices > 1)
+        setenv("GYRE_RDMA_QUEUE_PAIRS", "2", 1);
+}
+
+/* Nothing is left, no receiver was ever not ready, completions were the exception, and every device had its share. */
+static void check_stand_in(void)
+{
+    struct stand_in_counters c = stand_in_count();
+    CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0, "left: %d %d %d %d %d %d", c.contexts, c.pds,
+          c.mrs, c.cqs, c.qps, c.channels);
+    CHECK(c.not_ready == 0, "%llu times a receiver was not ready", (unsigned long long)c.not_ready);
+    CHECK(c.signalled < c.sends / 4, "%llu of %llu requests asked for a completion", (unsigned long long)c.signalled,
+          (unsigned long long)c.sends);
+    for (int d = 0; d < stand_in_device_count; d++)
+        CHECK(c.per_device[d] > c.sends / (unsigned)stand_in_device_count / 2, "device %d: %llu of %llu", d,
+              (unsigned long long)c.per_device[d], (unsigned long long)c.sends);
+    printf("%llu requests, %llu inline, %llu completions, %llu registrations\n", (unsigned long long)c.sends,
+           (unsigned long long)c.inlines, (unsigned long long)c.signalled, (unsigned long long)c.registrations);
+}
+
 int main(int argc, char **argv)
 {
-    static const int sizes[] = {2, 3, 5};
+    static const int all[] = {2, 3, 5, 0}, few[] = {2, 5, 0}, small[] = {2, 3, 0};
+    const int *sizes = all;
     CHECK(argc >= 2, "usage: conformance_test self|shm|tcp|tcp6 [processes]");
     struct ranks_options how = {.transport = argv[1], .size = 1, .processes = argc > 2};
     if (strncmp(argv[1], "tcp", 3) == 0) {
         how.ipv6 = strcmp(argv[1], "tcp6") == 0;
         how.transport = "tcp";
     }
+    if (strncmp(argv[1], "stand_in", 8) == 0) {
+        use_stand_in(argv[1][8] ? 3 : 1);
+        how.transport = "rdma";
+        sizes = few;
+    } else if (strcmp(argv[1], "rdma") == 0) {
+        sizes = small; /* what these devices do costs many processors' time where they are software */
+    }
+    if (strcmp(how.transport, "rdma") == 0)
+        setenv("GYRE_TRANSPORT", "rdma", 1);
     if (strcmp(argv[1], "self") == 0) {
         run_suite(&how);
         return 0;
     }
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (int i = 0; sizes[i]; i++) {
         how.size = sizes[i];
         run_suite(&how);
     }
+    if (strncmp(argv[1], "stand_in", 8) == 0)
+        check_stand_in();
     return 0;
 }

@@ -145,6 +145,7 @@ static void rank_open(struct rank *rank)
     CHECK(gy_config_read(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
     rank->config.meet_timeout_ns = 20 * GY_SECOND;
     rank->config.shm_reserve = 64u << 20;
+    CHECK(gy_transports_reach(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_poller_create(&rank->poller, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_world_meet(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_segment_create(rank->world, gy_now() + 10 * GY_SECOND, &rank->segment, &error) == GYRE_SUCCESS, "%s",

@@ -44,6 +44,7 @@ struct rank {
     void *instance;
     int pairs; /* with every other rank, or with oneself in a world of one */
     struct rank_pair pair[RANKS_MOST];
+    bool announces;    /* the memory that it sends from */
     bool closed;       /* any sink call from now on is an error */
     int64_t linger_ns; /* time arrived() takes: a slow receiver */
 };

@@ -1,0 +1,462 @@
+/* Links over RDMA: reliable connections of InfiniBand or RoCE v2, one set of queue pairs per pair of ranks, made when
+ * first wanted. The picture is in rdma_private.h; here are the table and the sleep.
+ *
+ * Who can be reached was said in the meeting (gy_member.reach), so both sides know without asking whether they are joined
+ * this way; where one has no device the next transport serves, TCP, and the log says so once.
+ *
+ * Sleeping: arm asks every completion queue for an event and then looks at the queue once more; what came before the
+ * question is seen then, what comes after it makes the channel readable, which is in the context's poller. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "transport/rdma_private.h"
+
+#define STOP_NS (800 * GY_MILLISECOND)    /* some of the device's own retransmissions, not just a queue */
+#define END_GRACE_NS (2 * GY_MILLISECOND) /* a completion may follow the packet, and the socket's end, a little later */
+
+/* ---- progress ---- */
+
+bool gy_rdma_progress(struct gy_link *base)
+{
+    struct gy_rdma_link *link = (struct gy_rdma_link *)base;
+    bool moved = false;
+
+    if (base->state == GY_LINK_OPEN && link->made && link->staging) {
+        moved = gy_rdma_collect(link);
+        if (base->state == GY_LINK_OPEN)
+            moved |= gy_rdma_digest(link);
+        if (base->state == GY_LINK_OPEN) {
+            gy_rdma_return_credit(link);
+            moved |= gy_rdma_flush(link);
+            moved |= gy_rdma_reap(link);
+        }
+        if (link->ended && !moved && base->state == GY_LINK_OPEN && gy_now() - link->ended > END_GRACE_NS)
+            gy_link_fail(base, GYRE_PEER_UNREACHABLE, "the rdma connection to rank %d broke: closed by the peer",
+                         base->peer);
+    }
+    bool told = gy_link_report(base, &link->rdma->env.sink);
+    if (base->state != GY_LINK_OPEN)
+        gy_rdma_disconnect(link);
+    return told || moved;
+}
+
+/* The channel of a rail is readable: completions for any link. */
+static void completions(void *owner, uint32_t events)
+{
+    struct gy_rdma_rail *rail = owner;
+    struct ibv_cq *cq;
+    void *user;
+    (void)events;
+
+    while (rail->verbs->get_cq_event(rail->channel, &cq, &user) == 0) {
+        struct gy_rdma_queue *queue = user;
+        rail->verbs->ack_cq_events(cq, 1);
+        queue->armed = false;
+        gy_rdma_progress(&queue->link->base);
+        if (rail->completions.fd < 0) /* the sink closed us */
+            return;
+    }
+}
+
+/* ---- what devices tell ---- */
+
+static void fail_rail(struct gy_rdma *rdma, int rail, const struct ibv_qp *only, gyre_status status, const char *event)
+{
+    for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
+        for (int q = 0; q < link->paths; q++)
+            if (link->path[q].rail == rail && (!only || link->path[q].qp == only))
+                gy_rdma_fail(link, &link->path[q], status, "the device reports", event);
+}
+
+/* A port that is down may come up again before anybody misses it: that is kept for the sentence, and it is the request in
+ * whose way it stands that fails. A queue pair or a device in error does not come back. */
+static void device_events(void *owner, uint32_t events)
+{
+    struct gy_rdma_rail *rail = owner;
+    struct gy_rdma *rdma = rail->owner;
+    struct ibv_async_event event;
+    (void)events;
+
+    while (rail->completions.fd >= 0 && rail->verbs->get_async_event(rail->context, &event) == 0) {
+        const char *text = rail->verbs->event_type_str(event.event_type);
+        const struct ibv_qp *qp = event.element.qp;
+        enum ibv_event_type type = event.event_type;
+        bool ours = event.element.port_num == rail->port;
+
+        rail->verbs->ack_async_event(&event);
+        switch (type) {
+        case IBV_EVENT_QP_FATAL:
+        case IBV_EVENT_QP_REQ_ERR:
+        case IBV_EVENT_QP_ACCESS_ERR: fail_rail(rdma, (int)(rail - rdma->rail), qp, GYRE_PEER_UNREACHABLE, text); break;
+        case IBV_EVENT_CQ_ERR:
+        case IBV_EVENT_DEVICE_FATAL:
+            snprintf(rail->trouble, sizeof(rail->trouble), "%s", text);
+            fail_rail(rdma, (int)(rail - rdma->rail), NULL, GYRE_SYSTEM, text);
+            break;
+        case IBV_EVENT_PORT_ERR:
+            if (ours) {
+                snprintf(rail->trouble, sizeof(rail->trouble), "%s", text);
+                gy_log(GY_LOG_WARN, "RDMA device %s: %s", rail->name, text);
+            }
+            break;
+        case IBV_EVENT_PORT_ACTIVE:
+            if (ours)
+                rail->trouble[0] = '\0';
+            break;
+        default: gy_log(GY_LOG_DEBUG, "RDMA device %s: %s", rail->name, text);
+        }
+    }
+    for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
+        if (link->base.state == GY_LINK_FAILED)
+            gy_rdma_progress(&link->base);
+}
+
+static gyre_status watch_rail(struct gy_rdma *rdma, struct gy_rdma_rail *rail, struct gy_error *error)
+{
+    rail->owner = rdma;
+    rail->completions = (struct gy_watch){
+        .fd = rail->channel->fd, .events = EPOLLIN, .callback = completions, .owner = rail};
+    rail->events = (struct gy_watch){
+        .fd = rail->context->async_fd, .events = EPOLLIN, .callback = device_events, .owner = rail};
+    gyre_status status = gy_poller_add(rdma->env.poller, &rail->completions, error);
+    return status == GYRE_SUCCESS ? gy_poller_add(rdma->env.poller, &rail->events, error) : status;
+}
+
+static void unwatch_rail(struct gy_rdma *rdma, struct gy_rdma_rail *rail)
+{
+    gy_poller_remove(rdma->env.poller, &rail->completions);
+    gy_poller_remove(rdma->env.poller, &rail->events);
+    rail->completions.fd = rail->events.fd = -1;
+}
+
+/* ---- links ---- */
+
+static struct gy_rdma_link *find(struct gy_rdma *rdma, int peer)
+{
+    struct gy_rdma_link *link = rdma->links;
+
+    while (link && link->base.peer != peer)
+        link = link->next;
+    return link;
+}
+
+/* The door: a lower rank's half. */
+static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+{
+    struct gy_rdma *rdma = user;
+    struct gy_rdma_link *link = find(rdma, rank);
+    (void)keys; /* what is said here protects nothing that is not there to be read in the frames of RDMA */
+    bool taken = link ? link->watch.fd >= 0 || link->base.state != GY_LINK_OPEN : rdma->parked[rank] >= 0;
+
+    if (fd < 0 || rdma->closed || taken || rank <= rdma->env.world->rank) {
+        gy_log(GY_LOG_WARN, "an rdma connection of rank %d was refused: there is one already", rank);
+        if (fd >= 0)
+            close(fd);
+    } else if (link) {
+        gy_rdma_connect(link, fd);
+        gy_rdma_progress(&link->base);
+    } else {
+        rdma->parked[rank] = fd;
+    }
+}
+
+/* The dial's answer: the higher rank's half. */
+static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+{
+    struct gy_rdma *rdma = user;
+    struct gy_rdma_link *link = find(rdma, rank);
+    (void)keys;
+
+    if (!link || link->base.state != GY_LINK_OPEN) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    if (fd >= 0)
+        gy_rdma_connect(link, fd);
+    else
+        gy_link_fail(&link->base, GYRE_PEER_UNREACHABLE, "no connection to rank %d could be made to set up rdma", rank);
+    gy_rdma_progress(&link->base);
+}
+
+static bool rdma_reaches(void *instance, int peer)
+{
+    const struct gy_world *world = ((struct gy_rdma *)instance)->env.world;
+
+    return peer != world->rank && (world->members[peer].reach & world->members[world->rank].reach) != 0;
+}
+
+static gyre_status rdma_link(void *instance, int peer, struct gy_link **link_p, struct gy_error *error)
+{
+    struct gy_rdma *rdma = instance;
+    struct gy_rdma_link *link = find(rdma, peer);
+
+    if (link) {
+        *link_p = &link->base;
+        return GYRE_SUCCESS;
+    }
+    if (!rdma_reaches(instance, peer))
+        return gy_error_set(error, GYRE_INTERNAL, -1, "transport rdma was asked for a link to rank %d", peer);
+    link = gy_alloc_zero(1, sizeof(*link));
+    if (!link)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory for the link to rank %d",
+                            rdma->env.world->rank, peer);
+    link->base.peer = peer;
+    link->rdma = rdma;
+    link->watch.fd = -1;
+    link->next = rdma->links;
+    rdma->links = link;
+    gyre_status status = GYRE_SUCCESS;
+    if (peer < rdma->env.world->rank)
+        status = gy_world_dial_rdma(rdma->env.world, peer, dialled, rdma, error);
+    if (status != GYRE_SUCCESS) {
+        rdma->links = link->next;
+        gy_free(link);
+        return status;
+    }
+    int fd = rdma->parked[peer];
+    rdma->parked[peer] = -1;
+    if (fd >= 0)
+        gy_rdma_connect(link, fd);
+    *link_p = &link->base;
+    return GYRE_SUCCESS;
+}
+
+static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
+{
+    struct gy_rdma_link *link = (struct gy_rdma_link *)base;
+
+    gy_link_push(base, frame);
+    if (link->unsent)
+        return; /* what stands before it is stuck: progress goes on */
+    link->unsent = frame;
+    if (gy_rdma_flush(link))
+        gy_rdma_reap(link);
+}
+
+/* ---- the table ---- */
+
+/* One line when some ranks have no RDMA, so that nobody wonders at TCP's figures. */
+static void tell_without(const struct gy_rdma *rdma, const char *why)
+{
+    const struct gy_world *world = rdma->env.world;
+    uint32_t mine = world->members[world->rank].reach;
+    int with = 0, without = 0, first = -1;
+
+    for (int p = 0; p < world->size; p++) {
+        bool joined = mine ? (world->members[p].reach & mine) != 0 : world->members[p].reach != 0;
+        with += joined;
+        without += !joined;
+        if (!joined && first < 0)
+            first = p;
+    }
+    if (with == 0)
+        gy_log(GY_LOG_INFO, "transport rdma is not used: %s", why);
+    else if (!mine)
+        gy_log(GY_LOG_WARN, "rank %d has no RDMA, other than %d ranks, and uses the next transport: %s", world->rank,
+               with, why);
+    else if (without > 0)
+        gy_log(GY_LOG_WARN,
+               "%d of %d ranks cannot be reached by RDMA, rank %d the first: the next transport is used with them",
+               without, world->size, first);
+}
+
+static gyre_status rdma_open(const struct gy_transport_env *env, void **instance_p, struct gy_error *error)
+{
+    size_t size = (size_t)env->world->size;
+    struct gy_rdma *rdma = gy_alloc_zero(1, sizeof(*rdma));
+    int *parked = gy_alloc_zero(size, sizeof(int));
+    char why[160] = "";
+    gyre_status status = GYRE_SUCCESS;
+
+    if (!rdma || !parked) {
+        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the rdma transport");
+        goto fail;
+    }
+    for (size_t i = 0; i < size; i++)
+        parked[i] = -1;
+    rdma->env = *env;
+    rdma->parked = parked;
+    if (env->world->members[env->world->rank].reach != 0)
+        status = gy_rdma_rails_open(env->config, rdma->rail, &rdma->rails, why, sizeof(why), error);
+    else
+        (void)gy_rdma_reach(env->config, &(uint32_t){0}, why, sizeof(why), &(struct gy_error){.quiet = true});
+    if (status == GYRE_SUCCESS && rdma->rails == 0 && env->world->members[env->world->rank].reach != 0)
+        status = gy_error_set(error, GYRE_SYSTEM, -1, "the RDMA devices of rank %d went away while the ranks met: %s",
+                              env->world->rank, why);
+    if (status != GYRE_SUCCESS)
+        goto fail;
+    rdma->memory = (struct gy_rdma_memory){.rails = rdma->rail, .rail_count = rdma->rails};
+    for (int r = 0; r < rdma->rails && status == GYRE_SUCCESS; r++)
+        status = watch_rail(rdma, &rdma->rail[r], error);
+    if (status != GYRE_SUCCESS)
+        goto close_rails;
+    tell_without(rdma, why);
+    gy_world_on_rdma(env->world, accepted, rdma);
+    *instance_p = rdma;
+    return GYRE_SUCCESS;
+
+close_rails:
+    for (int r = 0; r < rdma->rails; r++)
+        unwatch_rail(rdma, &rdma->rail[r]);
+    gy_rdma_rails_close(rdma->rail, rdma->rails, false);
+fail:
+    gy_free(rdma);
+    gy_free(parked);
+    return status;
+}
+
+static bool rdma_arm(void *instance)
+{
+    struct gy_rdma *rdma = instance;
+
+    for (struct gy_rdma_link *link = rdma->links; link; link = link->next) {
+        if (link->base.state == GY_LINK_DEAD || !link->made)
+            continue;
+        if (link->base.state == GY_LINK_FAILED || link->ended)
+            return false;
+        for (int r = 0; r < rdma->rails && link->queue[r].cq; r++) {
+            struct gy_rdma_queue *queue = &link->queue[r];
+            if (!queue->armed && rdma->rail[r].verbs->req_notify_cq(queue->cq, 0) == 0)
+                queue->armed = true;
+        }
+        if (link->staging && (gy_rdma_collect(link) || gy_rdma_digestible(link)))
+            return false;
+    }
+    return true;
+}
+
+static void rdma_disarm(void *instance)
+{
+    (void)instance; /* an event that nobody needed is taken by the next poll */
+}
+
+static void rdma_close(void *instance)
+{
+    struct gy_rdma *rdma = instance;
+
+    if (rdma->closed)
+        return;
+    rdma->closed = true;
+    gy_world_on_rdma(rdma->env.world, NULL, NULL);
+    gy_world_cancel_dials(rdma->env.world, rdma);
+    for (struct gy_rdma_link *link = rdma->links; link; link = link->next) {
+        gy_rdma_disconnect(link);
+        link->base.first = link->base.last = link->unsent = NULL;
+        link->base.state = GY_LINK_DEAD;
+    }
+    for (int r = 0; r < rdma->rails; r++)
+        unwatch_rail(rdma, &rdma->rail[r]);
+    for (int i = 0; i < rdma->env.world->size; i++) {
+        if (rdma->parked[i] >= 0)
+            close(rdma->parked[i]);
+        rdma->parked[i] = -1;
+    }
+}
+
+/* Has the peer stopped too? Then it reads nothing any more. */
+static bool peer_is_gone(const struct gy_rdma_link *link)
+{
+    char byte;
+
+    return link->watch.fd < 0 || recv(link->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Unlike a socket's buffer, what is here is lost when the queue pair goes: waits until the peer's device has it all, as
+ * long as the peer is there. */
+static void stop_link(struct gy_rdma_link *link, int64_t deadline)
+{
+    while (link->base.state == GY_LINK_OPEN && link->ready && !link->ended && !peer_is_gone(link) &&
+           gy_now() < deadline) {
+        gy_rdma_collect(link);
+        gy_rdma_flush(link);
+        gy_rdma_reap(link);
+        if (!link->base.first)
+            gy_rdma_flush_marks(link);
+        if (!link->base.first && gy_rdma_idle(link))
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
+    if (link->watch.fd >= 0)
+        (void)shutdown(link->watch.fd, SHUT_WR);
+}
+
+static void rdma_stop(void *instance)
+{
+    struct gy_rdma *rdma = instance;
+    int64_t deadline = gy_now() + STOP_NS;
+
+    for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
+        stop_link(link, deadline);
+}
+
+static void rdma_fini(void *instance, bool forked)
+{
+    struct gy_rdma *rdma = instance;
+
+    if (!forked)
+        rdma_close(instance);
+    while (rdma->links) {
+        struct gy_rdma_link *link = rdma->links;
+        rdma->links = link->next;
+        if (forked && link->watch.fd >= 0) /* the epoll set, the queue pairs and the memory's pages are the parent's */
+            close(link->watch.fd);
+        if (forked)
+            gy_free(link->staging);
+        gy_free(link->ring);
+        gy_free(link);
+    }
+    for (int i = 0; forked && i < rdma->env.world->size; i++)
+        if (rdma->parked[i] >= 0)
+            close(rdma->parked[i]);
+    gy_rdma_memory_free(&rdma->memory, forked);
+    gy_rdma_rails_close(rdma->rail, rdma->rails, forked);
+    gy_free(rdma->parked);
+    gy_free(rdma);
+}
+
+static void rdma_know(void *instance, const void *memory, size_t bytes)
+{
+    if (((struct gy_rdma *)instance)->rails > 0)
+        (void)gy_rdma_memory_add(&((struct gy_rdma *)instance)->memory, memory, bytes);
+}
+
+static void rdma_forget(void *instance, const void *memory)
+{
+    gy_rdma_memory_remove(&((struct gy_rdma *)instance)->memory, memory);
+}
+
+static bool rdma_available(char *why, size_t why_bytes)
+{
+    struct gy_config config = {.rdma_gid_index = -1};
+    uint32_t reach = 0;
+
+    return gy_rdma_reach(&config, &reach, why, why_bytes, &(struct gy_error){.quiet = true}) == GYRE_SUCCESS &&
+           reach != 0;
+}
+
+const struct gy_transport_ops gy_transport_rdma = {
+    .name = "rdma",
+    .available = rdma_available,
+    .open = rdma_open,
+    .reaches = rdma_reaches,
+    .link = rdma_link,
+    .post = rdma_post,
+    .progress = gy_rdma_progress,
+    .arm = rdma_arm,
+    .disarm = rdma_disarm,
+    .know = rdma_know,
+    .forget = rdma_forget,
+    .close = rdma_close,
+    .stop = rdma_stop,
+    .fini = rdma_fini,
+};

@@ -1,0 +1,51 @@
+/* Rails: the pairs of device and port that this process sends through, chosen among all that the machine has.
+ *
+ *   every port ──▶ asked for? ──▶ opens, active? ──▶ a GID that routes? ──▶ nearest? ──▶ fastest? ──▶ rail 0, 1, … (by name)
+ *                      └──────────────┴──────────────────┴─────────────────┴─────────────┴──▶ passed over, and why
+ *
+ * Two ranks join rail i of the one to rail i of the other. */
+#ifndef GY_TRANSPORT_RDMA_DEVICE_H
+#define GY_TRANSPORT_RDMA_DEVICE_H
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/poller.h"
+#include "transport/rdma_verbs.h"
+#include "transport/transport.h"
+
+#define GY_RDMA_RAILS 4 /* at most */
+#define GY_RDMA_NAME 72 /* "device/port" */
+
+struct gy_rdma_rail {
+    void *owner;
+    char name[GY_RDMA_NAME];
+    char trouble[80]; /* the last asynchronous event that was bad news, for sentences; empty: none */
+    const struct gy_verbs *verbs;
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct gy_watch completions, events; /* the owner of a rail watches its descriptors */
+    uint8_t port;
+    uint32_t gid_index;
+    union ibv_gid gid;
+    uint16_t lid;
+    enum ibv_mtu mtu;
+    bool ethernet;
+    int most_requests, most_completions; /* per queue pair, per completion queue */
+    uint32_t most_inline;                /* bytes that a request can carry itself: known with the first queue pair */
+};
+
+/* Opens the rails. None is no error: *count_p is 0 and `why` says the reason. BAD_CONFIGURATION: GYRE_RDMA_DEVICES names
+ * what is not there. NO_MEMORY, SYSTEM. */
+gyre_status gy_rdma_rails_open(const struct gy_config *config, struct gy_rdma_rail rails_p[GY_RDMA_RAILS], int *count_p,
+                               char *why, size_t why_bytes, struct gy_error *error);
+/* Everything on them must be gone. In a forked child (`forked`) only its copies of the descriptors are closed: what the
+ * kernel keeps for them is the parent's. */
+void gy_rdma_rails_close(struct gy_rdma_rail *rails, int count, bool forked);
+/* Bits of enum gy_reach: could rails be opened? */
+gyre_status gy_rdma_reach(const struct gy_config *config, uint32_t *reach_p, char *why, size_t why_bytes,
+                          struct gy_error *error);
+/* One line per port: chosen, with what; or passed over, and why. */
+void gy_rdma_describe(const struct gy_config *config, gyre_print_func print, void *user);
+
+#endif

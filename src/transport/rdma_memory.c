@@ -1,0 +1,180 @@
+/* The cache of registrations: see rdma_memory.h. */
+#include "transport/rdma_memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "core/log.h"
+#include "core/mem.h"
+
+/* ---- devices ---- */
+
+static gyre_status refusal(const struct gy_rdma_memory *memory, const struct gy_rdma_rail *rail, size_t bytes,
+                           int errnum, struct gy_error *error)
+{
+    struct rlimit limit = {0};
+
+    if ((errnum == ENOMEM || errnum == EAGAIN) && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY)
+        return gy_error_set(
+            error, GYRE_NO_MEMORY, -1,
+            "RDMA device %s cannot lock %zu bytes: the limit of locked memory is %llu KiB, and at least %zu KiB "
+            "are needed now; raise it (ulimit -l, LimitMEMLOCK= of systemd)",
+            rail->name, bytes, (unsigned long long)limit.rlim_cur / 1024, (memory->locked + bytes + 1023) / 1024);
+    return gy_error_system(error, errnum, "RDMA device %s cannot register %zu bytes", rail->name, bytes);
+}
+
+gyre_status gy_rdma_register(struct gy_rdma_memory *memory, void *start, size_t bytes, int access,
+                             struct ibv_mr *mr_p[GY_RDMA_RAILS], struct gy_error *error)
+{
+    struct ibv_mr *mr[GY_RDMA_RAILS] = {0};
+
+    for (int i = 0; i < memory->rail_count; i++) {
+        struct gy_rdma_rail *rail = &memory->rails[i];
+
+        mr[i] = rail->verbs->reg_mr(rail->pd, start, bytes, access);
+        if (!mr[i]) {
+            gyre_status status = refusal(memory, rail, bytes, errno, error);
+
+            while (i-- > 0)
+                memory->rails[i].verbs->dereg_mr(mr[i]);
+            return status;
+        }
+    }
+    memory->locked += bytes;
+    memcpy(mr_p, mr, sizeof(mr));
+    return GYRE_SUCCESS;
+}
+
+void gy_rdma_deregister(struct gy_rdma_memory *memory, struct ibv_mr *mr[GY_RDMA_RAILS], size_t bytes)
+{
+    for (int i = 0; i < memory->rail_count; i++)
+        memory->rails[i].verbs->dereg_mr(mr[i]);
+    memory->locked -= bytes;
+}
+
+/* ---- the cache ---- */
+
+/* The first range that does not start below `start`. */
+static size_t place_of(const struct gy_rdma_memory *memory, uintptr_t start)
+{
+    size_t low = 0, high = memory->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memory->ranges[middle]->start < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void discard(struct gy_rdma_memory *memory, size_t place)
+{
+    struct gy_rdma_range *range = memory->ranges[place];
+
+    if (range->registered)
+        gy_rdma_deregister(memory, range->mr, range->end - range->start);
+    gy_free(range);
+    memory->count--;
+    memmove(memory->ranges + place, memory->ranges + place + 1, (memory->count - place) * sizeof(*memory->ranges));
+}
+
+bool gy_rdma_memory_add(struct gy_rdma_memory *memory, const void *start, size_t bytes)
+{
+    uintptr_t from = (uintptr_t)start;
+    size_t place = place_of(memory, from);
+
+    for (size_t i = place; i < memory->count && memory->ranges[i]->start == from; i++) {
+        struct gy_rdma_range *range = memory->ranges[i];
+        if (!range->withdrawn && range->end == from + bytes) {
+            range->times++;
+            return true;
+        }
+    }
+    if (memory->count == memory->room) {
+        size_t room = memory->room ? 2 * memory->room : 16;
+        struct gy_rdma_range **ranges = gy_realloc(memory->ranges, room * sizeof(struct gy_rdma_range *));
+        if (!ranges)
+            return false;
+        memory->ranges = ranges;
+        memory->room = room;
+    }
+    struct gy_rdma_range *range = gy_alloc_zero(1, sizeof(*range));
+    if (!range)
+        return false;
+    range->start = from;
+    range->end = from + bytes;
+    range->times = 1;
+    memmove(memory->ranges + place + 1, memory->ranges + place, (memory->count - place) * sizeof(*memory->ranges));
+    memory->ranges[place] = range;
+    memory->count++;
+    return true;
+}
+
+void gy_rdma_memory_remove(struct gy_rdma_memory *memory, const void *start)
+{
+    size_t place = place_of(memory, (uintptr_t)start);
+
+    while (place < memory->count && memory->ranges[place]->withdrawn)
+        place++;
+    if (place == memory->count || memory->ranges[place]->start != (uintptr_t)start ||
+        --memory->ranges[place]->times > 0)
+        return;
+    memory->ranges[place]->withdrawn = true;
+    if (memory->ranges[place]->sends == 0)
+        discard(memory, place);
+}
+
+/* Ranges may overlap or lie in each other: those that start nearest below are tried first, a few of them. */
+struct gy_rdma_range *gy_rdma_memory_find(struct gy_rdma_memory *memory, const void *start, size_t bytes)
+{
+    uintptr_t from = (uintptr_t)start;
+    size_t place = place_of(memory, from + 1);
+
+    for (int tries = 0; tries < 8 && place-- > 0; tries++) {
+        struct gy_rdma_range *range = memory->ranges[place];
+        if (range->withdrawn || range->refused || from + bytes > range->end)
+            continue;
+        if (!range->registered) {
+            struct gy_error error = {.quiet = true};
+            /* Read only, and by nobody but our own device. */
+            if (gy_rdma_register(memory, (void *)range->start, range->end - range->start, 0, range->mr, &error) !=
+                GYRE_SUCCESS) {
+                range->refused = true;
+                gy_log(GY_LOG_WARN, "announced memory is copied when it is sent: %s", error.text);
+                continue;
+            }
+            range->registered = true;
+        }
+        return range;
+    }
+    return NULL;
+}
+
+void gy_rdma_range_hold(struct gy_rdma_range *range)
+{
+    range->sends++;
+}
+
+void gy_rdma_range_drop(struct gy_rdma_memory *memory, struct gy_rdma_range *range)
+{
+    if (--range->sends > 0 || !range->withdrawn)
+        return;
+    size_t place = place_of(memory, range->start);
+    while (memory->ranges[place] != range)
+        place++;
+    discard(memory, place);
+}
+
+void gy_rdma_memory_free(struct gy_rdma_memory *memory, bool forked)
+{
+    while (memory->count > 0) {
+        if (forked)
+            memory->ranges[memory->count - 1]->registered = false;
+        discard(memory, memory->count - 1);
+    }
+    gy_free(memory->ranges);
+}

@@ -1,0 +1,47 @@
+/* Memory that a device may read: an explicit cache of registrations, sorted by address, counted by reference.
+ *
+ * Explicit: only ranges that the program has announced (gyre_mem_register, gyre_mem_alloc) are ever registered, and stay
+ * so until they are withdrawn. Memory that nobody announced is copied to memory of the link's own; a cache that guessed
+ * would send what a page held before the program gave it back to the system. A range is registered with the devices
+ * when it is first sent from, and once. Remote ranks can never write into any of them. */
+#ifndef GY_TRANSPORT_RDMA_MEMORY_H
+#define GY_TRANSPORT_RDMA_MEMORY_H
+
+#include "transport/rdma_device.h"
+
+struct gy_rdma_range {
+    uintptr_t start, end;
+    unsigned times;  /* announced */
+    unsigned sends;  /* requests under way that read it */
+    bool withdrawn;  /* unregistered when the last of them is over; found no more */
+    bool registered; /* keys are valid */
+    bool refused;    /* the devices would not: it is copied */
+    struct ibv_mr *mr[GY_RDMA_RAILS];
+};
+
+struct gy_rdma_memory {
+    struct gy_rdma_rail *rails;
+    int rail_count;
+    struct gy_rdma_range **ranges; /* sorted by start; those withdrawn among them until they are free */
+    size_t count, room;
+    size_t locked; /* bytes registered with the first rail, everything counted */
+};
+
+/* False: out of memory; then the range is copied, which is slower and not wrong. */
+bool gy_rdma_memory_add(struct gy_rdma_memory *memory, const void *start, size_t bytes);
+void gy_rdma_memory_remove(struct gy_rdma_memory *memory, const void *start);
+/* The range that [start, start + bytes) lies in, registered now if it was not; NULL: copy. */
+struct gy_rdma_range *gy_rdma_memory_find(struct gy_rdma_memory *memory, const void *start, size_t bytes);
+/* A request that reads it begins, or is over. */
+void gy_rdma_range_hold(struct gy_rdma_range *range);
+void gy_rdma_range_drop(struct gy_rdma_memory *memory, struct gy_rdma_range *range);
+/* Every queue pair is gone. `forked`: frees only what is this process's. */
+void gy_rdma_memory_free(struct gy_rdma_memory *memory, bool forked);
+
+/* Registers `bytes` with every rail, keys in `mr_p`; on failure the sentence says how much locked memory is needed.
+ * NO_MEMORY, SYSTEM. */
+gyre_status gy_rdma_register(struct gy_rdma_memory *memory, void *start, size_t bytes, int access,
+                             struct ibv_mr *mr_p[GY_RDMA_RAILS], struct gy_error *error);
+void gy_rdma_deregister(struct gy_rdma_memory *memory, struct ibv_mr *mr[GY_RDMA_RAILS], size_t bytes);
+
+#endif

@@ -1,0 +1,159 @@
+/* Inside the rdma transport: rdma.c (the table, sleeping), rdma_connect.c (from a socket to queue pairs), rdma_hello.c
+ * (what the two say to each other), rdma_send.c and rdma_receive.c (the data path). Nobody else includes this.
+ *
+ * A link is a byte stream in each direction, laid out in a ring in the receiver's memory, as between ranks of one host:
+ *
+ *   sender:    staging  |..[header 64][payload, padded to 64]..|      head: written up to here, tail: free again up to here
+ *                 │ RDMA write with immediate, one per chunk, to the same offset; a payload in announced memory straight from there
+ *                 ▼
+ *   receiver:  ring     |..[header 64][payload, padded to 64]..|      head: arrived up to here, tail: consumed up to here
+ *
+ * Chunk k of a direction goes over queue pair k mod n, so that a large frame is striped over all of them, and devices
+ * deliver in any order: the receiver counts arrivals per queue pair, and the stream goes on as far as chunks are there
+ * without a gap. The immediate says how long the chunk is.
+ *
+ * Invariants: a receive request is posted for everything that may arrive, so that the receiver is always ready: a sender
+ * has at most GY_RDMA_CHUNKS · n chunks for which it has no credit back, and credits have a reserve of their own (there
+ * are never more than 13 on their way, see GY_RDMA_RESERVE). Remote ranks can write into the ring and nowhere else. */
+#ifndef GY_TRANSPORT_RDMA_PRIVATE_H
+#define GY_TRANSPORT_RDMA_PRIVATE_H
+
+#include "transport/link.h"
+#include "transport/rdma_device.h"
+#include "transport/rdma_memory.h"
+
+#define GY_RDMA_PATHS 8           /* queue pairs of a link, at most */
+#define GY_RDMA_CHUNK (64u << 10) /* bytes, at most */
+#define GY_RDMA_CHUNKS 64u        /* on their way per queue pair */
+#define GY_RDMA_RESERVE 16u       /* receive requests for credits, and send requests */
+#define GY_RDMA_SENDS (2 * GY_RDMA_CHUNKS + GY_RDMA_RESERVE)
+#define GY_RDMA_RECEIVES (GY_RDMA_CHUNKS + GY_RDMA_RESERVE)
+#define GY_RDMA_SIGNAL 16u         /* one request in so many asks for a completion, besides those somebody waits for */
+#define GY_RDMA_DIRECT (16u << 10) /* payloads in announced memory are sent from there if they have so many bytes */
+#define GY_RDMA_DIRECT_FRAMES 16   /* such frames on their way */
+#define GY_RDMA_HELLO_BYTES 448u
+
+/* ---- what the two ends tell each other: rdma_hello.c, pure ---- */
+
+struct gy_rdma_end { /* of one queue pair */
+    uint32_t qp, psn;
+    uint64_t ring; /* where the other may write */
+    uint32_t key;
+    uint16_t lid;
+    uint8_t mtu; /* enum ibv_mtu */
+    bool ethernet;
+    uint8_t gid[16];
+};
+
+struct gy_rdma_hello {
+    uint64_t ring_bytes; /* a power of two */
+    int paths;
+    struct gy_rdma_end end[GY_RDMA_PATHS];
+};
+
+void gy_rdma_hello_encode(const struct gy_rdma_hello *hello, uint8_t wire_p[GY_RDMA_HELLO_BYTES]);
+/* False for anything that no honest encoder makes. */
+bool gy_rdma_hello_decode(const uint8_t wire[GY_RDMA_HELLO_BYTES], struct gy_rdma_hello *hello_p);
+
+/* ---- a link ---- */
+
+struct gy_rdma_path { /* one queue pair */
+    struct ibv_qp *qp;
+    int rail;
+    uint32_t psn;
+    uint32_t posted, finished; /* send requests, of any kind; finished: known from completions */
+    uint64_t sent, sent_done;  /* chunks among them */
+    uint32_t unsignalled;      /* requests since the last that asks for a completion */
+    uint64_t arrived;          /* chunks from the peer */
+    uint32_t empty;            /* receive requests to be posted again */
+    uint64_t remote_ring;
+    uint32_t remote_key;
+};
+
+struct gy_rdma_queue { /* a completion queue: one per rail, the context of its events */
+    struct gy_rdma_link *link;
+    struct ibv_cq *cq;
+    bool armed; /* the next completion makes an event */
+};
+
+/* A frame whose payload is read from announced memory, by the chunks from `first` to `last`: done when they are. */
+struct gy_rdma_direct {
+    struct gy_frame_out *frame;
+    struct gy_rdma_range *range;
+    uint64_t first, last;
+    bool begun, whole; /* first, last are valid */
+};
+
+struct gy_rdma_link {
+    struct gy_link base;
+    struct gy_rdma *rdma;
+    struct gy_rdma_link *next;
+    struct gy_watch watch; /* of the socket, which tells the peer's end; fd −1: not connected yet, or no more */
+    bool made;             /* queue pairs and memory are there */
+    bool ready;            /* the peer can receive */
+    int64_t ended;         /* when the peer closed, 0: it did not */
+    uint8_t hello[GY_RDMA_HELLO_BYTES + 1]; /* what came so far: hello, then one byte when the peer is ready */
+    size_t hello_bytes;
+    struct gy_rdma_hello theirs;
+
+    int paths;
+    struct gy_rdma_path path[GY_RDMA_PATHS];
+    struct gy_rdma_queue queue[GY_RDMA_RAILS];
+
+    /* out */
+    struct gy_frame_out *unsent; /* the first in base's queue of which something is to be posted */
+    unsigned char *staging;      /* as long as the peer's ring */
+    struct ibv_mr *staging_mr[GY_RDMA_RAILS];
+    uint64_t out_head, out_tail, out_mask;
+    uint64_t chunks, chunks_back; /* sent, and credited */
+    struct gy_rdma_direct direct[GY_RDMA_DIRECT_FRAMES];
+    uint32_t direct_first, direct_count;
+
+    /* in */
+    unsigned char *ring;
+    struct ibv_mr *ring_mr[GY_RDMA_RAILS];
+    uint64_t in_head, in_tail, in_mask;
+    uint64_t next_chunk;                            /* the first that has not arrived */
+    uint32_t units[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* of arrived chunks, by number; 0: not there */
+    uint64_t owed_bytes;                            /* consumed and not credited yet */
+    uint32_t owed_chunks;
+};
+
+struct gy_rdma {
+    struct gy_transport_env env;
+    struct gy_rdma_rail rail[GY_RDMA_RAILS];
+    int rails;
+    struct gy_rdma_memory memory;
+    struct gy_rdma_link *links; /* asked for so far */
+    int *parked;                /* [world size] accepted before anybody here asked for the link, −1: none */
+    bool closed;
+};
+
+/* rdma_connect.c: the socket is there; agrees on queue pairs from then on in callbacks of the poller. */
+void gy_rdma_connect(struct gy_rdma_link *link, int fd);
+/* Ends it on this side: nothing is read from or written to any memory by a device when this returns. Never blocks for
+ * the peer. */
+void gy_rdma_disconnect(struct gy_rdma_link *link);
+
+/* rdma_send.c */
+bool gy_rdma_flush(struct gy_rdma_link *link); /* posts what there is room and credit for */
+bool gy_rdma_reap(struct gy_rdma_link *link);  /* gives frames back to their owners */
+void gy_rdma_return_credit(struct gy_rdma_link *link);
+/* Makes sure that the completion of all that was posted will be seen; gy_rdma_idle: it has been. */
+void gy_rdma_flush_marks(struct gy_rdma_link *link);
+bool gy_rdma_idle(const struct gy_rdma_link *link);
+/* The sentence for a failure on a path; the reason may have been told by an event. */
+void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
+                  const char *cause);
+
+/* rdma_receive.c */
+bool gy_rdma_collect(struct gy_rdma_link *link); /* takes completions; calls no sink */
+bool gy_rdma_digest(struct gy_rdma_link *link);  /* gives what has arrived to the sink */
+bool gy_rdma_digestible(const struct gy_rdma_link *link);
+/* Posts a receive request for every one that was used: all of them at the beginning, before the peer may send. */
+void gy_rdma_replenish(struct gy_rdma_link *link);
+
+/* rdma.c */
+bool gy_rdma_progress(struct gy_link *link);
+
+#endif

@@ -1,0 +1,269 @@
+/* The sending half of an rdma link: frames to chunks, chunks to queue pairs, credits back. See rdma_private.h.
+ *
+ * Staging mirrors the peer's ring: what lies at an offset here goes to the same offset there. So a place in staging is
+ * free again when the peer has consumed what it wrote there, which its credits say, and no completion is needed for it.
+ * (A repeated packet reads staging after that; the peer's device has had it already and drops it.) Completions are
+ * asked for where somebody waits for one, a payload in announced memory, and once per GY_RDMA_SIGNAL requests, so that
+ * the queue drains. */
+#include <endian.h>
+#include <string.h>
+
+#include "transport/rdma_private.h"
+
+static uint64_t padded(uint32_t bytes)
+{
+    return GY_FRAME_BYTES + (((uint64_t)bytes + 63) & ~UINT64_C(63));
+}
+
+void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
+                  const char *cause)
+{
+    const struct gy_rdma_rail *rail = &link->rdma->rail[path->rail];
+
+    gy_link_fail(&link->base, status, "rdma, device %s, to rank %d: %s: %s%s%s%s", rail->name, link->base.peer, what,
+                 cause, rail->trouble[0] ? " (the device said before: " : "", rail->trouble,
+                 rail->trouble[0] ? ")" : "");
+}
+
+/* ---- chunks ---- */
+
+/* A chunk in the making: bytes from staging, then at most one piece of a payload where it lies. */
+struct chunk {
+    uint64_t start;              /* in the stream */
+    uint64_t length;             /* padding included */
+    uint64_t staged, borrowed;   /* bytes on the wire from either */
+    const void *payload;         /* of the borrowed piece */
+    struct gy_rdma_range *range; /* where it lies */
+    bool ends;                   /* the borrowed payload's frame ends here */
+};
+
+static struct gy_rdma_direct *newest_direct(struct gy_rdma_link *link)
+{
+    return &link->direct[(link->direct_first + link->direct_count - 1) % GY_RDMA_DIRECT_FRAMES];
+}
+
+/* Is the frame's payload to be read from where it lies? Decided when its first byte is. False also when too many are. */
+static struct gy_rdma_range *direct_range(struct gy_rdma_link *link, struct gy_frame_out *frame)
+{
+    if (frame->sent > 0)
+        return link->direct_count > 0 && newest_direct(link)->frame == frame ? newest_direct(link)->range : NULL;
+    if (frame->header.bytes < GY_RDMA_DIRECT || link->direct_count == GY_RDMA_DIRECT_FRAMES)
+        return NULL;
+    struct gy_rdma_range *range = gy_rdma_memory_find(&link->rdma->memory, frame->payload, frame->header.bytes);
+    if (range) {
+        gy_rdma_range_hold(range);
+        link->direct_count++;
+        *newest_direct(link) = (struct gy_rdma_direct){.frame = frame, .range = range};
+    }
+    return range;
+}
+
+/* Lays out one more piece of `frame`, at most `room` bytes of the stream. False: the chunk takes no more. */
+static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_frame_out *frame, uint64_t room)
+{
+    unsigned char *to = link->staging + ((chunk->start + chunk->length) & link->out_mask);
+    struct gy_rdma_range *range = direct_range(link, frame);
+
+    if (frame->sent == 0) { /* a multiple of 64 is left everywhere */
+        gy_frame_encode(&frame->header, to);
+        frame->sent = GY_FRAME_BYTES;
+        chunk->length += GY_FRAME_BYTES;
+        chunk->staged = chunk->length;
+        return true;
+    }
+    size_t from = frame->sent - GY_FRAME_BYTES;
+    uint64_t piece = gy_min_size(padded(frame->header.bytes) - frame->sent, room);
+    uint64_t bytes = gy_min_size(piece, frame->header.bytes - from); /* without padding */
+    const unsigned char *source = (const unsigned char *)frame->payload + from;
+    if (range) {
+        if (!newest_direct(link)->begun)
+            newest_direct(link)->first = link->chunks;
+        newest_direct(link)->begun = true;
+        chunk->payload = source;
+        chunk->borrowed = bytes;
+        chunk->range = range;
+    } else {
+        memcpy(to, source, bytes);
+        chunk->staged = chunk->length + bytes;
+    }
+    frame->sent += piece;
+    chunk->length += piece;
+    return !range;
+}
+
+/* The frame is laid out to its end, in the chunk that comes next. */
+static void all_posted(struct gy_rdma_link *link, struct chunk *chunk, struct gy_frame_out *frame)
+{
+    if (link->direct_count > 0 && newest_direct(link)->frame == frame) {
+        newest_direct(link)->last = link->chunks;
+        newest_direct(link)->whole = true;
+        chunk->ends = true;
+    }
+    link->unsent = frame->next;
+}
+
+static struct chunk gather(struct gy_rdma_link *link, uint64_t room)
+{
+    struct chunk chunk = {.start = link->out_head};
+    uint64_t most = link->out_mask + 1 - (link->out_head & link->out_mask);
+    bool more = true;
+
+    most = gy_min_size(gy_min_size(most, room), GY_RDMA_CHUNK);
+    while (more && link->unsent && chunk.length < most) {
+        struct gy_frame_out *frame = link->unsent;
+        more = lay_out(link, &chunk, frame, most - chunk.length);
+        if (frame->sent == padded(frame->header.bytes))
+            all_posted(link, &chunk, frame);
+    }
+    return chunk;
+}
+
+/* ---- queue pairs ---- */
+
+static bool post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal)
+{
+    const struct gy_rdma_rail *rail = &link->rdma->rail[path->rail];
+    struct ibv_send_wr *bad;
+
+    path->posted++;
+    if (++path->unsignalled >= GY_RDMA_SIGNAL)
+        signal = true;
+    if (signal) {
+        wr->send_flags |= IBV_SEND_SIGNALED;
+        path->unsignalled = 0;
+    }
+    wr->wr_id = (uint64_t)path->posted << 32 | (uint32_t)path->sent;
+    int errnum = rail->verbs->post_send(path->qp, wr, &bad);
+    if (errnum)
+        gy_rdma_fail(link, path, GYRE_PEER_UNREACHABLE, "a request was refused", strerror(errnum));
+    return errnum == 0;
+}
+
+static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
+{
+    struct gy_rdma_path *path = &link->path[link->chunks % (uint64_t)link->paths];
+    uint64_t offset = chunk->start & link->out_mask;
+    struct ibv_sge pieces[2];
+    int count = 0;
+
+    if (chunk->staged)
+        pieces[count++] = (struct ibv_sge){.addr = (uintptr_t)(link->staging + offset),
+                                           .length = (uint32_t)chunk->staged,
+                                           .lkey = link->staging_mr[path->rail]->lkey};
+    if (chunk->borrowed)
+        pieces[count++] = (struct ibv_sge){.addr = (uintptr_t)chunk->payload,
+                                           .length = (uint32_t)chunk->borrowed,
+                                           .lkey = chunk->range->mr[path->rail]->lkey};
+    struct ibv_send_wr wr = {
+        .sg_list = pieces,
+        .num_sge = count,
+        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+        .imm_data = htobe32((uint32_t)(chunk->length / 64)),
+        .wr.rdma = {.remote_addr = path->remote_ring + offset, .rkey = path->remote_key},
+    };
+    if (!chunk->borrowed && chunk->staged <= link->rdma->rail[path->rail].most_inline)
+        wr.send_flags = IBV_SEND_INLINE;
+    path->sent++;
+    link->chunks++;
+    link->out_head += chunk->length;
+    /* Somebody waits for the end of a payload; its chunks are on every path. */
+    return post(link, path, &wr, chunk->borrowed && (chunk->ends || link->paths > 1));
+}
+
+bool gy_rdma_flush(struct gy_rdma_link *link)
+{
+    uint64_t before = link->chunks;
+
+    while (link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN) {
+        const struct gy_rdma_path *path = &link->path[link->chunks % (uint64_t)link->paths];
+        uint64_t room = link->out_mask + 1 - (link->out_head - link->out_tail);
+
+        if (room == 0 || link->chunks - link->chunks_back == (uint64_t)GY_RDMA_CHUNKS * (uint64_t)link->paths ||
+            path->posted - path->finished >= GY_RDMA_SENDS - GY_RDMA_RESERVE)
+            break;
+        struct chunk chunk = gather(link, room);
+        if (!post_chunk(link, &chunk))
+            break;
+    }
+    return link->chunks != before;
+}
+
+/* Have the chunks that read the payload been acknowledged? Path q carries chunks q, q + n, q + 2n …, in order; each of
+ * these has asked for a completion, or, on a single path, the last of them. */
+static bool is_done(const struct gy_rdma_link *link, const struct gy_rdma_direct *direct)
+{
+    uint64_t paths = (uint64_t)link->paths;
+
+    for (uint64_t i = 0; i < paths && direct->last - i >= direct->first; i++) {
+        uint64_t number = direct->last - i;
+        if (link->path[number % paths].sent_done <= number / paths)
+            return false;
+        if (number == 0)
+            break;
+    }
+    return true;
+}
+
+bool gy_rdma_reap(struct gy_rdma_link *link)
+{
+    bool moved = false;
+
+    while (link->base.first && link->base.first != link->unsent) {
+        struct gy_rdma_direct *oldest = &link->direct[link->direct_first];
+        if (link->direct_count > 0 && oldest->frame == link->base.first) {
+            if (!oldest->whole || !is_done(link, oldest))
+                break;
+            gy_rdma_range_drop(&link->rdma->memory, oldest->range);
+            link->direct_first = (link->direct_first + 1) % GY_RDMA_DIRECT_FRAMES;
+            link->direct_count--;
+        }
+        gy_link_complete_first(&link->base);
+        moved = true;
+    }
+    return moved;
+}
+
+/* ---- credits ---- */
+
+/* An empty message on the first path: 7 bits of chunks, 25 bits of 64 bytes each. */
+static bool post_credit(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t chunks, uint32_t units,
+                        bool signal)
+{
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(chunks << 25 | units)};
+
+    return post(link, path, &wr, signal);
+}
+
+void gy_rdma_return_credit(struct gy_rdma_link *link)
+{
+    struct gy_rdma_path *path = &link->path[0];
+    uint32_t enough = (uint32_t)gy_min_size((size_t)GY_RDMA_CHUNKS * (size_t)link->paths / 4, 64);
+
+    if (!link->ready || link->ended || link->base.state != GY_LINK_OPEN ||
+        (link->owed_bytes < (link->in_mask + 1) / 4 && link->owed_chunks < enough) ||
+        path->posted - path->finished >= GY_RDMA_SENDS)
+        return;
+    uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 127), units = (uint32_t)(link->owed_bytes / 64);
+    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
+    if (link->base.state == GY_LINK_OPEN && post_credit(link, path, chunks, units, false)) {
+        link->owed_chunks -= chunks;
+        link->owed_bytes -= (uint64_t)units * 64;
+    }
+}
+
+void gy_rdma_flush_marks(struct gy_rdma_link *link)
+{
+    for (int q = 0; q < link->paths && link->base.state == GY_LINK_OPEN; q++) {
+        struct gy_rdma_path *path = &link->path[q];
+        if (path->unsignalled > 0 && path->posted - path->finished < GY_RDMA_SENDS)
+            post_credit(link, path, 0, 0, true);
+    }
+}
+
+bool gy_rdma_idle(const struct gy_rdma_link *link)
+{
+    for (int q = 0; q < link->paths; q++)
+        if (link->path[q].posted != link->path[q].finished)
+            return false;
+    return true;
+}

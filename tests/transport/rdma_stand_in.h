@@ -1,0 +1,56 @@
+/* A stand-in for libibverbs and its devices: memory of this process is the network. For ranks that are threads.
+ *
+ * One thread is all devices: it takes requests from the queue pairs in random turns, in order on each of them, moves the
+ * bytes and makes completions and events, some time after they were posted. It is strict where a device is strict: keys,
+ * bounds, states, a receiver that is not ready (counted, and an error), a completion queue that runs over (ends the
+ * test). Whatever is left over when all should be gone is counted. */
+#ifndef GY_TESTS_TRANSPORT_RDMA_STAND_IN_H
+#define GY_TESTS_TRANSPORT_RDMA_STAND_IN_H
+
+#include "transport/rdma_verbs.h"
+
+#define STAND_IN_DEVICES 6
+#define STAND_IN_PORTS 2
+#define STAND_IN_GIDS 4
+
+struct stand_in_port {
+    enum ibv_port_state state;
+    bool infiniband;
+    enum ibv_mtu mtu;
+    uint8_t width, speed;
+    struct ibv_gid_entry gid[STAND_IN_GIDS];
+};
+
+struct stand_in_device {
+    const char *name;
+    int ports;
+    bool refuses; /* cannot be opened */
+    struct stand_in_port port[STAND_IN_PORTS];
+};
+
+/* The machine. Set before anything is open. */
+extern struct stand_in_device stand_in_devices[STAND_IN_DEVICES];
+extern int stand_in_device_count;
+extern uint32_t stand_in_most_inline;
+/* `count` devices "soft0" …, one active RoCE port each, over 10.9.0.1, 10.9.1.1 … */
+void stand_in_reset(int count);
+
+extern const struct gy_verbs stand_in_verbs;
+
+struct stand_in_counters {
+    int contexts, pds, mrs, cqs, qps, channels; /* alive */
+    uint64_t not_ready;                         /* receivers that were not */
+    uint64_t sends, inlines, signalled;         /* requests of any kind */
+    uint64_t registrations;                     /* ever made */
+    uint64_t per_device[STAND_IN_DEVICES];      /* requests */
+};
+struct stand_in_counters stand_in_count(void);
+
+/* From now on every request on a queue pair of `device` fails so; IBV_WC_SUCCESS: no more. */
+void stand_in_fail_requests(int device, enum ibv_wc_status status);
+/* The n-th registration from now fails with ENOMEM; 0: none. */
+void stand_in_fail_registration(int nth);
+/* Tells every open context of the device; a QP event tells about one of its queue pairs. */
+void stand_in_event(int device, enum ibv_event_type type);
+
+#endif
