@@ -4,6 +4,7 @@
 
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
+#include "collectives/tuned.h"
 #include "collectives/verify.h"
 #include "core/handle.h"
 #include "core/mem.h"
@@ -49,6 +50,8 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
         goto free_comm;
     if (!gy_grouping_make(&comm->grouping, ctx->world, group, ctx->config.hierarchy))
         goto free_channels;
+    if (!gy_tuned_make(ctx, group, &comm->tuned))
+        goto free_grouping;
     comm->group = *group;
     if (window >= 0 && !find_controls(comm))
         goto free_grouping;
@@ -66,6 +69,7 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     return GYRE_SUCCESS;
 
 free_grouping:
+    gy_free(comm->tuned);
     gy_grouping_free(&comm->grouping);
 free_channels:
     gy_free(comm->channels);
@@ -108,6 +112,7 @@ void gy_comm_free(struct gyre_comm *comm)
         gy_window_slots_retire(comm->ctx, comm->window, comm->id, &comm->group);
     gy_group_free(&comm->group);
     gy_grouping_free(&comm->grouping);
+    gy_free(comm->tuned);
     gy_free(comm->control);
     gy_free(comm->channels);
     gy_free(comm);

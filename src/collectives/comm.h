@@ -30,6 +30,7 @@ struct gyre_comm {
     uint32_t id;
     struct gy_group group;
     int rank, size;               /* of the group */
+    struct gy_tuned *tuned;       /* the choice by cost; NULL: by thresholds */
     struct gy_grouping grouping;  /* of its ranks, for hierarchical plans */
     uint64_t sequence;            /* of the collective started last */
     struct gy_channel **channels; /* [size], NULL until used */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collectives/order.h"
+#include "collectives/tuned.h"
 #include "core/log.h"
 
 /* The algorithm that GYRE_ALGORITHM forces for a collective; GY_ALGORITHMS: none. */
@@ -165,6 +166,22 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
     return gy_select_ordered(comm, collective, varying, bytes, order, algorithm_p, error);
 }
 
+/* The cheapest on the described cluster. GYRE_TUNING says nothing of groups, nor of orders and counts that leave few
+ * algorithms to choose from. */
+static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
+{
+    unsigned allowed = 0;
+    if (collective == GY_REDUCE_SCATTER || collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL ||
+        collective == GY_GATHER_TO || collective == GY_SCATTER_FROM)
+        bytes *= (size_t)comm->size;
+    for (int a = 0; a < GY_ALGORITHMS; a++) {
+        bool windows = a == GY_DIRECT_ONE_SHOT || a == GY_DIRECT_TWO_SHOT;
+        if (windows == (comm->window >= 0) && usable(comm, collective, false, GY_ORDER_ANY, (enum gy_algorithm)a))
+            allowed |= 1u << a;
+    }
+    return gy_tuned_choose(comm->tuned, collective, bytes, allowed);
+}
+
 gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
                               enum gy_operand_order order, enum gy_algorithm *algorithm_p, struct gy_error *error)
 {
@@ -196,6 +213,9 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
     choice = GY_ALGORITHMS;
     if (comm->window < 0 && order == GY_ORDER_ANY && !varying && gy_grouping_nested(&comm->grouping))
         choice = choose_groups(&comm->grouping, collective, bytes);
+    if (choice == GY_ALGORITHMS && comm->tuned && order == GY_ORDER_ANY && !varying &&
+        !gy_is_point_to_point(collective))
+        choice = choose_tuned(comm, collective, bytes);
     if (choice == GY_ALGORITHMS)
         choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
                                    : choose_links(collective, order, bytes, comm->size);

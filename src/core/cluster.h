@@ -31,4 +31,11 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
 /* What is taken where nothing is said: Ethernet of 10 Gbit/s through the kernel's TCP. */
 struct gy_cluster gy_cluster_default(void);
 
+/* The file that GYRE_TUNING names. */
+struct gy_tuning {
+    char path[256]; /* "": none */
+    struct gy_cluster cluster;
+    uint64_t digest; /* of the cluster: what all ranks must have the same of, wherever the file is */
+};
+
 #endif

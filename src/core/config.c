@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "clock.h"
 #include "log.h"
@@ -228,6 +229,28 @@ static bool parse_choices(const struct row *row, const char *text, void *field)
     return *text ? parse_list(row, text, field, choice_item) : parse_text(row, text, field);
 }
 
+/* The file is read here, so that a bad one is found before anybody waits. */
+static bool parse_tuning(const struct row *row, const char *text, void *field)
+{
+    struct gy_tuning *tuning = field;
+    const char *why;
+
+    (void)row;
+    memset(tuning, 0, sizeof(*tuning));
+    if (!*text)
+        return true;
+    if (strlen(text) >= sizeof(tuning->path))
+        return false;
+    tuning->cluster = gy_cluster_default();
+    if (!gy_cluster_read(text, &tuning->cluster, &why)) {
+        gy_log(GY_LOG_ERROR, "GYRE_TUNING: %s: %s", text, why);
+        return false;
+    }
+    memcpy(tuning->path, text, strlen(text) + 1);
+    tuning->digest = XXH3_64bits(&tuning->cluster, sizeof(tuning->cluster));
+    return true;
+}
+
 #define FIELD(name) offsetof(struct gy_config, name), sizeof(((struct gy_config *)0)->name)
 #define TIMEOUT_RANGE GY_MILLISECOND, INT64_C(1000000000) * GY_SECOND
 #define TIMEOUT_ALLOWED "a time above zero such as 30, 0.5, 200ms, 10m or 2h"
@@ -249,13 +272,18 @@ static const struct row rows[] = {
     {"GYRE_ALGORITHM", parse_choices, FIELD(algorithm), 0, 0, "", "choices",
      "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas",
      "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree", SHARED},
+    {"GYRE_TUNING", parse_tuning, FIELD(tuning), 0, 0, "", "path",
+     "a file that gyre-tune wrote: algorithms are chosen by what they cost on that cluster; the same content on every "
+     "rank",
+     "a file of lines NAME = VALUE, as gyre-tune writes it", SHARED},
     {"GYRE_ORDER", parse_order, FIELD(canonical), 0, 0, "shape", "order",
      "operands of a reduction: shape, an order that is a function of the call's shape; canonical, one tree over the "
      "ranks "
      "for every element; the same on every rank",
      "shape or canonical", SHARED},
     {"GYRE_HIERARCHY", parse_hierarchy, FIELD(hierarchy), 0, 0, "host", "groups",
-     "ranks that hierarchical algorithms take as near each other: host, those of one host; sizes between commas, groups "
+     "ranks that hierarchical algorithms take as near each other: host, those of one host; sizes between commas, "
+     "groups "
      "of so many consecutive ranks; off; the same on every rank",
      "host, off, or sizes of groups between commas, such as 4 or 2,2,3", SHARED},
     {"GYRE_HOST_ID", parse_text, FIELD(host_id), 0, 0, "", "text",
@@ -277,11 +305,13 @@ static const struct row rows[] = {
     {"GYRE_INSECURE", parse_switch, FIELD(insecure), 0, 0, "0", "0|1",
      "1: meet across hosts without a secret, so that anyone who reaches the port may join", "0 or 1", PLAIN},
     {"GYRE_INTEGRITY", parse_integrity, FIELD(integrity), 0, 0, "off", "mode",
-     "what protects the bytes on sockets: off, nothing; crc, against accidents; mac, against changes by others; encrypt, "
+     "what protects the bytes on sockets: off, nothing; crc, against accidents; mac, against changes by others; "
+     "encrypt, "
      "against readers too; the same on every rank",
      "off, crc, mac or encrypt", SHARED},
     {"GYRE_VERIFY", parse_size, FIELD(verify), 0, 1024, "0", "results",
-     "after so many results that are equal on every rank their hashes are compared, so that a rank that has another one "
+     "after so many results that are equal on every rank their hashes are compared, so that a rank that has another "
+     "one "
      "is named; 0: never; the same on every rank",
      "a number from 0 to 1024", SHARED},
     {"GYRE_SHM_RESERVE", parse_size, FIELD(shm_reserve), 1 << 20, INT64_C(1) << 44, "16G", "bytes",
@@ -460,6 +490,8 @@ static void print_value(const struct row *row, const struct gy_config *config, c
         snprintf(text_p, bytes, "%d", *(const bool *)field);
     else if (row->parse == parse_integrity)
         snprintf(text_p, bytes, "%s", integrities[*(const int *)field]);
+    else if (row->parse == parse_tuning)
+        snprintf(text_p, bytes, "%.0" PRIx64, ((const struct gy_tuning *)field)->digest);
     else if (row->parse == parse_level)
         snprintf(text_p, bytes, "%d", *(const int *)field);
     else

@@ -5,6 +5,7 @@
 #define GY_CORE_CONFIG_H
 
 #include "base.h"
+#include "cluster.h"
 #include "error.h"
 
 /* What protects frames and messages on sockets: boot/seal.h. Values travel on the wire. */
@@ -18,6 +19,7 @@ struct gy_config {
     int64_t meet_timeout_ns;  /* GYRE_MEET_TIMEOUT   meeting, s, 300 */
     char transports[64];      /* GYRE_TRANSPORT      comma list, "shm,rdma,tcp" */
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
+    struct gy_tuning tuning;  /* GYRE_TUNING         a file of gyre-tune's, "" */
     bool canonical;           /* GYRE_ORDER          shape|canonical */
     char hierarchy[128];      /* GYRE_HIERARCHY      host|off|sizes, "host" */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */

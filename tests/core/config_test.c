@@ -166,6 +166,7 @@ Test(config, values_reach_their_fields)
     setenv("GYRE_STALL_TIMEOUT", "", 1); /* empty is not set */
     setenv("GYRE_TRANSPORT", "tcp", 1);
     setenv("GYRE_ALGORITHM", "all_reduce:ring,broadcast:binary_tree", 1);
+    setenv("GYRE_HIERARCHY", "2,2,3", 1);
     setenv("GYRE_HOST_ID", "left", 1);
     setenv("GYRE_SECRET", "0123456789abcdef", 1);
     setenv("GYRE_INSECURE", "1", 1);
@@ -177,6 +178,7 @@ Test(config, values_reach_their_fields)
     cr_assert_eq(config.stall_timeout_ns, 30 * GY_SECOND);
     cr_assert_str_eq(config.transports, "tcp");
     cr_assert_str_eq(config.algorithm, "all_reduce:ring,broadcast:binary_tree");
+    cr_assert_str_eq(config.hierarchy, "2,2,3");
     cr_assert_str_eq(config.host_id, "left");
     cr_assert_str_eq(config.secret, "0123456789abcdef");
     cr_assert(config.insecure);
@@ -203,6 +205,11 @@ Test(config, bad_values_are_named)
                  {"GYRE_ALGORITHM", "all:ring"},
                  {"GYRE_ALGORITHM", "all_reduce:"},
                  {"GYRE_ALGORITHM", "all_reduce:ring,"},
+                 {"GYRE_HIERARCHY", "hosts"},
+                 {"GYRE_HIERARCHY", "2,0"},
+                 {"GYRE_HIERARCHY", "2,,3"},
+                 {"GYRE_HIERARCHY", "2,3,"},
+                 {"GYRE_HIERARCHY", "12345"},
                  {"GYRE_INSECURE", "yes"},
                  {"GYRE_SHM_RESERVE", "16GB"},
                  {"GYRE_SHM_SLOT", "1"},

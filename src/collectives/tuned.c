@@ -1,0 +1,92 @@
+/* Sizes fall into classes, two to an octave, and a class's choice is that of its smallest size: what two algorithms
+ * cost differs little near where they cross. */
+#include "collectives/tuned.h"
+
+#include "collectives/context.h"
+#include "collectives/cost.h"
+#include "core/mem.h"
+
+#define ELEMENT 4u /* costs are of bytes; blocks and tiles are cut at elements */
+
+/* Hosts that the group's members are on. */
+static int count_hosts(const struct gy_world *world, const struct gy_group *group)
+{
+    bool *seen = gy_alloc_zero((size_t)world->hosts, sizeof(*seen));
+    int hosts = 0;
+    for (int r = 0; seen && r < group->size; r++) {
+        int host = world->members[gy_group_world(group, r)].host;
+        hosts += !seen[host];
+        seen[host] = true;
+    }
+    gy_free(seen);
+    return hosts;
+}
+
+bool gy_tuned_make(const struct gy_context *ctx, const struct gy_group *group, struct gy_tuned **tuned_p)
+{
+    const struct gy_config *config = &ctx->config;
+    *tuned_p = NULL;
+    if (!config->tuning.path[0])
+        return true;
+    int hosts = count_hosts(ctx->world, group);
+    struct gy_tuned *tuned = hosts > 0 ? gy_alloc_zero(1, sizeof(*tuned)) : NULL;
+    if (!tuned)
+        return false;
+    tuned->cluster = &config->tuning.cluster;
+    tuned->ranks = group->size;
+    tuned->ranks_per_host = (group->size + hosts - 1) / hosts;
+    tuned->tile = ctx->world->hosts == 1 ? config->shm_slot : config->tcp_tile;
+    *tuned_p = tuned;
+    return true;
+}
+
+/* 2^k, or 1.5 · 2^k: the greatest that is not above `bytes`. */
+static unsigned class_of(size_t bytes)
+{
+    unsigned k = 0;
+    for (size_t rest = bytes; rest > 1; rest >>= 1)
+        k++;
+    unsigned class = 2 * k + (k > 0 && ((bytes >> (k - 1)) & 1));
+    return class < GY_TUNED_CLASSES ? class : GY_TUNED_CLASSES - 1;
+}
+
+static size_t least_of(unsigned class)
+{
+    size_t power = (size_t)1 << (class / 2);
+    return class % 2 ? power + power / 2 : power;
+}
+
+static enum gy_algorithm cheapest(const struct gy_tuned *tuned, struct gy_cost_case *it, unsigned usable)
+{
+    enum gy_algorithm best = GY_ALGORITHMS;
+    double least = 0;
+    for (int a = 0; a < GY_ALGORITHMS; a++) {
+        it->algorithm = (enum gy_algorithm)a;
+        if (!(usable & (1u << a)) || !gy_plan_exists(it->collective, it->algorithm, tuned->ranks))
+            continue;
+        double cost = gy_cost(it);
+        if (cost < 0 || (best != GY_ALGORITHMS && cost >= least))
+            continue;
+        best = it->algorithm;
+        least = cost;
+    }
+    return best;
+}
+
+enum gy_algorithm gy_tuned_choose(struct gy_tuned *tuned, enum gy_collective collective, size_t bytes, unsigned usable)
+{
+    unsigned class = class_of(bytes);
+    uint8_t *choice = &tuned->choice[collective][class];
+    if (*choice == 0) {
+        size_t total = least_of(class) / ELEMENT;
+        struct gy_cost_case it = {.cluster = tuned->cluster,
+                                  .collective = collective,
+                                  .ranks = tuned->ranks,
+                                  .ranks_per_host = tuned->ranks_per_host,
+                                  .total = total > 0 ? total : 1,
+                                  .tile = gy_max_size(tuned->tile / ELEMENT, 1),
+                                  .element = ELEMENT};
+        *choice = (uint8_t)(cheapest(tuned, &it, usable) + 1);
+    }
+    return (enum gy_algorithm)(*choice - 1);
+}

@@ -1,0 +1,27 @@
+/* The choice by cost, where GYRE_TUNING describes the cluster: one per communicator, filled as sizes are asked for. */
+#ifndef GY_COLLECTIVES_TUNED_H
+#define GY_COLLECTIVES_TUNED_H
+
+#include "collectives/plan.h"
+#include "core/cluster.h"
+
+struct gy_context;
+struct gy_group;
+
+#define GY_TUNED_CLASSES 96 /* of sizes: two to an octave */
+
+struct gy_tuned {
+    const struct gy_cluster *cluster;
+    int ranks, ranks_per_host;
+    size_t tile;                                      /* bytes */
+    uint8_t choice[GY_COLLECTIVES][GY_TUNED_CLASSES]; /* algorithm + 1; 0: not yet known */
+};
+
+/* For a communicator of this group; *tuned_p is NULL where the settings name no file. False: no memory. */
+bool gy_tuned_make(const struct gy_context *ctx, const struct gy_group *group, struct gy_tuned **tuned_p);
+
+/* The cheapest of the algorithms that `usable` allows (one bit each) for a vector of so many bytes: count times the
+ * element, times the ranks for collectives by rank. GY_ALGORITHMS: the cost of none is known. The same on every rank. */
+enum gy_algorithm gy_tuned_choose(struct gy_tuned *tuned, enum gy_collective collective, size_t bytes, unsigned usable);
+
+#endif

@@ -1,0 +1,83 @@
+/* The choice by cost: what is cheap on which cluster, the same again from the cache, and nothing where nothing is known. */
+#include <criterion/criterion.h>
+
+#include "collectives/cost.h"
+#include "collectives/tuned.h"
+
+static const unsigned links = ~((1u << GY_DIRECT_ONE_SHOT) | (1u << GY_DIRECT_TWO_SHOT));
+
+static struct gy_cost_case case_of(const struct gy_cluster *cluster, enum gy_algorithm algorithm, int ranks,
+                                   size_t total)
+{
+    return (struct gy_cost_case){cluster, GY_ALL_REDUCE, algorithm, ranks, 0, 1, total, 65536, 4};
+}
+
+Test(tuned, latency_decides_small_and_bandwidth_large)
+{
+    struct gy_cluster cluster = gy_cluster_default();
+    for (int ranks = 4; ranks <= 64; ranks *= 2) {
+        struct gy_tuned tuned = {.cluster = &cluster, .ranks = ranks, .ranks_per_host = 1, .tile = 262144};
+        cr_assert_eq(gy_tuned_choose(&tuned, GY_ALL_REDUCE, 4, links), GY_RECURSIVE_DOUBLING);
+        enum gy_algorithm large = gy_tuned_choose(&tuned, GY_ALL_REDUCE, (size_t)1 << 30, links);
+        cr_assert(large == GY_RING || large == GY_HALVING_DOUBLING || large == GY_CANONICAL);
+        cr_assert_eq(gy_tuned_choose(&tuned, GY_ALL_REDUCE, (size_t)1 << 30, links), large);
+    }
+}
+
+/* A slow network makes rounds cheap beside bytes, and the other way round. */
+Test(tuned, the_cluster_decides)
+{
+    struct gy_cluster slow = gy_cluster_default(), far = slow;
+    slow.bandwidth = 1e6;
+    far.latency = 1e-2;
+    struct gy_tuned on_slow = {.cluster = &slow, .ranks = 16, .ranks_per_host = 1, .tile = 262144}, on_far = on_slow;
+    on_far.cluster = &far;
+    cr_assert_eq(gy_tuned_choose(&on_far, GY_ALL_REDUCE, 65536, links), GY_RECURSIVE_DOUBLING);
+    cr_assert_neq(gy_tuned_choose(&on_slow, GY_ALL_REDUCE, 65536, links), GY_RECURSIVE_DOUBLING);
+}
+
+/* What is chosen costs least of all whose cost is known, in every class of sizes. */
+Test(tuned, the_choice_is_the_cheapest)
+{
+    struct gy_cluster cluster = gy_cluster_default();
+    for (int ranks = 2; ranks <= 33; ranks++) {
+        struct gy_tuned tuned = {.cluster = &cluster, .ranks = ranks, .ranks_per_host = 1, .tile = 262144};
+        for (size_t bytes = 4; bytes <= (size_t)64 << 20; bytes *= 4) {
+            enum gy_algorithm chosen = gy_tuned_choose(&tuned, GY_ALL_REDUCE, bytes, links);
+            cr_assert_neq(chosen, GY_ALGORITHMS);
+            struct gy_cost_case mine = case_of(&cluster, chosen, ranks, bytes / 4);
+            for (int a = GY_RING; a < GY_ALGORITHMS; a++) {
+                struct gy_cost_case other = case_of(&cluster, (enum gy_algorithm)a, ranks, bytes / 4);
+                double cost = gy_plan_exists(GY_ALL_REDUCE, (enum gy_algorithm)a, ranks) ? gy_cost(&other) : -1;
+                cr_assert(cost < 0 || gy_cost(&mine) <= cost, "%d ranks, %zu bytes: %s beside %s", ranks, bytes,
+                          gy_algorithm_name(chosen), gy_algorithm_name((enum gy_algorithm)a));
+            }
+        }
+    }
+}
+
+Test(tuned, sizes_beyond_all_classes_and_none)
+{
+    struct gy_cluster cluster = gy_cluster_default();
+    struct gy_tuned tuned = {.cluster = &cluster, .ranks = 5, .ranks_per_host = 5, .tile = 131072};
+    cr_assert_neq(gy_tuned_choose(&tuned, GY_ALL_REDUCE, 0, links), GY_ALGORITHMS);
+    cr_assert_neq(gy_tuned_choose(&tuned, GY_ALL_REDUCE, SIZE_MAX, links), GY_ALGORITHMS);
+    cr_assert_eq(gy_tuned_choose(&tuned, GY_ALL_TO_ALL, 4096, links), GY_ALGORITHMS, "no closed form is known for it");
+    cr_assert_eq(gy_tuned_choose(&tuned, GY_BROADCAST, 4096, 0), GY_ALGORITHMS, "nothing may be used");
+}
+
+Test(tuned, a_file_is_read_and_a_bad_one_named)
+{
+    const char *why = NULL;
+    struct gy_cluster cluster = gy_cluster_default();
+    cr_assert(gy_cluster_set(&cluster, "bandwidth = 25M", &why));
+    cr_assert_eq((long)cluster.bandwidth, 25000000);
+    static const char *const wrong[] = {"bandwidth",    "bandwidth = ", "speed = 3",     "latency = fast",
+                                        "latency = -1", "latency = 1q", "latency = nan", "bandwidth = 0",
+                                        "hosts = 1e9",  "latency = 1 2"};
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(wrong); i++) {
+        why = NULL;
+        cr_assert(!gy_cluster_set(&cluster, wrong[i], &why) && why && *why, "%s", wrong[i]);
+    }
+    cr_assert(!gy_cluster_read("/nowhere/at/all", &cluster, &why));
+}
