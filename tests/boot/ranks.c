@@ -11,7 +11,7 @@
 #include "boot/world.h"
 
 #define PATIENCE (40 * GY_SECOND)
-#define BOARD 1024
+#define BOARD 2048
 
 struct ranks {
     pthread_barrier_t barrier; /* of the exchange callback, and before the end */

@@ -79,6 +79,10 @@ Test(config_shared, the_longest_settings_fit)
     setenv("GYRE_ALGORITHM", longest, 1);
     longest[63] = '\0';
     setenv("GYRE_TRANSPORT", "a", 1);
+    char sizes[128] = "1"; /* 127 characters */
+    while (strlen(sizes) + 2 < sizeof(sizes))
+        strcat(sizes, ",1");
+    setenv("GYRE_HIERARCHY", sizes, 1);
     cr_assert_eq(gy_config_read(&config, &error), GYRE_SUCCESS, "%s", error.text);
     memset(config.transports, 'x', sizeof(config.transports) - 1);
     cr_assert_lt(gy_config_shared(&config, text) + 100, GY_CONFIG_SHARED); /* room for settings to come */
