@@ -26,6 +26,10 @@ struct mixture {
     bool for_root_alone; /* broken on purpose: who publishes for a root asks only it about its slots */
 };
 
+/* Groups that the calls of a sequence may have, if their algorithm looks at them. */
+static const int groupings[][48] = {
+    {0, 0, 1, 1, 2, 2, 3, 3, 4}, {0, 1, 0, 1, 0, 1, 0, 1, 0}, {0, 1, 1, 1, 1, 1, 1, 1, 1}, {0}};
+
 static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t *state)
 {
     struct gy_plan_shape shape = {.size = mixture->size};
@@ -38,6 +42,7 @@ static struct gy_plan_shape random_shape(const struct mixture *mixture, uint32_t
                (window ? mixture->windows : mixture->links);
     } while (!fits);
     shape.root = (int)(next_random(state) % (unsigned)mixture->size);
+    shape.groups = groupings[next_random(state) % (sizeof(groupings) / sizeof(groupings[0]))];
     return shape;
 }
 

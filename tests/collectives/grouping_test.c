@@ -1,0 +1,64 @@
+/* Groupings of GYRE_HIERARCHY, and the size of the plans that are made on them. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/grouping.h"
+#include "collectives/plan.h"
+
+#define WORLD 9
+
+/* Ranks of three hosts, interleaved, of which `world` (or all) are the communicator. */
+static void expect(const char *setting, const int *world, int size, const int *groups, int count, int smallest,
+                   int largest)
+{
+    struct gy_member members[WORLD] = {{.host = 0}};
+    struct gy_world all = {.size = WORLD, .members = members};
+    struct gy_group group;
+    struct gy_grouping grouping;
+    for (int r = 0; r < WORLD; r++)
+        members[r].host = r % 3;
+    cr_assert(gy_group_make(&group, world, size, WORLD));
+    cr_assert(gy_grouping_make(&grouping, &all, &group, setting));
+    for (int r = 0; groups && r < size; r++)
+        cr_expect_eq(grouping.of[r], groups[r], "%s: rank %d is in group %d", setting, r, grouping.of[r]);
+    cr_expect_eq(grouping.of != NULL, groups != NULL);
+    cr_expect(grouping.groups == count && grouping.smallest == smallest && grouping.largest == largest, "%s", setting);
+    cr_expect_eq(gy_grouping_nested(&grouping), count > 1 && largest > 1);
+    gy_grouping_free(&grouping);
+    gy_group_free(&group);
+}
+
+Test(grouping, hosts_sizes_and_off)
+{
+    const int some[] = {8, 4, 5, 1};
+    expect("host", NULL, WORLD, (const int[]){0, 1, 2, 0, 1, 2, 0, 1, 2}, 3, 3, 3);
+    expect("host", some, 4, (const int[]){0, 1, 0, 1}, 2, 2, 2);
+    expect("off", NULL, WORLD, NULL, 0, 0, 0);
+    expect("9", NULL, WORLD, (const int[WORLD]){0}, 1, 9, 9);
+    expect("1", NULL, WORLD, (const int[]){0, 1, 2, 3, 4, 5, 6, 7, 8}, 9, 1, 1);
+    expect("2,1", NULL, WORLD, (const int[]){0, 0, 1, 2, 2, 3, 4, 4, 5}, 6, 1, 2);
+    expect("4", some, 4, (const int[]){0, 1, 1, 2}, 3, 1, 2);
+}
+
+/* Loops are found: the steps do not grow with what a group moves, but with its members and, where there are few, groups. */
+Test(grouping, plans_of_large_worlds_are_small)
+{
+    enum { SIZE = 512 };
+    static int runs[SIZE], interleaved[SIZE];
+    for (int r = 0; r < SIZE; r++) {
+        runs[r] = r / 8;
+        interleaved[r] = r % 64;
+    }
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        for (int a = GY_HIERARCHICAL; a <= GY_HIERARCHICAL_TREE; a++)
+            for (int i = 0; i < 2; i++) {
+                struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 77, SIZE, 5, runs};
+                shape.groups = i ? interleaved : runs;
+                struct gy_plan *plan = gy_plan_exists(shape.collective, shape.algorithm, SIZE) ? gy_plan_build(&shape)
+                                                                                               : NULL;
+                cr_expect(!plan || plan->steps < 420, "%s %s: %d steps", gy_collective_name(shape.collective),
+                          gy_algorithm_name(shape.algorithm), plan->steps);
+                gy_plan_free(plan);
+            }
+}
