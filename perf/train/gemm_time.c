@@ -1,0 +1,45 @@
+/* How long a program was inside matrix products: LD_PRELOAD=libgyre-gemm-time.so GYRE_PERF_GEMM=FILE PROGRAM. Stands
+ * before CBLAS's two products and adds up the time of each call; at the end of the program the seconds are appended to
+ * FILE, one line per process. Threads of BLAS are inside their caller's time. */
+#include <cblas.h>
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static _Atomic int64_t spent;
+
+static int64_t now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+}
+
+#define PRODUCT(name, real)                                                                                       \
+    __attribute__((visibility("default"))) void name(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE a_how,          \
+                                                     enum CBLAS_TRANSPOSE b_how, blasint m, blasint n, blasint k, \
+                                                     real alpha, const real *a, blasint lda, const real *b,       \
+                                                     blasint ldb, real beta, real *c, blasint ldc)                \
+    {                                                                                                             \
+        static __typeof__(&name) next;                                                                            \
+        if (!next)                                                                                                \
+            *(void **)&next = dlsym(RTLD_NEXT, #name);                                                            \
+        int64_t start = now();                                                                                    \
+        next(order, a_how, b_how, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                  \
+        spent += now() - start;                                                                                   \
+    }
+PRODUCT(cblas_sgemm, float)
+PRODUCT(cblas_dgemm, double)
+
+__attribute__((destructor)) static void report(void)
+{
+    const char *path = getenv("GYRE_PERF_GEMM");
+    FILE *file = path ? fopen(path, "ae") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "%.9f\n", (double)spent * 1e-9);
+    fclose(file);
+}
