@@ -1,10 +1,36 @@
 /* Which algorithm: a pure function of collective, size in bytes, world size, where the ranks are, and the
  * configuration, all of which every rank shares (the configuration is compared when the world is made). */
+#include <stdio.h>
 #include <string.h>
 
 #include "collectives/order.h"
 #include "collectives/tuned.h"
 #include "core/log.h"
+
+/* The names of some algorithms of a collective, for a sentence. */
+struct names {
+    char text[256];
+    size_t length;
+};
+
+static void add_name(struct names *names, enum gy_algorithm algorithm)
+{
+    size_t room = sizeof(names->text) - names->length;
+    int n = snprintf(names->text + names->length, room, "%s%s", names->length ? ", " : "",
+                     gy_algorithm_name(algorithm));
+    if (n > 0)
+        names->length += gy_min_size((size_t)n, room - 1);
+}
+
+static gyre_status fail_missing(enum gy_collective collective, enum gy_algorithm algorithm, struct gy_error *error)
+{
+    struct names names = {.length = 0};
+    for (int a = 0; a < GY_ALGORITHMS; a++)
+        if (gy_plan_exists(collective, (enum gy_algorithm)a, 1))
+            add_name(&names, (enum gy_algorithm)a);
+    return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_ALGORITHM: %s has no algorithm %s; it has %s",
+                        gy_collective_name(collective), gy_algorithm_name(algorithm), names.text);
+}
 
 /* The algorithm that GYRE_ALGORITHM forces for a collective; GY_ALGORITHMS: none. */
 static gyre_status forced(const char *setting, enum gy_collective collective, enum gy_algorithm *algorithm_p,
@@ -31,6 +57,8 @@ static gyre_status forced(const char *setting, enum gy_collective collective, en
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                                 "GYRE_ALGORITHM: \"%s%s%s\" is not collective:algorithm, such as all_reduce:ring", item,
                                 colon ? ":" : "", colon ? colon + 1 : "");
+        if (!gy_plan_exists(which, algorithm, 1))
+            return fail_missing(which, algorithm, error);
         if (which == collective)
             *algorithm_p = algorithm;
     }
@@ -49,8 +77,10 @@ enum {
     LONG_VECTOR = 128 * 1024, /* worth a pipeline */
     SMALL_BLOCK = 1024,       /* may travel log2 N times */
     LONG_PIECE = 65536,       /* of a vector in a ring */
+    TINY_BLOCK = 256,         /* may travel log2 N / 2 times, and be copied as often */
     CHAIN_RANKS = 4,
-    LINEAR_RANKS = 8
+    LINEAR_RANKS = 8,
+    BRUCK_RANKS = 16
 };
 
 static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size)
@@ -82,7 +112,7 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     case GY_BROADCAST: return choose_rooted(bytes, size);
     case GY_REDUCE_TO: return canonical && bytes >= LONG_VECTOR ? GY_CANONICAL : choose_rooted(bytes, size);
     case GY_BARRIER: return GY_HALVING_DOUBLING;
-    case GY_ALL_TO_ALL: return GY_PAIRWISE;
+    case GY_ALL_TO_ALL: return bytes <= TINY_BLOCK && size >= BRUCK_RANKS ? GY_BRUCK : GY_PAIRWISE;
     case GY_GATHER_TO:
     case GY_SCATTER_FROM: return bytes <= SMALL_BLOCK && size > LINEAR_RANKS ? GY_BINOMIAL : GY_LINEAR;
     case GY_SEND_TO:
@@ -133,10 +163,14 @@ bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm 
            algorithm == GY_HIERARCHICAL;
 }
 
+static bool reduces(enum gy_collective collective)
+{
+    return collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
+}
+
 bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorithm, enum gy_operand_order order)
 {
-    bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
-    if (!reduces || order == GY_ORDER_ANY)
+    if (!reduces(collective) || order == GY_ORDER_ANY)
         return true;
     return algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT || algorithm == GY_CANONICAL ||
            algorithm == GY_RECURSIVE_DOUBLING || algorithm == GY_BINOMIAL;
@@ -157,6 +191,31 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
     if (is_hierarchical(algorithm) && !comm->grouping.of)
         return false;
     return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
+}
+
+static const char *const orders[] = {[GY_ORDER_ANY] = "",
+                                     [GY_ORDER_RANKS] = " in rank order, as the operation does not commute",
+                                     [GY_ORDER_CANONICAL] = " in canonical order"};
+
+/* Nothing is taken instead of what was asked for: the sentence says what there is. */
+static gyre_status fail_forced(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
+                               enum gy_operand_order order, enum gy_algorithm choice, struct gy_error *error)
+{
+    struct names names = {.length = 0};
+    for (int a = 0; a < GY_ALGORITHMS; a++)
+        if (usable(comm, collective, varying, order, (enum gy_algorithm)a))
+            add_name(&names, (enum gy_algorithm)a);
+    bool direct = choice == GY_DIRECT_ONE_SHOT || choice == GY_DIRECT_TWO_SHOT;
+    return gy_error_set(error, GYRE_UNSUPPORTED, -1,
+                        "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s%s%s; there is %s",
+                        gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
+                        varying && !gy_algorithm_takes_counts(collective, choice) ? " with counts of their own" : "",
+                        gy_algorithm_keeps(collective, choice, order) ? "" : orders[order],
+                        is_hierarchical(choice) && !comm->grouping.of ? " with GYRE_HIERARCHY=off"
+                        : direct && comm->window < 0
+                            ? " without a shared window (ranks on several hosts, or shm switched off)"
+                            : "",
+                        names.length ? names.text : "none");
 }
 
 gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
@@ -188,10 +247,8 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
     static const enum gy_algorithm fallback[] = {
         GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
         GY_BINARY_TREE,     GY_LINEAR,          GY_PAIRWISE,         GY_CANONICAL};
-    static const char *const orders[] = {[GY_ORDER_ANY] = "",
-                                         [GY_ORDER_RANKS] = " in rank order, as the operation does not commute",
-                                         [GY_ORDER_CANONICAL] = " in canonical order"};
     enum gy_algorithm choice;
+    order = reduces(collective) ? order : GY_ORDER_ANY;
     if (comm->attributes.algorithm[0]) {
         gyre_status status = forced(comm->attributes.algorithm, collective, &choice, error);
         if (status != GYRE_SUCCESS)
@@ -201,14 +258,7 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
             return GYRE_SUCCESS;
         }
         if (choice != GY_ALGORITHMS)
-            return gy_error_set(
-                error, GYRE_UNSUPPORTED, -1, "GYRE_ALGORITHM forces %s:%s, which does not exist for %d ranks%s%s%s",
-                gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
-                varying ? " with counts of their own" : "",
-                gy_algorithm_keeps(collective, choice, order) ? "" : orders[order],
-                is_hierarchical(choice) && !comm->grouping.of ? " with GYRE_HIERARCHY=off"
-                : comm->window < 0 ? " without a shared window (ranks on several hosts, or shm switched off)"
-                                   : "");
+            return fail_forced(comm, collective, varying, order, choice, error);
     }
     choice = GY_ALGORITHMS;
     if (comm->window < 0 && order == GY_ORDER_ANY && !varying && gy_grouping_nested(&comm->grouping))

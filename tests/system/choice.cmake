@@ -1,0 +1,15 @@
+# What GYRE_ALGORITHM forces, and what is chosen without it: with and without windows, few ranks and enough for Bruck.
+add_executable(choice_test choice_test.c)
+target_include_directories(choice_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(choice_test PRIVATE gyre_compile gyre)
+foreach(place shm=windows tcp=links)
+  string(REPLACE "=" ";" pair ${place})
+  list(GET pair 0 transport)
+  list(GET pair 1 reach)
+  gyre_system_test(choice.${transport} 70 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
+    $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:choice_test> ${reach})
+endforeach()
+gyre_system_test(choice.mixed 70 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+  $<TARGET_FILE:gyre-run> -n 3 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:choice_test> links")
+gyre_system_test(choice.many 70 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp
+  $<TARGET_FILE:gyre-run> -n 17 $<TARGET_FILE:choice_test> links)

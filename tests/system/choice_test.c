@@ -1,0 +1,114 @@
+/* One rank of the test of what is forced and what is chosen (GYRE_ALGORITHM, the selector):
+ *
+ *   names     a collective, or an algorithm, that does not exist, or not for one another: no world, and a sentence that
+ *             says what there is
+ *   calls     an algorithm that cannot do a call (order, counts, no shared memory): that call is an error which says why
+ *             and what there is; nothing else is taken in its stead, and the communicator goes on
+ *   choices   small blocks of all_to_all between many ranks over links travel by Bruck's algorithm, and arrive
+ *
+ * Argument: "windows" or "links": can these ranks share memory? */
+#include "support/rank.h"
+
+static gyre_comm *comm;
+static int rank, size;
+static bool windows;
+
+static void no_world(const char *setting, const char *phrase)
+{
+    gyre_comm *none = NULL;
+    setenv("GYRE_ALGORITHM", setting, 1);
+    gyre_status status = gyre_comm_create(NULL, &none);
+    if (status != GYRE_BAD_CONFIGURATION || none || !strstr(gyre_last_error(NULL), phrase))
+        rank_fail("GYRE_ALGORITHM=%s: %s, '%s' without '%s'", setting, gyre_status_name(status), gyre_last_error(NULL),
+                  phrase);
+    unsetenv("GYRE_ALGORITHM");
+}
+
+static void refused(gyre_status status, const char *phrase, const char *other)
+{
+    const char *sentence = gyre_last_error(comm);
+    if (status != GYRE_UNSUPPORTED || !strstr(sentence, phrase) || !strstr(sentence, other))
+        rank_fail("%s, '%s' without '%s' and '%s'", gyre_status_name(status), sentence, phrase, other);
+    OK(comm, gyre_barrier(comm));
+}
+
+static void test_names(void)
+{
+    no_world("all_reduce:rong", "\"all_reduce:rong\" is not collective:algorithm");
+    no_world("all_reduces:ring", "GYRE_ALGORITHM=all_reduces:ring is invalid");
+    no_world("all_gather:binomial", "all_gather has no algorithm binomial; it has direct_two_shot, ring,");
+    no_world("all_reduce:ring,broadcast:pairwise", "broadcast has no algorithm pairwise");
+}
+
+static void keep_left(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
+{
+    (void)user, (void)right;
+    memmove(result, left, count * gyre_dtype_size(dtype));
+}
+
+static void test_calls(void)
+{
+    int32_t in[16] = {rank}, out[16 * 16];
+    size_t counts[16] = {1, 2};
+    gyre_op first;
+    OK(comm, gyre_op_create(comm, keep_left, NULL, 0, &first));
+    OK(comm, gyre_comm_set(comm, "algorithm", "all_reduce:ring,reduce_scatter:ring,all_gather:bruck"));
+    OK(comm, gyre_all_reduce(comm, in, out, 3, GYRE_INT32, GYRE_SUM));
+    CHECK(out[0] == size * (size - 1) / 2);
+    refused(gyre_all_reduce(comm, in, out, 3, GYRE_INT32, first), "all_reduce:ring", "does not commute; there is");
+    refused(gyre_reduce_scatterv(comm, in, out, counts, GYRE_INT32, first), "rank order", "canonical");
+    refused(gyre_all_gatherv(comm, in, out, counts, NULL, GYRE_INT32), "with counts of their own", "ring");
+    OK(comm, gyre_comm_set(comm, "order", "canonical"));
+    refused(gyre_all_reduce(comm, in, out, 3, GYRE_INT32, GYRE_SUM), "in canonical order; there is",
+            "recursive_doubling");
+    OK(comm, gyre_comm_set(comm, "order", "shape"));
+    OK(comm, gyre_comm_set(comm, "algorithm", "all_reduce:direct_one_shot"));
+    gyre_status status = gyre_all_reduce(comm, in, out, 3, GYRE_INT32, GYRE_SUM);
+    if (windows)
+        OK(comm, status);
+    else
+        refused(status, "without a shared window", "recursive_doubling");
+    OK(comm, gyre_comm_set(comm, "algorithm", ""));
+    OK(comm, gyre_all_reduce(comm, in, out, 3, GYRE_INT32, first));
+    CHECK(out[0] == 0);
+}
+
+static void expect_choice(size_t bytes, const char *name)
+{
+    const char *chosen = gyre_comm_algorithm(comm, "all_to_all", bytes, GYRE_UINT8);
+    if (!chosen || strcmp(chosen, name) != 0)
+        rank_fail("all_to_all of %zu bytes between %d ranks: %s instead of %s", bytes, size, chosen ? chosen : "none",
+                  name);
+}
+
+static void test_choices(void)
+{
+    uint32_t in[64 * 64], out[64 * 64];
+    CHECK(size <= 64);
+    expect_choice(256, windows ? "direct_two_shot" : size >= 16 ? "bruck" : "pairwise");
+    expect_choice(257, windows ? "direct_two_shot" : "pairwise");
+    for (size_t count = 1; count <= 64; count += 21) {
+        for (size_t i = 0; i < count * (size_t)size; i++)
+            in[i] = (uint32_t)(rank << 20) + (uint32_t)i;
+        OK(comm, gyre_all_to_all(comm, in, out, count, GYRE_UINT32));
+        for (int r = 0; r < size; r++)
+            for (size_t i = 0; i < count; i++)
+                CHECK(out[(size_t)r * count + i] == (uint32_t)(r << 20) + (uint32_t)((size_t)rank * count + i));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    windows = argc > 1 && strcmp(argv[1], "windows") == 0;
+    rank = atoi(getenv("RANK"));
+    size = atoi(getenv("WORLD_SIZE"));
+    if (size < 16)
+        test_names();
+    comm = rank_begin(60);
+    if (size < 16)
+        test_calls();
+    test_choices();
+    OK(comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(comm));
+    return 0;
+}
