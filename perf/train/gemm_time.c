@@ -1,4 +1,4 @@
-/* How long a program was inside matrix products: LD_PRELOAD=libgyre-gemm-time.so GYRE_PERF_GEMM=FILE PROGRAM. Stands
+/* How long a program was inside matrix products: LD_PRELOAD=libgyre-gemm-time.so PERF_GEMM_FILE=FILE PROGRAM. Stands
  * before CBLAS's two products and adds up the time of each call; at the end of the program the seconds are appended to
  * FILE, one line per process. Threads of BLAS are inside their caller's time. */
 #include <cblas.h>
@@ -31,12 +31,13 @@ static int64_t now(void)
         next(order, a_how, b_how, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                  \
         spent += now() - start;                                                                                   \
     }
-PRODUCT(cblas_sgemm, float)
-PRODUCT(cblas_dgemm, double)
+/* The parameters are CBLAS's. */
+PRODUCT(cblas_sgemm, float)  // NOLINT(readability-function-size)
+PRODUCT(cblas_dgemm, double) // NOLINT(readability-function-size)
 
 __attribute__((destructor)) static void report(void)
 {
-    const char *path = getenv("GYRE_PERF_GEMM");
+    const char *path = getenv("PERF_GEMM_FILE");
     FILE *file = path ? fopen(path, "ae") : NULL;
     if (!file)
         return;
