@@ -18,7 +18,7 @@ endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/gyre DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libgyre-dev FILES_MATCHING PATTERN "*.h")
 
 file(RELATIVE_PATH gyre_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-foreach(program gyre-run gyre-info gyre-train gyre-perf gyre-tune)
+foreach(program gyre-run gyre-info gyre-top gyre-train gyre-perf gyre-tune)
   if(TARGET ${program})
     set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${gyre_bin_to_lib}")
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT gyre-tools)

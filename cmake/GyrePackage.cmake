@@ -49,7 +49,8 @@ gyre_package(libgyre-dev libdevel "${gyre_runtime} (${version}), ${gyre_nn_runti
   "programs with libgyre and libgyre-nn.")
 gyre_package(gyre-tools utils "${gyre_runtime} (${version}), ${gyre_nn_runtime} (${version})" "collective communication, programs"
   "gyre-run starts the ranks of a job, gyre-info shows what gyre finds on a"
-  "machine, gyre-perf measures collectives and gyre-train trains a small network.")
+  "machine, gyre-top what its ranks do, gyre-perf measures collectives and"
+  "gyre-train trains a small network.")
 foreach(runtime gyre_runtime gyre_nn_runtime)
   string(TOUPPER ${${runtime}} upper)
   # A new library must be known to the loader before anybody is started with it.

@@ -20,6 +20,7 @@ static gyre_status set_name(gyre_comm *comm, const char *value, struct gy_attrib
             return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "a name is one line of text: its byte %zu is %d", i,
                                  (unsigned char)value[i]);
     memcpy(attributes->name, value, length + 1);
+    memcpy(comm->recorder.page->name, value, length + 1); /* of the same size */
     return GYRE_SUCCESS;
 }
 

@@ -168,9 +168,9 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
         return gy_check_fail((gyre_comm *)comm, GYRE_INVALID_ARGUMENT, "gyre_comm_dump: %d is no open descriptor", fd);
     gy_driver_enter(ctx);
     for (const struct gyre_request *r = ctx->active_first; r; r = r->next) {
-        struct gy_record *record = r->comm == comm ? gy_recorder_at(&r->comm->recorder, r->record) : NULL;
+        struct gyre_page_record *record = r->comm == comm ? gy_recorder_at(&r->comm->recorder, r->record) : NULL;
         if (record)
-            record->waiting_for = r->waiting_for < 0 ? -1 : gy_group_world(&comm->group, r->waiting_for);
+            record->waited_for = r->waiting_for < 0 ? -1 : gy_group_world(&comm->group, r->waiting_for);
     }
     if (comm->attributes.name[0])
         dprintf(fd, "communicator %s: ", comm->attributes.name);

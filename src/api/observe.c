@@ -81,11 +81,11 @@ gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_counters: counters_p is NULL");
     gy_driver_enter(comm->ctx);
     const struct gy_recorder *recorder = &comm->recorder;
-    gyre_counters counters = {.started = recorder->started,
-                              .done = recorder->done,
-                              .failed = recorder->failed,
-                              .bytes = recorder->bytes,
-                              .window_bytes = recorder->window_bytes};
+    gyre_counters counters = {.started = recorder->page->started,
+                              .done = recorder->page->done,
+                              .failed = recorder->page->failed,
+                              .bytes = recorder->page->bytes,
+                              .window_bytes = recorder->page->window_bytes};
     for (int t = 0; t < comm->ctx->transports; t++) {
         const struct gy_transport_ops *ops = comm->ctx->ops[t];
         *(ops == &gy_transport_self  ? &counters.self_bytes

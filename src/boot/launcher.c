@@ -128,7 +128,7 @@ static gyre_status contradiction(const struct claim *a, const struct claim *b, s
 /* Of all that are there; claim_p->launcher NULL: none. */
 static gyre_status choose(struct claim *claim_p, struct gy_error *error)
 {
-    struct claim chosen = {0}, other;
+    struct claim chosen = {0}, other = {0};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(launchers); i++) {
         if (!is_there(launchers[i]))

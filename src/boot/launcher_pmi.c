@@ -223,7 +223,7 @@ static bool get_text(int rank, char *text, size_t room, size_t *length_p)
             if (from == value || *from++ != '.' || length >= room)
                 return lose("a rank's part is not gyre's");
         }
-        size_t count = strlen(from);
+        size_t count = strnlen(from, sizeof(value));
         if (count > length - used || (count == 0 && used < length))
             return lose("a rank's part is not gyre's");
         memcpy(text + used, from, count);

@@ -333,11 +333,14 @@ static int exchange(void *user, const void *mine, void *all, size_t bytes)
 
 static gyre_status place(struct gy_identity *identity, const struct gy_config *config, struct gy_error *error)
 {
+    gyre_status status = GYRE_SUCCESS;
     struct meeting *meeting;
 
-    if (!identity->exchange_user && begin(identity, config, error) != GYRE_SUCCESS)
-        return error->status;
+    if (!identity->exchange_user)
+        status = begin(identity, config, error);
     meeting = identity->exchange_user;
+    if (status != GYRE_SUCCESS || !meeting)
+        return status;
     meeting->size = identity->size;
     pthread_mutex_lock(&lock);
     worlds++;

@@ -16,7 +16,7 @@ bool gy_slurm_first_host(const char *list, char *host_p, size_t bytes)
     size_t used = 0;
 
     for (const char *at = list; *at && *at != ','; at++) {
-        const char *end = at + 1;
+        const char *end;
 
         if (*at == '[') { /* its first number, then what follows the bracket */
             size_t digits = strspn(at + 1, "0123456789");

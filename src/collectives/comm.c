@@ -55,6 +55,9 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     comm->group = *group;
     if (window >= 0 && !find_controls(comm))
         goto free_grouping;
+    comm->recorder.page = gy_page_comm_take(comm);
+    if (!comm->recorder.page)
+        goto free_controls;
     *group = (struct gy_group){0};
     if (window >= 0)
         gy_window_slots_take(ctx, window, id);
@@ -68,6 +71,8 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     *comm_p = comm;
     return GYRE_SUCCESS;
 
+free_controls:
+    gy_free(comm->control);
 free_grouping:
     gy_free(comm->tuned);
     gy_grouping_free(&comm->grouping);
@@ -113,6 +118,7 @@ void gy_comm_free(struct gyre_comm *comm)
         gy_plan_free(comm->other[i].plan);
     if (comm->window >= 0)
         gy_window_slots_retire(comm->ctx, comm->window, comm->id, &comm->group);
+    gy_page_comm_give(comm);
     gy_group_free(&comm->group);
     gy_grouping_free(&comm->grouping);
     gy_free(comm->tuned);

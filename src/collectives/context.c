@@ -90,6 +90,7 @@ static void free_parts(struct gy_context *ctx)
         ctx->buried = next;
     }
     gy_window_slots_clear(ctx);
+    gy_page_free(ctx);
     if (ctx->segment)
         gy_segment_free(ctx->segment);
     if (ctx->world)
@@ -145,6 +146,7 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
     /* A rank that is pinned to one core says nothing about the others' cores. */
     long cores = gy_topology_usable_cores() > 1 ? gy_topology_usable_cores() : sysconf(_SC_NPROCESSORS_ONLN);
     ctx->crowded = ctx->world->nlocals > cores;
+    gy_page_create(ctx);
     gy_fork_watch(ctx);
     *ctx_p = ctx;
     return GYRE_SUCCESS;
@@ -209,6 +211,7 @@ void gy_context_fail(struct gy_context *ctx)
     if (ctx->closed)
         return;
     ctx->closed = true;
+    gy_page_fail(ctx);
     if (ctx->error.status == GYRE_PEER_LEFT) /* before links end: whoever waits for us shall know why */
         gy_overlay_leave(ctx->overlay, ctx->error.rank);
     for (int t = 0; t < ctx->transports; t++)

@@ -8,6 +8,7 @@
 #include "boot/overlay.h"
 #include "collectives/driver.h"
 #include "collectives/operation.h"
+#include "collectives/page.h"
 #include "collectives/registry.h"
 #include "collectives/window_slots.h"
 #include "core/config.h"
@@ -42,6 +43,8 @@ struct gy_context {
     struct gy_world *world;
     struct gy_overlay *overlay;
     struct gy_segment *segment;
+    struct gyre_page *page; /* for those who look from outside, NULL: there is none; see page.h */
+    int page_fd;
     const struct gy_transport_ops *ops[GY_TRANSPORTS_MOST];
     void *instance[GY_TRANSPORTS_MOST];
     int transports;

@@ -334,7 +334,7 @@ static void *sink_place(void *user, int world, const struct gy_frame *frame)
 /* Data for an operation that is complete here: its sender called something else, for instance with itself as root. */
 static gyre_status unexpected(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
-    const struct gy_record *record = gy_recorder_find(&comm->recorder, frame->sequence);
+    const struct gyre_page_record *record = gy_recorder_find(&comm->recorder, frame->sequence);
     if (!record)
         return comm_protocol(comm, peer, "data for an operation that ended long ago");
     struct gy_arrival theirs = {frame->sequence, frame->count, frame->root,     frame->collective,

@@ -67,6 +67,7 @@ bool gy_turn(struct gy_context *ctx, int64_t now)
     gy_progress_links(ctx, true, &moved);
     if (gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS)
         gy_liveness_check(ctx, now);
+    gy_page_turn(ctx, now);
     if (ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
     return moved;

@@ -28,20 +28,20 @@ void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arriv
     recorder->trace(recorder->trace_user, &event);
 }
 
-struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
+struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
 {
-    uint64_t serial = ++recorder->started;
-    struct gy_record *record = &recorder->record[serial % GY_RECORDS];
-    *record = (struct gy_record){.serial = serial,
-                                 .sequence = shape->sequence,
-                                 .count = shape->count,
-                                 .root = (int32_t)shape->root,
-                                 .waiting_for = -1,
-                                 .collective = shape->collective,
-                                 .dtype = shape->dtype,
-                                 .op = shape->op,
-                                 .algorithm = shape->algorithm,
-                                 .state = GY_RECORD_STARTED};
+    uint64_t serial = ++recorder->page->started;
+    struct gyre_page_record *record = &recorder->page->record[serial % GY_RECORDS];
+    *record = (struct gyre_page_record){.serial = serial,
+                                        .sequence = shape->sequence,
+                                        .count = shape->count,
+                                        .root = (int32_t)shape->root,
+                                        .waited_for = -1,
+                                        .collective = shape->collective,
+                                        .dtype = shape->dtype,
+                                        .op = shape->op,
+                                        .algorithm = shape->algorithm,
+                                        .state = GYRE_PAGE_RUNNING};
     if (recorder->trace) {
         record->began = gy_now();
         gy_recorder_trace(recorder, shape, GYRE_IN_PROGRESS, record->began, record->began);
@@ -49,7 +49,7 @@ struct gy_record *gy_recorder_begin(struct gy_recorder *recorder, const struct g
     return record;
 }
 
-static struct gy_arrival shape_of(const struct gy_record *record)
+static struct gy_arrival shape_of(const struct gyre_page_record *record)
 {
     return (struct gy_arrival){.sequence = record->sequence,
                                .count = record->count,
@@ -60,10 +60,10 @@ static struct gy_arrival shape_of(const struct gy_record *record)
                                .algorithm = record->algorithm};
 }
 
-void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record)
+void gy_recorder_done(struct gy_recorder *recorder, struct gyre_page_record *record)
 {
-    record->state = GY_RECORD_DONE;
-    recorder->done++;
+    record->state = GYRE_PAGE_DONE;
+    recorder->page->done++;
     if (recorder->trace) {
         const struct gy_arrival shape = shape_of(record);
         record->ended = gy_now();
@@ -71,16 +71,16 @@ void gy_recorder_done(struct gy_recorder *recorder, struct gy_record *record)
     }
 }
 
-struct gy_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial)
+struct gyre_page_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial)
 {
-    struct gy_record *record = &recorder->record[serial % GY_RECORDS];
+    struct gyre_page_record *record = &recorder->page->record[serial % GY_RECORDS];
     return record->serial == serial ? record : NULL;
 }
 
-struct gy_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence)
+struct gyre_page_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence)
 {
-    for (uint64_t back = 0; back < GY_RECORDS && back < recorder->started; back++) {
-        struct gy_record *record = gy_recorder_at(recorder, recorder->started - back);
+    for (uint64_t back = 0; back < GY_RECORDS && back < recorder->page->started; back++) {
+        struct gyre_page_record *record = gy_recorder_at(recorder, recorder->page->started - back);
         if (record && record->sequence == sequence)
             return record;
     }
@@ -123,16 +123,16 @@ void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
                  shape->collective & GY_VARYING ? "v" : "", shape->sequence, details, algorithm);
 }
 
-static void dump_record(const struct gy_record *record, int fd)
+static void dump_record(const struct gyre_page_record *record, int fd)
 {
     static const char *const states[] = {"running", "done", "failed"};
     struct gy_arrival shape = shape_of(record);
     char text[160];
     gy_shape_print(&shape, text, sizeof(text));
     int64_t end = record->ended ? record->ended : gy_now();
-    if (record->waiting_for >= 0)
+    if (record->waited_for >= 0)
         dprintf(fd, "  %s %s %.1f us, waiting for rank %d\n", text, states[record->state],
-                (double)(end - record->began) / 1e3, record->waiting_for);
+                (double)(end - record->began) / 1e3, record->waited_for);
     else if (record->began)
         dprintf(fd, "  %s %s %.1f us\n", text, states[record->state], (double)(end - record->began) / 1e3);
     else
@@ -142,9 +142,9 @@ static void dump_record(const struct gy_record *record, int fd)
 void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)
 {
     dprintf(fd, "rank %d: %" PRIu64 " operations started, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " bytes\n",
-            rank, recorder->started, recorder->done, recorder->failed, recorder->bytes);
-    uint64_t newest = recorder->started;
+            rank, recorder->page->started, recorder->page->done, recorder->page->failed, recorder->page->bytes);
+    uint64_t newest = recorder->page->started;
     for (uint64_t s = newest > GY_RECORDS ? newest - GY_RECORDS + 1 : 1; s <= newest; s++)
-        if (recorder->record[s % GY_RECORDS].serial == s)
-            dump_record(&recorder->record[s % GY_RECORDS], fd);
+        if (recorder->page->record[s % GY_RECORDS].serial == s)
+            dump_record(&recorder->page->record[s % GY_RECORDS], fd);
 }

@@ -127,12 +127,12 @@ static void launch(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     struct gy_context *ctx = comm->ctx;
     r->shape.sequence = next_sequence(r);
-    struct gy_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
+    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
     record->began = gy_now();
     r->record = record->serial;
-    comm->recorder.bytes += r->in.total * r->element;
+    comm->recorder.page->bytes += r->in.total * r->element;
     if (r->plan->window)
-        comm->recorder.window_bytes += r->in.total * r->element;
+        comm->recorder.page->window_bytes += r->in.total * r->element;
     for (int l = 0; l < r->plan->lanes; l++) {
         r->lane[l].step = r->plan->lane[l].first;
         gy_lane_begin(r, l);
@@ -210,7 +210,7 @@ struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_ca
     gy_prepare_fill(r, comm, call, shape);
     r->plan = gy_comm_plan(comm, call->collective, (enum gy_algorithm)shape->algorithm, 0);
     r->in.blocks = r->out.blocks = r->plan->blocks;
-    r->record = comm->recorder.started;
+    r->record = comm->recorder.page->started;
     gy_recorder_at(&comm->recorder, r->record)->began = gy_now();
     active_append(comm->ctx, r);
     window_enqueue(r);
@@ -220,16 +220,16 @@ struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_ca
 static void record_end(struct gyre_request *r)
 {
     struct gy_recorder *recorder = &r->comm->recorder;
-    struct gy_record *record = gy_recorder_at(recorder, r->record);
+    struct gyre_page_record *record = gy_recorder_at(recorder, r->record);
     bool good = r->status == GYRE_SUCCESS;
-    *(good ? &recorder->done : &recorder->failed) += 1;
+    *(good ? &recorder->page->done : &recorder->page->failed) += 1;
     int64_t now = gy_now();
     gy_recorder_trace(recorder, &r->shape, r->status, record ? record->began : 0, now);
     if (!record)
         return;
     record->ended = now;
-    record->state = good ? GY_RECORD_DONE : GY_RECORD_FAILED;
-    record->waiting_for = good || r->waiting_for < 0 ? -1 : gy_group_world(&r->comm->group, r->waiting_for);
+    record->state = good ? GYRE_PAGE_DONE : GYRE_PAGE_FAILED;
+    record->waited_for = good || r->waiting_for < 0 ? -1 : gy_group_world(&r->comm->group, r->waiting_for);
 }
 
 void gy_request_finish(struct gyre_request *r, gyre_status status)

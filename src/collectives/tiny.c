@@ -153,9 +153,9 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     struct gy_arrival shape = gy_shape_of(call, GY_DIRECT_ONE_SHOT, comm->size);
     uint64_t number = ++comm->inline_started;
     shape.sequence = ++comm->sequence;
-    struct gy_record *record = gy_recorder_begin(&comm->recorder, &shape);
-    comm->recorder.bytes += bytes;
-    comm->recorder.window_bytes += bytes;
+    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
+    comm->recorder.page->bytes += bytes;
+    comm->recorder.page->window_bytes += bytes;
     gy_window_arrive(comm, &shape, (struct gy_offer){0});
     publish(comm, &shape, number, call->input, bytes);
     unsigned spins = comm->ctx->crowded ? GY_TINY_SPINS / 100 : GY_TINY_SPINS;

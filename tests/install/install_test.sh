@@ -35,7 +35,7 @@ cc -std=c11 -Wall -Wextra -Werror "$place/sum.c" "${flags[@]}" -o "$place/sum" |
 sums=$(LD_LIBRARY_PATH=$library timeout 60 "$tree/bin/gyre-run" -n 4 "$place/sum" | sort | tr '\n' ';')
 [ "$sums" = "$(for rank in 0 1 2 3; do printf 'rank %d of 4: 6 10 14 18;' $rank; done)" ] || fail "the program of README.md says: $sums"
 
-for program in gyre-run gyre-info gyre-train gyre-perf gyre-tune; do
+for program in gyre-run gyre-info gyre-top gyre-train gyre-perf gyre-tune; do
     [ "$("$tree/bin/$program" --version | grep -cF "$version")" -ge 1 ] || fail "the installed $program does not say version $version"
     [ -s "$tree/share/man/man1/$program.1" ] || fail "the manual page of $program was not installed"
 done

@@ -70,7 +70,7 @@ sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md" >"$place/sum.c"
 cc -std=c11 "$place/sum.c" "${flags[@]}" -o "$place/sum" || fail "the program of README.md does not build"
 sums=$(timeout 60 "$root/usr/bin/gyre-run" -n 4 "$place/sum" | sort | tr '\n' ';')
 [ "$sums" = "$(for rank in 0 1 2 3; do printf 'rank %d of 4: 6 10 14 18;' $rank; done)" ] || fail "the program of README.md says: $sums"
-for program in gyre-run gyre-info gyre-train gyre-perf gyre-tune; do
+for program in gyre-run gyre-info gyre-top gyre-train gyre-perf gyre-tune; do
     "$root/usr/bin/$program" --version | grep -qF "$version" || fail "the packaged $program does not say version $version"
 done
 for page in man1/gyre-run.1 man3/gyre_all_reduce.3 man3/gyre_nn_train.3 man7/gyre-environment.7; do

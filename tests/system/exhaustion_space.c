@@ -33,7 +33,7 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes);
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
     int fd = __real_memfd_create(name, flags);
-    if (by_budget && fd >= 0) {
+    if (by_budget && fd >= 0 && strcmp(name, "gyre") == 0) { /* and not the page for gyre-top */
         CHECK(fcntl(fd, F_DUPFD_CLOEXEC, KEPT) == KEPT);
         CHECK(madvise(page_reserved, (size_t)PAGES_MOST, MADV_REMOVE) == 0); /* all zero again */
         shared->reserved = 0;
@@ -54,10 +54,22 @@ static int64_t count_pages(off_t offset, off_t bytes, bool reserved, bool change
     return count;
 }
 
+static bool is_page(int fd)
+{
+    char path[64], link[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(path, link, sizeof link);
+    return length > 0 && memmem(link, (size_t)length, "gyre-page", 9);
+}
+
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
     if (!by_budget)
         return __real_fallocate(fd, mode, offset, bytes);
+    if (is_page(fd)) { /* nobody needs it: without, the rank goes on */
+        errno = ENOSPC;
+        return limited ? -1 : __real_fallocate(fd, mode, offset, bytes);
+    }
     pthread_mutex_lock(&shared->lock);
     int64_t change = count_pages(offset, bytes, mode == 0, false) * (mode ? -PAGE : PAGE);
     bool granted = !limited || change <= budget;
