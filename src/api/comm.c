@@ -11,6 +11,8 @@
 #include "core/handle.h"
 #include "core/mem.h"
 
+#define ADDRESSES ((size_t)1 << 57) /* more than any process has: no allocator is troubled with it */
+
 gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
 {
     struct gy_error *error = gy_check_own_error();
@@ -198,7 +200,7 @@ static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
         return status;
     if (comm->ctx->segment)
         return gy_segment_heap_alloc(comm->ctx->segment, bytes ? bytes : 1, memory_p, &comm->error);
-    void *memory = gy_alloc_aligned(4096, bytes ? bytes : 1);
+    void *memory = bytes > ADDRESSES ? NULL : gy_alloc_aligned(4096, bytes ? bytes : 1);
     if (!memory)
         return gy_check_fail(comm, GYRE_NO_MEMORY, "out of memory for %zu bytes", bytes);
     memset(memory, 0, bytes);
