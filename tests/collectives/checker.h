@@ -74,9 +74,9 @@ struct gy_checker_report {
 bool gy_checker_run(int size, const struct gy_checker_call *calls, int ncalls, struct gy_checker_report *report_p,
                     struct gy_order *order_p, struct gy_expression *expression_p);
 
-/* Compares counts of a single call with the algorithm's formula. */
-bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const struct gy_checker_report *report,
-                        char *text, size_t text_bytes);
+/* Compares counts of a single call with the algorithm's formula; `starts` as in the call. */
+bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const size_t *starts,
+                        const struct gy_checker_report *report, char *text, size_t text_bytes);
 
 /* Of the same collective with any other shape: is the length a multiple of the world size? */
 bool gy_checker_by_rank(enum gy_collective collective);

@@ -17,15 +17,22 @@ static int floor_log2(int n)
     return k;
 }
 
+/* Elements of rank r's block. */
+static size_t block(const struct gy_plan_shape *shape, size_t total, const size_t *starts, int r)
+{
+    size_t n = (size_t)shape->size, b = (size_t)r;
+    return starts ? starts[r + 1] - starts[r] : total * (b + 1) / n - total * b / n;
+}
+
 /* P = 2^k cores, E = n − P folded ranks; every exchange moves whole vectors summed over the ranks: (P − 1) per
  * direction. A path of k exchanges ends at the complement of the core where it began, so in one direction a folded
  * core's delay reaches another only when 2E > P. */
-static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t total)
+static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
 {
     int n = shape->size, k = floor_log2(n), folded = n - (1 << k);
     size_t cores = (size_t)1 << k, extra = (size_t)folded, odd = 0;
     for (int i = 0; i < folded; i++)
-        odd += total * (size_t)(2 * i + 2) / (size_t)n - total * (size_t)(2 * i + 1) / (size_t)n;
+        odd += block(shape, total, starts, 2 * i + 1);
     int folds = folded > 0 ? 2 : 0;
     switch (shape->collective) {
     case GY_ALL_REDUCE: return (struct cost){2 * (cores - 1) * total + 2 * extra * total, 0, 0, 2 * k + folds};
@@ -37,7 +44,7 @@ static struct cost halving_doubling(const struct gy_plan_shape *shape, size_t to
 
 /* Groups of 2^b ranks by the bits of n. What moves towards the first group is a vector less than there are ranks. A
  * group is ready when it has halved (b) and the next group's fold has come (one more); then each direction once more. */
-static struct cost canonical(const struct gy_plan_shape *shape, size_t total)
+static struct cost canonical(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
 {
     int n = shape->size, bits = floor_log2(n), pieces = 1 << bits, ready = 0, place = 0, depth = 0;
     for (int b = 0; b <= bits; b++)
@@ -48,7 +55,7 @@ static struct cost canonical(const struct gy_plan_shape *shape, size_t total)
             depth = ready + place + b > depth ? ready + place + b : depth;
             place++;
         }
-    size_t moved = (size_t)(n - 1) * total, count = total / (size_t)n;
+    size_t moved = (size_t)(n - 1) * total;
     if (shape->collective == GY_ALL_REDUCE)
         return (struct cost){2 * moved, 0, 0, depth};
     bool leaves = false;
@@ -64,7 +71,7 @@ static struct cost canonical(const struct gy_plan_shape *shape, size_t total)
             continue;
         }
         for (int b = piece * n / pieces; b < (piece + 1) * n / pieces; b++) {
-            moved += b == i ? 0 : count;
+            moved += b == i ? 0 : block(shape, total, starts, b);
             leaves = leaves || b != i;
         }
     }
@@ -72,12 +79,10 @@ static struct cost canonical(const struct gy_plan_shape *shape, size_t total)
 }
 
 /* Through windows nobody publishes what only itself would read. */
-static struct cost direct(const struct gy_plan_shape *shape, size_t total)
+static struct cost direct(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
 {
-    size_t n = (size_t)shape->size, root = (size_t)shape->root, others = n - 1,
-           sums = shape->algorithm == GY_DIRECT_ONE_SHOT;
-    size_t not_roots = total -
-                       (total * (root + 1) / n - total * root / n); /* of the vector, all but the root's slice */
+    size_t n = (size_t)shape->size, others = n - 1, sums = shape->algorithm == GY_DIRECT_ONE_SHOT;
+    size_t not_roots = total - block(shape, total, starts, shape->root); /* of the vector, all but the root's slice */
     switch (shape->collective) {
     case GY_BARRIER: return (struct cost){0};
     case GY_BROADCAST: return (struct cost){0, total, others * total, 0};
@@ -208,7 +213,7 @@ static struct grouped_cost hierarchical(const struct gy_plan_shape *shape, size_
     else if (shape->algorithm == GY_HIERARCHICAL_HALVING && outside > 0)
         outside = levels + (1 << levels < groups.count);
     else if (shape->collective == GY_BARRIER && outside > 0)
-        outside = halving_doubling(&of_groups, 0).depth;
+        outside = halving_doubling(&of_groups, 0, NULL).depth;
     struct cost cost = {.sent = (size_t)ways * (n - 1) * total};
     bool scatters = shape->collective == GY_REDUCE_SCATTER, gathers = shape->collective == GY_ALL_GATHER;
     if (scatters)
@@ -220,7 +225,7 @@ static struct grouped_cost hierarchical(const struct gy_plan_shape *shape, size_
     return (struct grouped_cost){cost, (size_t)ways * other_groups * total, !alike || short_broadcast};
 }
 
-static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
+static struct cost cost_of(const struct gy_plan_shape *shape, size_t total, const size_t *starts)
 {
     size_t others = (size_t)shape->size - 1;
     int n = shape->size, height = floor_log2(n);
@@ -229,30 +234,32 @@ static struct cost cost_of(const struct gy_plan_shape *shape, size_t total)
         return (struct cost){0};
     switch (shape->algorithm) {
     case GY_RING: return (struct cost){(both ? 2 : 1) * others * total, 0, 0, (both ? 2 : 1) * (n - 1)};
-    case GY_HALVING_DOUBLING: return halving_doubling(shape, total);
+    case GY_HALVING_DOUBLING: return halving_doubling(shape, total, starts);
     case GY_BINARY_TREE:
         return (struct cost){empty ? 0 : (both ? 2 : 1) * others * total, 0, 0, (both || empty ? 2 : 1) * height};
     case GY_LINEAR:
-        return (struct cost){gy_is_point_to_point(shape->collective) ? total : total - total / (size_t)n, 0, 0, 1};
+        return (struct cost){gy_is_point_to_point(shape->collective) ? total
+                                                                     : total - block(shape, total, starts, shape->root),
+                             0, 0, 1};
     case GY_RECURSIVE_DOUBLING: return recursive_doubling(n, total);
     case GY_BINOMIAL: return binomial(shape, total);
     case GY_BRUCK: return bruck(shape, total);
     case GY_DOUBLE_TREE:
         return (struct cost){(both ? 2 : 1) * others * total, 0, 0,
                              both ? 2 * in_order_height(n) : 1 + in_order_height(n - 1)};
-    case GY_CANONICAL: return canonical(shape, total);
+    case GY_CANONICAL: return canonical(shape, total, starts);
     case GY_HIERARCHICAL:
     case GY_HIERARCHICAL_HALVING:
     case GY_HIERARCHICAL_TREE: return hierarchical(shape, total).cost;
     case GY_PAIRWISE: return (struct cost){others * total, 0, 0, 1};
-    default: return direct(shape, total);
+    default: return direct(shape, total, starts);
     }
 }
 
-bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const struct gy_checker_report *report,
-                        char *text, size_t text_bytes)
+bool gy_checker_formula(const struct gy_plan_shape *shape, size_t total, const size_t *starts,
+                        const struct gy_checker_report *report, char *text, size_t text_bytes)
 {
-    struct cost want = cost_of(shape, total);
+    struct cost want = cost_of(shape, total, starts);
     bool hierarchy = shape->algorithm >= GY_HIERARCHICAL && shape->algorithm <= GY_HIERARCHICAL_TREE;
     struct grouped_cost grouped = hierarchy ? hierarchical(shape, total) : (struct grouped_cost){.crossed = 0};
     size_t crossed = shape->groups && shape->size > 1 ? grouped.crossed : 0;

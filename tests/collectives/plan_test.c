@@ -20,7 +20,7 @@ static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, 
     cr_assert(right, "%s %s size %d root %d total %zu tile %zu in_place %d canonical %d: %s",
               gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm), shape->size, shape->root,
               total, tile, in_place, canonical, report.text);
-    right = gy_checker_formula(shape, total, &report, text, sizeof(text));
+    right = gy_checker_formula(shape, total, NULL, &report, text, sizeof(text));
     cr_assert(right, "%s %s size %d root %d total %zu: %s", gy_collective_name(shape->collective),
               gy_algorithm_name(shape->algorithm), shape->size, shape->root, total, text);
     gy_checker_plans_free(plans, shape->size);
@@ -81,6 +81,11 @@ static void check_uneven(const struct gy_plan_shape *shape, bool alone, bool can
         bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, NULL);
         cr_assert(right, "%s %s size %d root %d, counts of their own: %s", gy_collective_name(shape->collective),
                   gy_algorithm_name(shape->algorithm), shape->size, shape->root, report.text);
+        char text[256];
+        bool counted = shape->algorithm == GY_HIERARCHICAL ||
+                       gy_checker_formula(shape, call.total, starts, &report, text, sizeof(text));
+        cr_assert(counted, "%s %s size %d, counts of their own: %s", gy_collective_name(shape->collective),
+                  gy_algorithm_name(shape->algorithm), shape->size, text);
     }
     gy_checker_plans_free(plans, shape->size);
 }
@@ -248,7 +253,7 @@ Test(plan, counts_of_their_own)
     int plans = 0;
     for (int collective = 0; collective < GY_COLLECTIVES; collective++)
         for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++)
-            for (int n = 2; n <= LARGEST; n += n < 20 ? 1 : 11) {
+            for (int n = 2; n <= LARGEST; n += n < 20 ? 1 : 22) {
                 struct gy_plan_shape shape = {(enum gy_collective)collective, (enum gy_algorithm)algorithm, .size = n,
                                               .root = n / 3};
                 if (!gy_checker_by_rank(shape.collective) || shape.collective == GY_ALL_TO_ALL ||
@@ -256,10 +261,11 @@ Test(plan, counts_of_their_own)
                     !gy_algorithm_takes_counts(shape.collective, shape.algorithm))
                     continue;
                 check_uneven(&shape, false, keeps_canonical(&shape));
-                check_uneven(&shape, true, false);
+                if (n < 65)
+                    check_uneven(&shape, true, false);
                 plans++;
             }
-    cr_assert_gt(plans, 200);
+    cr_assert_gt(plans, 180);
 }
 
 Test(plan, message_to_oneself)

@@ -1,6 +1,7 @@
 /* One rank of the tests of the forms with counts, one suite per run (the argument):
  *   all        every v-form, type, layout and placement: counts with zeros among them, all zero, one rank's alone, and
- *              ones of several tiles; blocking, as a request, and persistent with contents that change
+ *              ones of several tiles; blocking, as a request, and persistent with contents that change;
+ *              reduce_scatterv by every algorithm that serves it
  *   disagree   all_to_allv where two ranks do not expect of each other what they send: both are named
  *   differ     other lists on one rank: a mismatch */
 #include "support/rank.h"
@@ -74,9 +75,24 @@ static void run_case(enum trial_kind kind, gyre_dtype dtype, enum profile profil
     trial_free(&it);
 }
 
+/* Several tiles, and blocks of nothing, by each in turn. */
+static void test_forced(void)
+{
+    static const char *const forced[] = {"reduce_scatter:ring", "reduce_scatter:halving_doubling",
+                                         "reduce_scatter:canonical", ""};
+    for (size_t f = 0; f < sizeof forced / sizeof *forced; f++) {
+        OK(comm, gyre_comm_set(comm, "algorithm", forced[f]));
+        for (int profile = ZERO; profile < PROFILES && forced[f][0]; profile++) {
+            run_case(TRIAL_REDUCE_SCATTERV, GYRE_INT32, (enum profile)profile, TRIAL_PACKED);
+            run_case(TRIAL_REDUCE_SCATTERV, GYRE_BFLOAT16, (enum profile)profile, TRIAL_PACKED);
+        }
+    }
+}
+
 static void test_all(void)
 {
     static const gyre_dtype some[] = {GYRE_INT8, GYRE_BFLOAT16, GYRE_FLOAT32, GYRE_INT64};
+    test_forced();
     for (int kind = TRIAL_ALL_GATHERV; kind <= TRIAL_ALL_TO_ALLV; kind++)
         for (int layout = TRIAL_PACKED; layout <= TRIAL_SHUFFLED; layout++) {
             for (int dtype = 0; gyre_dtype_name((gyre_dtype)dtype); dtype++)
