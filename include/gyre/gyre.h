@@ -64,7 +64,10 @@ extern "C" {
     X(49, PROTOCOL, "a peer sent something that this version does not understand") \
     X(50, INTERNAL, "internal error, please report")                               \
     X(51, CORRUPTED, "what a rank sent was changed on its way")                    \
-    X(52, WRONG_RESULT, "a rank got another result than the others")
+    X(52, WRONG_RESULT, "a rank got another result than the others")               \
+    X(53, REVOKED, "the communicator was revoked")                                 \
+    X(54, EXCLUDED, "the others have gone on without this rank")                   \
+    X(55, PARTITIONED, "too few ranks are left to go on without the others")
 
 typedef enum gyre_status {
 #define GYRE_STATUS_ENUM(code, name, text) GYRE_##name = code,
@@ -216,6 +219,62 @@ GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
  * others. Duplicates share the world and end with it. From any thread, does not block. The world stays failed; only
  * destroy is useful after it. Buffers are the caller's again when the request has ended, or after destroy. */
 GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
+
+/* Going on after a failure. When a rank fails, every call on its world ends with an error, on every rank that is inside or
+ * comes later. Those who are left may then make a world of themselves:
+ *
+ *     while (status != GYRE_SUCCESS) {            // of the call that failed
+ *         gyre_comm_revoke(comm);                 // whoever has not noticed shall come here, too
+ *         if (gyre_comm_shrink(comm, &next) != GYRE_SUCCESS)
+ *             break;                              // this rank is out: see gyre_last_error(comm)
+ *         gyre_comm_destroy(comm);
+ *         comm = next;
+ *         status = ...                            // repeat what was lost
+ *     }
+ *
+ * A rank has failed when it is dead (GYRE_PEER_DEAD), out of reach (UNREACHABLE), stopped inside a call (STALLED), later than
+ * GYRE_TIMEOUT (LATE), or has left in order (LEFT). A failure is final: one that is only late, or stopped, and wakes, finds
+ * itself shut out (GYRE_EXCLUDED), whatever the others have done meanwhile.
+ *
+ * Where the network is cut in two, at most one side goes on: the one with more than half of the members of which it is not
+ * known that they are gone, or with just half and the lowest rank among these. On the other agree and shrink return
+ * GYRE_PARTITIONED. A process that has ended is known to be gone; one that is stopped or out of reach is not, so that a
+ * rank which loses all its peers that way, and is not the lowest of just half, cannot go on alone.
+ *
+ * revoke ends all outstanding requests of comm's world with GYRE_REVOKED, on this rank and, as they are inside or at their
+ * next call, on all others; duplicates and splits share the world and end with it. Unlike after an abort, agree and shrink
+ * still work. After a failure it changes nothing: that has told everybody. From any thread, does not block.
+ *
+ * failed tells what is known of a rank of `comm`: whether it has failed, when and why. Set `size = sizeof(gyre_failure)`; as
+ * much of it is written. It looks for news, and does not block. After an agree that succeeded all ranks know of everybody
+ * whom it was held without. */
+typedef struct gyre_failure {
+    size_t size;        /* sizeof(gyre_failure), for compatibility */
+    gyre_status status; /* GYRE_SUCCESS: it has not; GYRE_PEER_DEAD, _UNREACHABLE, _STALLED, _LATE or _LEFT */
+    int64_t when;       /* nanoseconds of CLOCK_MONOTONIC: when this process learnt it; 0: it has not failed */
+    const char *why;    /* a sentence, as long as the communicator; empty: it has not failed */
+} gyre_failure;
+GYRE_API gyre_status gyre_comm_revoke(gyre_comm *comm);
+GYRE_API gyre_status gyre_comm_failed(gyre_comm *comm, int rank, gyre_failure *failure_p);
+
+/* Agreement among those who are left. Collective over the ranks of `comm` that have not failed; blocking; also in a world in
+ * which nothing has failed. *bits_p is the same on every rank that returns success: the AND of what all have given that
+ * took part. Ranks may die meanwhile, any number of them: then it is of those who are left, and of none or all of one that
+ * dies. Ranks that do not come within GYRE_TIMEOUT have failed. The lowest rank that lives is connected to all others
+ * meanwhile. Errors: GYRE_EXCLUDED, GYRE_PARTITIONED, GYRE_ABORTED; GYRE_MISMATCH where others call gyre_comm_shrink.
+ *
+ * The algorithm is Lamport's synod (1998), with the ranks as ballots; early return as in ERA (Herault and others, 2015). */
+GYRE_API gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *bits_p);
+
+/* A communicator of those who are left, in their order, with ranks from 0. Collective over the ranks of `comm` that have
+ * not failed; blocking; also where nothing has failed. It is a world of its own, the next epoch: it shares no connection and
+ * no memory with the old one, of which nothing can reach it. Settings, attributes (not the name) and operations of one's own
+ * go on; memory of gyre_mem_alloc belongs to the old world and ends with it. `comm` stays as it was, and the caller's to
+ * destroy.
+ *
+ * Who dies in time is not in it. One that dies later is a failure of the new communicator, whose first call says so: shrink
+ * that one then. Errors: as gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS of this rank alone. */
+GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
 
 /* This process's rank in the communicator, from 0, and the number of its ranks; −1 where comm is NULL. */
 GYRE_API int gyre_comm_rank(const gyre_comm *comm);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/check.h"
+#include "collectives/recover.h"
 
 /* Copies what both sides know of a struct that begins with its size; the rest of the caller's is zero. */
 static void give(void *theirs, size_t their_bytes, const void *ours, size_t our_bytes)
@@ -68,6 +69,32 @@ gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place
     if (status == GYRE_SUCCESS && place_p) { /* checked: for the analyser */
         find_place(comm, rank, &place);
         give(place_p, place_p->size, &place, sizeof(place));
+    }
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_comm_failed(gyre_comm *comm, int rank, gyre_failure *failure_p)
+{
+    if (!gy_check_lives(comm, __func__))
+        return GYRE_INVALID_ARGUMENT;
+    if (!failure_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_failed: failure_p is NULL");
+    if (comm->ctx->generation != atomic_load(&gy_fork_generation))
+        return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
+    gy_driver_enter(comm->ctx);
+    gyre_status status = check_size(comm, "gyre_comm_failed", failure_p, failure_p->size, sizeof(*failure_p));
+    if (status == GYRE_SUCCESS && (rank < 0 || rank >= comm->size))
+        status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_failed: %d is not a rank: there are %d", rank,
+                               comm->size);
+    if (status == GYRE_SUCCESS) {
+        gy_recover_look(comm->ctx);
+        const struct gy_fate *fate = gy_overlay_fate(comm->ctx->overlay, gy_group_world(&comm->group, rank));
+        bool lives = fate->status == GYRE_SUCCESS;
+        gyre_failure failure = {.status = fate->status, .when = fate->when, .why = lives ? "" : fate->why};
+        if (!failure.why) /* there was no memory for it */
+            failure.why = gyre_status_text(fate->status);
+        give(failure_p, failure_p->size, &failure, sizeof(failure));
     }
     gy_driver_leave(comm->ctx);
     return status;

@@ -26,7 +26,7 @@ struct gy_dial {
 
 static int dial_start(struct gy_dial *dial);
 
-static void dial_end(struct gy_dial *dial, int fd)
+static void dial_end(struct gy_dial *dial, int fd, int errnum)
 {
     struct gy_seal_keys keys = dial->greeting.handshake.keys;
     struct gy_dial **at = &dial->world->dials;
@@ -39,6 +39,7 @@ static void dial_end(struct gy_dial *dial, int fd)
     if (*at)
         *at = dial->next;
     gy_handshake_forget(&dial->greeting.handshake);
+    dial->world->dial_errnum = errnum;
     gy_free(dial);
     callback(user, rank, fd, fd >= 0 ? &keys : NULL);
     explicit_bzero(&keys, sizeof(keys));
@@ -52,7 +53,7 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     char text[GY_REFUSAL_TEXT];
 
     if (greeting->fd >= 0) {
-        dial_end(dial, greeting->fd);
+        dial_end(dial, greeting->fd, 0);
         return;
     }
     if (!refused && (errnum == ECONNRESET || errnum == EPIPE) && dial->attempts < ATTEMPTS && dial_start(dial) == 0)
@@ -60,7 +61,7 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank,
            refused ? gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text)
                    : strerror(errnum));
-    dial_end(dial, -1);
+    dial_end(dial, -1, refused ? EPROTO : errnum ? errnum : ECONNRESET);
 }
 
 /* 0, or an errno. */

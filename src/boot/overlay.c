@@ -24,6 +24,15 @@ static void on_starved(void *user, int errnum)
     gy_flood_verdict(overlay, error.status, overlay->world->rank, error.text, NULL);
 }
 
+static void free_overlay(struct gy_overlay *overlay)
+{
+    gy_council_free(&overlay->council);
+    gy_neighbours_free(overlay);
+    gy_fates_free(overlay);
+    gy_free(overlay->left);
+    gy_free(overlay);
+}
+
 gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error)
 {
     struct gy_overlay *overlay = gy_alloc_zero(1, sizeof(*overlay));
@@ -32,13 +41,13 @@ gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay");
     overlay->world = world;
     overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
-    if (overlay->left && gy_neighbours_list(overlay)) {
+    overlay->fates = gy_alloc_zero((size_t)world->size, sizeof(*overlay->fates));
+    gy_council_init(&overlay->council, overlay, world);
+    if (overlay->left && overlay->fates && gy_neighbours_list(overlay)) {
         world->spare = overlay;
         return GYRE_SUCCESS;
     }
-    gy_neighbours_free(overlay);
-    gy_free(overlay->left);
-    gy_free(overlay);
+    free_overlay(overlay);
     return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay of %d ranks", world->size);
 }
 
@@ -55,7 +64,8 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
     gy_world_on_starved(world, on_starved, overlay);
     status = gy_neighbours_connect(overlay, error);
-    if (status != GYRE_SUCCESS) {
+    /* In a later epoch who finds the world broken by another rank still has its overlay, to go on from there. */
+    if (status != GYRE_SUCCESS && (world->epoch == 1 || overlay->verdict.rank == world->rank)) {
         gy_overlay_free(overlay);
         return status;
     }
@@ -156,9 +166,7 @@ void gy_overlay_free(struct gy_overlay *overlay)
     gy_neighbours_close(overlay);
     gy_world_cancel_dials(overlay->world, overlay);
     overlay->world->overlay = NULL;
-    gy_neighbours_free(overlay);
-    gy_free(overlay->left);
-    gy_free(overlay);
+    free_overlay(overlay);
 }
 
 void gy_overlay_abandon(struct gy_overlay *overlay)
@@ -167,7 +175,5 @@ void gy_overlay_abandon(struct gy_overlay *overlay)
         return;
     gy_neighbours_abandon(overlay);
     overlay->world->overlay = NULL;
-    gy_neighbours_free(overlay);
-    gy_free(overlay->left);
-    gy_free(overlay);
+    free_overlay(overlay);
 }

@@ -10,6 +10,15 @@
 #include "boot/world.h"
 
 struct gy_overlay;
+struct gy_council;
+
+/* What is known of a rank that takes no part any more. The first word about a rank counts; a proof may follow it. */
+struct gy_fate {
+    gyre_status status; /* GYRE_SUCCESS: nothing, it is a member */
+    bool proved;        /* its process has ended or has destroyed the world: it goes on nowhere else */
+    int64_t when;       /* this process learnt it */
+    char *why;          /* a sentence, or NULL */
+};
 
 /* Has the memory for it, as world->spare, which gy_overlay_create takes; gy_overlay_free takes it otherwise. */
 gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error);
@@ -44,6 +53,21 @@ int gy_overlay_left_because(const struct gy_overlay *overlay, int rank);
 /* Our goodbye before its time: nothing more will come from us, because `cause` has left. Whoever waits for us is told of
  * `cause`, and so is everybody if we now abort. */
 void gy_overlay_leave(struct gy_overlay *overlay, int cause);
+/* overlay_fate.c. What is known of `rank`; valid as long as the overlay. */
+const struct gy_fate *gy_overlay_fate(const struct gy_overlay *overlay, int rank);
+/* `rank` takes no part any more, because we say so: everybody is told, itself too. */
+void gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status, const char *why);
+/* When the last fate was learnt; now, while one is being found out. 0: there is none. */
+int64_t gy_overlay_fates_changed(const struct gy_overlay *overlay);
+/* Is there a connection to `rank`? Otherwise one is begun, whatever has happened. */
+bool gy_overlay_reach(struct gy_overlay *overlay, int rank);
+/* Messages of the council (council.h), which hears those that come. send: false, not connected or no memory. */
+bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
+void gy_overlay_send_all(struct gy_overlay *overlay, const void *body, size_t bytes, int but);
+struct gy_council *gy_overlay_council(struct gy_overlay *overlay);
+/* What gy_overlay_check does after the verdict no longer: judges those under suspicion. */
+void gy_overlay_attend(struct gy_overlay *overlay);
+
 /* Closes every descriptor, says nothing: for a forked child. */
 void gy_overlay_abandon(struct gy_overlay *overlay);
 

@@ -24,15 +24,17 @@
 
 static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
-    struct gy_neighbour *neighbour = gy_neighbour_find(user, rank, true);
+    struct gy_overlay *overlay = user;
+    struct gy_neighbour *neighbour = gy_neighbour_find(overlay, rank, true);
 
     if (fd >= 0) {
         gy_neighbour_connected(neighbour, fd, keys);
     } else if (neighbour->acquaintance) { /* died, or left, or gave up: the latter two it has told its neighbours */
         neighbour->suspect_since = gy_now() + ABSENCE_GRACE;
+        neighbour->suspect_errnum = overlay->world->dial_errnum;
         neighbour->overlay->suspects++;
     } else {
-        gy_neighbour_end(neighbour, ECONNREFUSED); /* its door was open at the meeting */
+        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* its door was open at the meeting */
     }
 }
 
@@ -46,6 +48,7 @@ static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys 
     if (!neighbour)
         neighbour = gy_neighbour_add(overlay, rank, false);
     if (neighbour) {
+        gy_neighbour_renew(neighbour);
         gy_neighbour_connected(neighbour, fd, keys);
         return;
     }
@@ -70,6 +73,25 @@ void gy_overlay_acquaint(struct gy_overlay *overlay, int rank)
     neighbour->acquaintance = true;
     if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
         neighbour->ended = true; /* the other clocks remain */
+}
+
+bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
+{
+    struct gy_neighbour *theirs = gy_neighbour_find(overlay, rank, false),
+                        *ours = gy_neighbour_find(overlay, rank, true);
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+
+    if ((theirs && theirs->connected && !theirs->ended) || (ours && ours->connected && !ours->ended))
+        return true;
+    if (rank == overlay->world->rank || (ours && !ours->ended))
+        return false; /* under way */
+    if (!ours && !(ours = gy_neighbour_add(overlay, rank, true)))
+        return false;
+    gy_neighbour_renew(ours);
+    ours->acquaintance = ours->dialled = true;
+    if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
+        ours->ended = true; /* again at the next turn */
+    return false;
 }
 
 static void on_probe(void *owner, uint32_t events)

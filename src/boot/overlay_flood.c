@@ -41,6 +41,7 @@ void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, 
     uint8_t body[GY_OVERLAY_BODY];
     size_t bytes;
 
+    gy_fate_of_verdict(overlay, status, rank, text, from); /* in front of the verdict, on every connection */
     if (overlay->verdict.status != GYRE_SUCCESS)
         return;
     overlay->verdict.status = status;
@@ -81,6 +82,10 @@ static void send_goodbye(struct gy_neighbour *to, int rank)
 
 void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from)
 {
+    bool ends = cause == rank && gy_fate_learn(overlay, rank, GYRE_PEER_LEFT, true, "it destroyed its communicator");
+
+    if (overlay->left[rank] && ends) /* it has said before that it could not go on; that it ends now is news */
+        gy_fate_flood(overlay, rank, from);
     if (overlay->left[rank])
         return;
     overlay->left[rank] = cause + 1;
@@ -96,6 +101,7 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
     struct gy_overlay *overlay = neighbour->overlay;
     uint8_t body[GY_OVERLAY_BODY];
 
+    gy_fate_catch_up(neighbour);
     if (overlay->verdict.status != GYRE_SUCCESS)
         gy_stream_send(&neighbour->stream, GY_OVERLAY_VERDICT, body, gy_flood_encode(overlay, body));
     for (int rank = 0; rank < overlay->world->size; rank++) {
@@ -118,10 +124,15 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
     struct gy_overlay *overlay = neighbour->overlay;
     const struct gy_member *member = &overlay->world->members[neighbour->rank];
     bool local = member->host == overlay->world->members[overlay->world->rank].host;
+    /* The kernel of its host says so. A reset may also come from one that gave up on us, while the network was cut. */
+    bool proved = errnum == 0 || errnum == ECONNREFUSED || (local && errnum != EPROTO);
     char text[GY_OVERLAY_TEXT];
 
-    if (overlay->left[neighbour->rank])
+    if (overlay->left[neighbour->rank]) {
+        if (proved && gy_fate_learn(overlay, neighbour->rank, GYRE_PEER_DEAD, true, "it failed, and then ended"))
+            gy_fate_flood(overlay, neighbour->rank, NULL);
         return;
+    }
     if (errnum == ETIMEDOUT || errnum == EHOSTUNREACH || errnum == ENETUNREACH || errnum == ENETDOWN) {
         snprintf(text, sizeof(text),
                  "rank %d gives no sign of life for %.1f s: its host or the network is down (%s; seen by rank %d)",
@@ -142,6 +153,8 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
     snprintf(text, sizeof(text), "rank %d died%s (process %d on host %d%s, seen by rank %d)", neighbour->rank,
              overlay->world->overlay ? "" : " or gave up while the ranks connected", member->pid, member->host,
              local ? ", the same host" : "", overlay->world->rank);
+    if (gy_fate_learn(overlay, neighbour->rank, GYRE_PEER_DEAD, proved, text))
+        gy_fate_flood(overlay, neighbour->rank, NULL);
     gy_flood_verdict(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
 }
 

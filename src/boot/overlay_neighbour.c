@@ -76,8 +76,10 @@ void gy_neighbours_judge(struct gy_overlay *overlay)
         overlay->suspects--;
         if (neighbour->connected && !neighbour->ended)
             gy_stream_drain(&neighbour->stream);
-        if (!neighbour->ended)
-            gy_flood_death(neighbour, 0);
+        if (neighbour->ended)
+            continue;
+        neighbour->ended = !neighbour->connected; /* a dial that failed: there may be another */
+        gy_flood_death(neighbour, neighbour->suspect_errnum);
     }
 }
 
@@ -121,6 +123,10 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         gy_flood_hear_verdict(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_GOODBYE && bytes == GY_OVERLAY_GOODBYE_BODY)
         gy_flood_hear_goodbye(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_FATE)
+        gy_fate_hear(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_COUNCIL)
+        gy_council_hear(&neighbour->overlay->council, neighbour->rank, body, bytes);
     else if (kind == GY_OVERLAY_IDENTITY && bytes == 8)
         watch_pid(neighbour, gy_wire_get(&wire, 8));
     else
@@ -159,6 +165,15 @@ struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool
     return neighbour;
 }
 
+void gy_neighbour_renew(struct gy_neighbour *neighbour)
+{
+    if (!neighbour->ended)
+        return;
+    gy_stream_close(&neighbour->stream);
+    neighbour->connected = neighbour->ended = false;
+    neighbour->suspect_errnum = 0;
+}
+
 void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_overlay *overlay = neighbour->overlay;
@@ -180,6 +195,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
         return;
     }
     neighbour->connected = true;
+    gy_stream_widen(&neighbour->stream, gy_council_message_most(overlay->world->size));
     neighbour->stream.sent_count = &counters->messages_sent;
     neighbour->stream.received_count = &counters->messages_received;
     gy_wire_put(&wire, overlay->namespace_id, 8);

@@ -4,6 +4,7 @@
 #ifndef GY_BOOT_OVERLAY_PRIVATE_H
 #define GY_BOOT_OVERLAY_PRIVATE_H
 
+#include "boot/council.h"
 #include "boot/overlay.h"
 #include "boot/stream.h"
 
@@ -11,7 +12,13 @@
 #define GY_OVERLAY_BODY (8 + GY_OVERLAY_TEXT)
 #define GY_OVERLAY_GOODBYE_BODY 8
 
-enum gy_overlay_kind { GY_OVERLAY_IDENTITY = 1, GY_OVERLAY_VERDICT, GY_OVERLAY_GOODBYE };
+enum gy_overlay_kind {
+    GY_OVERLAY_IDENTITY = 1,
+    GY_OVERLAY_VERDICT,
+    GY_OVERLAY_GOODBYE,
+    GY_OVERLAY_FATE,
+    GY_OVERLAY_COUNCIL
+};
 enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY };
 
 struct gy_neighbour {
@@ -25,6 +32,7 @@ struct gy_neighbour {
     struct gy_watch pidfd; /* fd −1: none */
     struct gy_watch probe; /* fd −1: none; a bare connection to its door, while its own dial is awaited */
     int64_t suspect_since; /* 0: not */
+    int suspect_errnum;    /* of the dial that failed; 0: its process has ended */
 };
 
 struct gy_overlay {
@@ -34,6 +42,9 @@ struct gy_overlay {
     uint64_t namespace_id; /* of our pids */
     int *left;             /* [size] 0, or who said goodbye: 1 + the rank because of which */
     bool thinned;          /* somebody else did */
+    struct gy_fate *fates; /* [size] */
+    int64_t fates_changed;
+    struct gy_council council;
     _Atomic uint64_t *word;
     int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
     int suspects;
@@ -64,10 +75,22 @@ void gy_flood_look_at_word(struct gy_overlay *overlay);
 /* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended). */
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
 
+/* overlay_fate.c. Learning changes what this rank knows: false, nothing new. Flooding tells the others. */
+bool gy_fate_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why);
+void gy_fate_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from);
+void gy_fate_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_fate_catch_up(struct gy_neighbour *neighbour);
+/* A verdict about a rank that does not go on is its fate, too. */
+void gy_fate_of_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
+                        const struct gy_neighbour *from);
+void gy_fates_free(struct gy_overlay *overlay);
+
 /* overlay_neighbour.c */
 struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials);
 /* NULL: no memory. */
 struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials);
+/* One that has ended is as before its first connection. */
+void gy_neighbour_renew(struct gy_neighbour *neighbour);
 /* Takes over `fd`. */
 void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys);
 /* It is gone, unless it said goodbye; `errnum` as in gy_flood_death. */

@@ -112,6 +112,14 @@ static int begin_body(struct gy_stream *stream)
     bytes = (size_t)gy_wire_get(&wire, 4);
     if (bytes > stream->limit || stream->header[5] || stream->header[6] || stream->header[7])
         return EPROTO;
+    if (bytes > stream->room) {
+        uint8_t *grown = gy_realloc(stream->body, bytes + GY_SEAL_TAG_BYTES);
+
+        if (!grown)
+            return ENOMEM;
+        stream->body = grown;
+        stream->room = bytes;
+    }
     stream->body_bytes = bytes;
     stream->body_got = 0;
     return 0;
@@ -130,6 +138,11 @@ static int deliver(struct gy_stream *stream)
         ++*stream->received_count;
     stream->message(stream->user, stream, stream->header[4], stream->body, stream->body_bytes);
     return 0;
+}
+
+void gy_stream_widen(struct gy_stream *stream, size_t limit)
+{
+    stream->limit = limit > stream->limit ? limit : stream->limit;
 }
 
 /* One read. 0: go on; EAGAIN: nothing there; −1: the peer ended. */
@@ -213,7 +226,7 @@ gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, i
     memset(stream, 0, sizeof(*stream));
     stream->poller = poller;
     stream->fd = fd;
-    stream->limit = limit;
+    stream->limit = stream->room = limit;
     stream->message = message;
     stream->closed = closed;
     stream->user = user;

@@ -23,6 +23,7 @@ struct gy_stream {
     int fd;       /* −1: closed */
     bool deaf;    /* what comes is not believed any more */
     size_t limit; /* longest body that is believed */
+    size_t room;  /* for a body; grows up to limit where gy_stream_widen has raised that */
     struct gy_seal seal_out, seal_in;
     enum gy_flaw flaw;                                      /* kept after the end */
     uint8_t header[GY_STREAM_HEADER], wire[GY_STREAM_WIRE]; /* opened, and as it came */
@@ -41,6 +42,8 @@ struct gy_stream {
 gyre_status gy_stream_open(struct gy_stream *stream, struct gy_poller *poller, int fd, const struct gy_seal_keys *keys,
                            size_t limit, gy_stream_message_func message, gy_stream_closed_func closed, void *user,
                            struct gy_error *error);
+/* From now on bodies of up to `limit` bytes are believed; memory for the long ones is had when they come. */
+void gy_stream_widen(struct gy_stream *stream, size_t limit);
 /* Queues a copy and sends what the socket takes. false: no memory (never for the first kilobyte that waits), or closed.
  * A broken socket is told by `closed`, later. */
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes);

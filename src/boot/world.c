@@ -39,7 +39,7 @@ static void know_myself(struct gy_world *world)
 
 /* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. world->locals is there already, and
  * serves as a list of each host's first rank on the way: nothing may fail between the meeting and the overlay. */
-static void find_hosts(struct gy_world *world)
+void gy_world_find_hosts(struct gy_world *world)
 {
     int *first = world->locals;
 
@@ -380,7 +380,7 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
     if (status != GYRE_SUCCESS)
         goto free_world;
     gy_identity_end(&identity);
-    find_hosts(world);
+    gy_world_find_hosts(world);
     *world_p = world;
     return GYRE_SUCCESS;
 free_world:

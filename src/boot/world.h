@@ -50,6 +50,7 @@ struct gy_world {
     struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
     struct gy_overlay *spare; /* its memory, had before the meeting: whoever has none fails while it can still say so */
     struct gy_dial *dials;    /* under way */
+    int dial_errnum;          /* why the dial failed whose callback runs */
     bool complete;            /* every rank below us in the meeting's tree has the table: it may be over for some */
     struct gy_error doom;     /* what ended such a meeting here, or success; the overlay tells the others */
     struct gy_boot_counters {
@@ -67,6 +68,26 @@ void gy_world_free(struct gy_world *world);    /* closes the door */
 void gy_world_abandon(struct gy_world *world); /* the same in a forked child, where the poller is the parent's */
 /* Ends the dials that were begun with `user`, without a callback: for who frees `user`. */
 void gy_world_cancel_dials(struct gy_world *world, const void *user);
+/* world_next.c: the next epoch of a world, made by some of its members. First each of them opens a door for it, whose
+ * place is part of `own`; then, when all know all records and what the key is made of, the world. */
+struct gy_next_world {
+    struct gy_door *door;
+    struct gy_member own;
+};
+gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_world *next_p, struct gy_error *error);
+void gy_world_next_cancel(struct gy_next_world *next);
+/* The members of `members` are as they shall be; `next` is used up. */
+struct gy_next_plan {
+    int rank, size;
+    uint64_t job;
+    const uint8_t *salt; /* [GY_KEY_BYTES] */
+    const struct gy_member *members;
+};
+gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
+                          struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,
+                          struct gy_error *error);
+/* Fills what follows from the table of members: hosts, locals. */
+void gy_world_find_hosts(struct gy_world *world);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
 void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
 gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,

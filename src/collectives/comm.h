@@ -33,6 +33,7 @@ struct gyre_comm {
     struct gy_tuned *tuned;       /* the choice by cost; NULL: by thresholds */
     struct gy_grouping grouping;  /* of its ranks, for hierarchical plans */
     uint64_t sequence;            /* of the collective started last */
+    uint32_t councils;            /* agreements begun */
     struct gy_channel **channels; /* [size], NULL until used */
 
     /* Windows. Collectives that use them run one after the other, in start order. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "collectives/request.h"
@@ -111,6 +112,49 @@ static void free_parts(struct gy_context *ctx)
     gy_free(ctx);
 }
 
+static gyre_status make_peers(struct gy_context *ctx, struct gy_error *error)
+{
+    size_t size = (size_t)ctx->world->size;
+    ctx->peers = gy_alloc_zero(size, sizeof(*ctx->peers));
+    ctx->linked = gy_alloc_zero(size, sizeof(*ctx->linked));
+    if (!ctx->peers || !ctx->linked)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for %zu peers", size);
+    for (size_t p = 0; p < size; p++)
+        ctx->peers[p].transport = -1;
+    return GYRE_SUCCESS;
+}
+
+/* Everything that stands on the overlay. */
+static gyre_status furnish(struct gy_context *ctx, struct gy_error *error)
+{
+    gyre_status status = make_segment(ctx, error);
+    if (status == GYRE_SUCCESS)
+        status = open_transports(ctx, error);
+    if (status == GYRE_SUCCESS)
+        status = choose_transports(ctx, error);
+    return status;
+}
+
+static gyre_status finish(struct gy_context *ctx, struct gy_error *error)
+{
+    gyre_status status = gy_driver_create(ctx, ctx->config.progress_thread, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    /* A rank that is pinned to one core says nothing about the others' cores. */
+    long cores = gy_topology_usable_cores() > 1 ? gy_topology_usable_cores() : sysconf(_SC_NPROCESSORS_ONLN);
+    ctx->crowded = ctx->world->nlocals > cores;
+    gy_page_create(ctx);
+    gy_fork_watch(ctx);
+    return GYRE_SUCCESS;
+}
+
+static void give_up(struct gy_context *ctx, const struct gy_error *error)
+{
+    if (ctx->overlay) /* the others wait for this rank, or soon will */
+        gy_overlay_give_up(ctx->overlay, error);
+    free_parts(ctx);
+}
+
 gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p, struct gy_error *error)
 {
     struct gy_context *ctx = gy_alloc_zero(1, sizeof(*ctx));
@@ -126,36 +170,79 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
     if (status == GYRE_SUCCESS)
         status = gy_overlay_create(ctx->world, &ctx->overlay, error);
     if (status == GYRE_SUCCESS)
-        status = make_segment(ctx, error);
-    if (status != GYRE_SUCCESS)
-        goto fail;
-    size_t size = (size_t)ctx->world->size;
-    ctx->peers = gy_alloc_zero(size, sizeof(*ctx->peers));
-    ctx->linked = gy_alloc_zero(size, sizeof(*ctx->linked));
-    if (!ctx->peers || !ctx->linked) {
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for %zu peers", size);
-        goto fail;
+        status = make_peers(ctx, error);
+    if (status == GYRE_SUCCESS)
+        status = furnish(ctx, error);
+    if (status == GYRE_SUCCESS)
+        status = finish(ctx, error);
+    if (status != GYRE_SUCCESS) {
+        give_up(ctx, error);
+        return status;
     }
-    status = open_transports(ctx, error);
-    if (status == GYRE_SUCCESS)
-        status = choose_transports(ctx, error);
-    if (status == GYRE_SUCCESS)
-        status = gy_driver_create(ctx, ctx->config.progress_thread, error);
-    if (status != GYRE_SUCCESS)
-        goto fail;
-    /* A rank that is pinned to one core says nothing about the others' cores. */
-    long cores = gy_topology_usable_cores() > 1 ? gy_topology_usable_cores() : sysconf(_SC_NPROCESSORS_ONLN);
-    ctx->crowded = ctx->world->nlocals > cores;
-    gy_page_create(ctx);
-    gy_fork_watch(ctx);
     *ctx_p = ctx;
     return GYRE_SUCCESS;
+}
 
-fail:
-    if (ctx->overlay) /* the others wait for this rank, or soon will */
-        gy_overlay_give_up(ctx->overlay, error);
-    free_parts(ctx);
+/* While the new world is made, the old one answers those who have not heard yet that it shall be. */
+static void attend_old(void *owner, uint32_t events)
+{
+    (void)events;
+    gy_poller_poll(owner, 0);
+}
+
+static gyre_status make_next(struct gy_context *ctx, struct gy_context *old, struct gy_next_world *next,
+                             const struct gy_next_plan *plan, struct gy_error *error)
+{
+    gyre_status status = gy_poller_create(&ctx->poller, error);
+    if (status != GYRE_SUCCESS) {
+        gy_world_next_cancel(next);
+        return status;
+    }
+    struct gy_watch watch = {
+        .fd = gy_poller_fd(old->poller), .events = EPOLLIN, .callback = attend_old, .owner = old->poller};
+    status = gy_world_next(old->world, next, plan, &ctx->config, ctx->poller, &ctx->world, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_poller_add(ctx->poller, &watch, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    status = gy_overlay_create(ctx->world, &ctx->overlay, error);
+    if (status == GYRE_SUCCESS)
+        status = make_peers(ctx, error);
+    /* A world in which somebody has failed already is one, too: whoever goes on does so from here. */
+    if (status == GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS) {
+        status = furnish(ctx, error);
+        if (status != GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS &&
+            ctx->error.rank != ctx->world->rank) {
+            gy_error_clear(error);
+            status = GYRE_SUCCESS;
+        }
+    }
+    gy_poller_remove(ctx->poller, &watch);
     return status;
+}
+
+gyre_status gy_context_next(struct gy_context *old, struct gy_next_world *next, const struct gy_next_plan *plan,
+                            int operations, struct gy_context **ctx_p, struct gy_error *error)
+{
+    struct gy_context *ctx = gy_alloc_zero(1, sizeof(*ctx));
+    if (!ctx) {
+        gy_world_next_cancel(next);
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for a context");
+    }
+    ctx->config = old->config;
+    gyre_status status = make_next(ctx, old, next, plan, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_operations_copy(&ctx->operations, &old->operations, operations, error);
+    if (status == GYRE_SUCCESS)
+        status = finish(ctx, error);
+    if (status != GYRE_SUCCESS) {
+        give_up(ctx, error);
+        return status;
+    }
+    if (ctx->error.status != GYRE_SUCCESS)
+        gy_context_fail(ctx);
+    *ctx_p = ctx;
+    return GYRE_SUCCESS;
 }
 
 void gy_context_free(struct gy_context *ctx)

@@ -23,6 +23,20 @@ gyre_status gy_operations_add(struct gy_operations *operations, const struct gy_
     return GYRE_SUCCESS;
 }
 
+gyre_status gy_operations_copy(struct gy_operations *operations, const struct gy_operations *from, int count,
+                               struct gy_error *error)
+{
+    if (count == 0 || count > GY_OPS_MADE_MOST)
+        return GYRE_SUCCESS;
+    operations->made = gy_alloc_zero(GY_OPS_MADE_MOST, sizeof(*operations->made));
+    if (!operations->made)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the operations of a world");
+    if (from->made)
+        memcpy(operations->made, from->made, (size_t)from->count * sizeof(*from->made));
+    operations->count = count;
+    return GYRE_SUCCESS;
+}
+
 const struct gy_op_made *gy_operations_find(const struct gy_operations *operations, gyre_op op)
 {
     if ((int)op < GY_OP_MADE || (int)op - GY_OP_MADE >= operations->count)

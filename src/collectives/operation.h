@@ -39,6 +39,9 @@ gyre_status gy_operations_add(struct gy_operations *operations, const struct gy_
                               struct gy_error *error);
 /* NULL: no such operation. */
 const struct gy_op_made *gy_operations_find(const struct gy_operations *operations, gyre_op op);
+/* The same operations with the same numbers; the next one is number `count`, at least as many as there are. */
+gyre_status gy_operations_copy(struct gy_operations *operations, const struct gy_operations *from, int count,
+                               struct gy_error *error);
 void gy_operations_free(struct gy_operations *operations);
 
 /* dst = left op right; dst may equal either. */

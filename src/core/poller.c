@@ -52,6 +52,11 @@ gyre_status gy_poller_create(struct gy_poller **poller_p, struct gy_error *error
     return GYRE_SUCCESS;
 }
 
+int gy_poller_fd(const struct gy_poller *poller)
+{
+    return poller->epoll_fd;
+}
+
 void gy_poller_free(struct gy_poller *poller)
 {
     if (!poller)

@@ -21,6 +21,8 @@ struct gy_watch {
 struct gy_poller;
 gyre_status gy_poller_create(struct gy_poller **poller_p, struct gy_error *error);
 void gy_poller_free(struct gy_poller *poller);
+/* Readable while a callback would run: to be watched by another poller. */
+int gy_poller_fd(const struct gy_poller *poller);
 /* For a forked child: closes its copy of the set, which stays the parent's. Later removals do nothing. */
 void gy_poller_abandon(struct gy_poller *poller);
 gyre_status gy_poller_add(struct gy_poller *poller, struct gy_watch *watch, struct gy_error *error);

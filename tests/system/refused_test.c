@@ -260,6 +260,8 @@ static void communicators(gyre_comm *it)
     gyre_comm *made = NULL;
     gyre_rank_place place = {.size = sizeof place};
     gyre_counters counters = {.size = sizeof counters};
+    gyre_failure failure = {.size = sizeof failure};
+    uint64_t bits = 99;
     char text[64];
     void *memory = NULL;
     gyre_op op = (gyre_op)99;
@@ -272,6 +274,10 @@ static void communicators(gyre_comm *it)
     REFUSED(comm_set, it, "name", "x");
     REFUSED(comm_get, it, "name", text, sizeof text);
     REFUSED(comm_topology, it, 0, &place);
+    REFUSED(comm_failed, it, 0, &failure);
+    REFUSED(comm_revoke, it);
+    REFUSED(comm_agree, it, 0, &bits);
+    REFUSED(comm_shrink, it, &made);
     REFUSED(comm_counters, it, &counters);
     REFUSED(comm_trace, it, NULL, NULL);
     REFUSED(op_create, it, no_reduction, NULL, 1, &op);
@@ -287,7 +293,7 @@ static void communicators(gyre_comm *it)
     HOLDS(last_error, gyre_last_error(it) != NULL);
     if (it)
         REFUSED(comm_destroy, it);
-    CHECK(!made && !memory && op == (gyre_op)99);
+    CHECK(!made && !memory && op == (gyre_op)99 && bits == 99);
 }
 
 static void places(void)
@@ -295,6 +301,7 @@ static void places(void)
     gyre_comm *made = NULL;
     gyre_rank_place place = {.size = sizeof place};
     gyre_counters counters = {.size = 3};
+    gyre_failure failure = {.size = sizeof failure};
     int list[] = {0, 0}, alien[] = {size};
     char text[2];
     REFUSED(comm_duplicate, comm, NULL);
@@ -319,6 +326,13 @@ static void places(void)
     REFUSED(comm_topology, comm, 0, NULL);
     place.size = SIZE_MAX;
     REFUSED(comm_topology, comm, 0, &place);
+    REFUSED(comm_failed, comm, size, &failure);
+    REFUSED(comm_failed, comm, -1, &failure);
+    REFUSED(comm_failed, comm, 0, NULL);
+    failure.size = 0;
+    REFUSED(comm_failed, comm, 0, &failure);
+    REFUSED(comm_agree, comm, 0, NULL);
+    REFUSED(comm_shrink, comm, NULL);
     REFUSED(comm_counters, comm, &counters);
     REFUSED(comm_counters, comm, NULL);
     HOLDS(comm_algorithm, gyre_comm_algorithm(comm, NULL, 1, GYRE_INT32) == NULL);
@@ -443,6 +457,8 @@ static void groups(void)
     REFUSED(comm_duplicate, comm, &made);
     REFUSED(comm_split, comm, 0, 0, &made);
     REFUSED(comm_sub, comm, &rank, 1, &made);
+    REFUSED(comm_agree, comm, 1, &own);
+    REFUSED(comm_shrink, comm, &made);
     REFUSED(comm_set, comm, "order", "canonical");
     REFUSED(comm_set, comm, "algorithm", "");
     REFUSED(comm_create, NULL, &made);

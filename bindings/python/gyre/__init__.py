@@ -25,6 +25,7 @@ from ._errors import (
     CommunicatorError,
     Corrupted,
     Error,
+    Excluded,
     Forked,
     InternalError,
     InvalidArgument,
@@ -33,6 +34,7 @@ from ._errors import (
     Mismatch,
     NoDescriptors,
     NoMemory,
+    Partitioned,
     PeerDead,
     PeerLate,
     PeerLeft,
@@ -40,6 +42,7 @@ from ._errors import (
     PeerUnreachable,
     ProtocolError,
     Refused,
+    Revoked,
     SystemFailure,
     Unsupported,
     WrongResult,
@@ -49,17 +52,17 @@ from ._errors import (
 from ._group import group
 from ._library import EXCHANGE, PRINT, Config, lib
 from ._memory import Memory, Registration
-from ._observe import Counters, RankPlace, TraceEvent, log_set
+from ._observe import Counters, Failure, RankPlace, TraceEvent, log_set
 from ._request import PersistentRequest, Request, wait_all, wait_any, wait_some
 from ._types import DType, Op, Status
 from ._window import Window
 from ._world import UserOp, World, local
 
 __all__ = [
-    "Aborted", "BadConfiguration", "CallError", "Communicator", "CommunicatorError", "Corrupted", "Counters", "DType", "Error", "Forked",
+    "Aborted", "BadConfiguration", "CallError", "Communicator", "CommunicatorError", "Corrupted", "Counters", "DType", "Error", "Excluded", "Failure", "Forked",
     "InternalError", "InvalidArgument", "LocalError", "MeetingFailed", "Memory", "Mismatch", "NoDescriptors",
-    "NoMemory", "Op", "PeerDead", "PeerLate", "PeerLeft", "PeerStalled", "PeerUnreachable", "PersistentRequest",
-    "ProtocolError", "RankPlace", "Refused", "Registration", "Request", "Status", "SystemFailure", "TraceEvent",
+    "NoMemory", "Op", "Partitioned", "PeerDead", "PeerLate", "PeerLeft", "PeerStalled", "PeerUnreachable", "PersistentRequest",
+    "ProtocolError", "RankPlace", "Refused", "Registration", "Request", "Revoked", "Status", "SystemFailure", "TraceEvent",
     "Unsupported", "UserOp", "Window", "WrongResult", "config_check",
     "config_describe", "create", "dtype_of", "group", "info", "library_path", "library_version", "log_set", "wait_all",
     "wait_any", "wait_some",

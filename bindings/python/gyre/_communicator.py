@@ -22,7 +22,7 @@ from ._calls import Call, Ranks, scalar_bytes
 from ._errors import Aborted, Error, InvalidArgument, error_for, text_of
 from ._library import CALLS, lib
 from ._memory import Memory, Registration
-from ._observe import Counters, RankPlace, TraceFunction, counters_of, place_of, trace_callback
+from ._observe import Counters, Failure, RankPlace, TraceFunction, counters_of, failures_of, place_of, trace_callback
 from ._request import Flight, PersistentRequest, Request
 from ._types import AnyDType, Status
 from ._window import Window
@@ -412,6 +412,49 @@ class Communicator(Ranks):
         with self._life:
             if self._handle is not None:
                 lib.gyre_comm_abort(self._handle)
+
+    # ---- going on after a failure ----
+
+    def revoke(self) -> None:
+        """Ends all outstanding requests of the world with Revoked, here and on all other ranks; agree() and shrink() still
+        work. After a failure it changes nothing. From any thread; does not block."""
+        with self._life:
+            if self._handle is not None:
+                lib.gyre_comm_revoke(self._handle)
+
+    def failed(self) -> "List[Failure]":
+        """The ranks that have failed, as far as this one knows, in rank order. Looks for news, does not block."""
+        self._enter()
+        try:
+            return failures_of(self._handle, self.size, self._check)
+        finally:
+            self._leave()
+
+    def agree(self, bits: int) -> int:
+        """The AND of the 64 bits that all have given who are left: the same on every rank that does not fail. Collective
+        over them, also in a world that has failed."""
+        agreed = ctypes.c_uint64()
+        self._enter()
+        try:
+            self._check(lib.gyre_comm_agree(self._handle, bits & (1 << 64) - 1, agreed))
+            return agreed.value
+        finally:
+            self._leave()
+
+    def shrink(self) -> "Communicator":
+        """A communicator of those who are left, in their order: a world of its own. Collective over them, also in a world
+        that has failed. This one stays to be closed. Operations of one's own are made anew; memory of mem_alloc belongs
+        to the old world. Excluded or Partitioned: the others go on without this rank."""
+        made = ctypes.c_void_p()
+        self._enter()
+        try:
+            self._check(lib.gyre_comm_shrink(self._handle, made))
+            assert made.value is not None
+            world = World()
+            world.kept = list(self._world.kept)  # libgyre has taken the operations along
+            return Communicator(made.value, world)
+        finally:
+            self._leave()
 
     def close(self) -> None:
         """Frees the communicator; says goodbye to the others when it is the last of its world. Waits for nobody. Requests

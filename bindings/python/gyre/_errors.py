@@ -3,7 +3,7 @@
     Error
       CallError           the call is wrong; the communicator is as before
       LocalError          something of this process: memory, descriptors, configuration
-      CommunicatorError   a peer, and with it the world, which stays failed; only close() is useful after it
+      CommunicatorError   a peer, and with it the world, which stays failed: failed, agree, shrink and close remain
 
 str() of each is gyre's whole sentence: which rank, which operation and its number, what the system said, what to try.
 """
@@ -113,6 +113,18 @@ class Corrupted(CommunicatorError):
 
 class WrongResult(CommunicatorError):
     _status = Status.WRONG_RESULT
+
+
+class Revoked(CommunicatorError):
+    _status = Status.REVOKED
+
+
+class Excluded(CommunicatorError):
+    _status = Status.EXCLUDED
+
+
+class Partitioned(CommunicatorError):
+    _status = Status.PARTITIONED
 
 
 _BY_STATUS: Dict[int, Type[Error]] = {

@@ -27,6 +27,17 @@ class RankPlace:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """What is known of a rank that has failed: why, as a status (PEER_DEAD, PEER_UNREACHABLE, PEER_STALLED, PEER_LATE,
+    PEER_LEFT) and a sentence; `when` this process learnt it, in nanoseconds of time.monotonic_ns()."""
+
+    rank: int
+    status: int
+    when: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Counters:
     """What a communicator has done on this rank: operations, bytes of their vectors, payload handed to links."""
 
@@ -77,6 +88,10 @@ class _Place(ctypes.Structure):
     ]
 
 
+class _Failure(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("status", c_int), ("when", c_int64), ("why", c_char_p)]
+
+
 class _Counters(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -109,7 +124,12 @@ class _Event(ctypes.Structure):
     ]
 
 
-STRUCTS = {"gyre_rank_place": _Place, "gyre_counters": _Counters, "gyre_trace_event": _Event}
+STRUCTS = {
+    "gyre_rank_place": _Place,
+    "gyre_counters": _Counters,
+    "gyre_trace_event": _Event,
+    "gyre_failure": _Failure,
+}
 
 
 def place_of(handle: Any, rank: int, check: Callable[[int], None]) -> RankPlace:
@@ -118,6 +138,17 @@ def place_of(handle: Any, rank: int, check: Callable[[int], None]) -> RankPlace:
     check(lib.gyre_comm_topology(handle, rank, ctypes.byref(raw)))
     numbers = (raw.world_rank, raw.host, raw.hosts, raw.local, raw.locals)
     return RankPlace(*numbers, bool(raw.same_host), raw.process, text_of(raw.transport))
+
+
+def failures_of(handle: Any, size: int, check: Callable[[int], None]) -> List[Failure]:
+    """The caller is inside a call."""
+    raw = _Failure(size=ctypes.sizeof(_Failure))
+    found = []
+    for rank in range(size):
+        check(lib.gyre_comm_failed(handle, rank, ctypes.byref(raw)))
+        if raw.status != Status.SUCCESS:
+            found.append(Failure(rank, raw.status, raw.when, text_of(raw.why)))
+    return found
 
 
 def counters_of(handle: Any, check: Callable[[int], None]) -> Counters:

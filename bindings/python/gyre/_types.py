@@ -71,6 +71,9 @@ class Status(IntEnum):
     INTERNAL = 50
     CORRUPTED = 51
     WRONG_RESULT = 52
+    REVOKED = 53
+    EXCLUDED = 54
+    PARTITIONED = 55
 
 
 AnyDType = Union[DType, str]

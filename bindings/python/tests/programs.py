@@ -161,6 +161,26 @@ def left_open(comm: gyre.Communicator) -> None:
         check("rank 0" in sentence, sentence)
 
 
+def recover(comm: gyre.Communicator) -> None:
+    """The last rank is killed; the others find out, agree, and go on in a world of their own."""
+    last = comm.size - 1
+    if comm.rank == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    failure(gyre.PeerDead, lambda: barriers(comm))
+    comm.revoke()
+    check(comm.agree(~(1 << comm.rank)) == (1 << 64) - (1 << last))
+    survivors = comm.shrink()
+    found = comm.failed()
+    check([lost.rank for lost in found][-1:] == [last] and found[-1].status == gyre.Status.PEER_DEAD, repr(found))
+    check(f"rank {last}" in found[-1].why and found[-1].when > 0, repr(found))
+    comm.close()
+    check((survivors.rank, survivors.size) == (comm.rank, last))
+    x = bytearray(b"\x01")
+    survivors.all_reduce(x, dtype="uint8")
+    check(x == bytes([last]), repr(x))
+    survivors.close()
+
+
 def memory_in_use(comm: gyre.Communicator) -> None:
     x = comm.mem_alloc(100_000).array("float32")
     twin = comm.duplicate()

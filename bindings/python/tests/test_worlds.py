@@ -62,6 +62,9 @@ class Worlds(unittest.TestCase):
     def test_death(self) -> None:
         self.both("death", 4, killed=3)
 
+    def test_recovery(self) -> None:
+        self.both("recover", 4, killed=3)
+
     def test_torchrun(self) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

@@ -1,0 +1,56 @@
+/* Failures, and how those who are left go on: the public calls. The work is in collectives/recover.c. */
+#include <stdio.h>
+
+#include "api/check.h"
+#include "collectives/recover.h"
+
+static gyre_status check_owner(gyre_comm *comm)
+{
+    if (comm->ctx->generation == atomic_load(&gy_fork_generation))
+        return GYRE_SUCCESS;
+    return gy_check_fail(comm, GYRE_FORKED,
+                         "this communicator belongs to the parent of this process; a child makes its own");
+}
+
+gyre_status gyre_comm_revoke(gyre_comm *comm)
+{
+    if (!gy_check_lives(comm, __func__))
+        return GYRE_INVALID_ARGUMENT;
+    if (comm->ctx->generation != atomic_load(&gy_fork_generation))
+        return GYRE_FORKED; /* from any thread: the sentence is not ours to write */
+    char text[80];
+    int world = comm->ctx->world->rank;
+    snprintf(text, sizeof(text), "rank %d revoked the communicator", world);
+    gy_overlay_report(comm->ctx->overlay, GYRE_REVOKED, world, text);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *bits_p)
+{
+    if (!gy_check_lives(comm, __func__) || !gy_check_ungrouped(comm, __func__))
+        return GYRE_INVALID_ARGUMENT;
+    if (!bits_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_agree: bits_p is NULL");
+    gyre_status status = check_owner(comm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_driver_enter(comm->ctx);
+    status = gy_recover_agree(comm, bits, bits_p);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p)
+{
+    if (!gy_check_lives(comm, __func__) || !gy_check_ungrouped(comm, __func__))
+        return GYRE_INVALID_ARGUMENT;
+    if (!comm_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_shrink: comm_p is NULL");
+    gyre_status status = check_owner(comm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_driver_enter(comm->ctx);
+    status = gy_recover_shrink(comm, comm_p);
+    gy_driver_leave(comm->ctx);
+    return status;
+}

@@ -1,0 +1,463 @@
+/* Agreement among the members of a communicator, of whom any may fail at any time, those who lead it too.
+ *
+ *   member                         chair: the lowest member that lives, as far as each knows
+ *     JOIN(word, accepted) ─────────▶ has one of every member that lives, and these are enough (council_clocks.c)
+ *     accepted := P ◀──────────────── PROPOSE(P)    P: what the highest earlier chair proposed, as far as any of them has
+ *                                                      accepted it; if none has, their words combined
+ *     ACCEPT ───────────────────────▶ has one of every member that lives, and these are enough: P is decided
+ *     decided  ◀──────────────────── DECIDE(P), passed on by everybody who did not know, to all that it is connected to
+ *
+ * A member that learns of its chair's failure joins the next one, with what it has accepted. It thereby promises to accept
+ * nothing of a lower chair any more: chairs are numbered by their ranks, and only ever go up, since no fate is taken back.
+ *
+ * Why all who return and go on return the same. It is the synod of Lamport (The Part-Time Parliament, 1998), with chairs
+ * as ballots. Let chair c have decided P: everybody who lived in its eyes, set A, accepted P. A later chair d > c proposes
+ * after everybody who lives in its eyes, set B, has joined it. If A and B share a member, that one told d of P (it
+ * accepted P before it joined d: afterwards it hears c no more), and by induction nobody between c and d proposed
+ * anything else, so d proposes P. If they share none, all of A have failed in the eyes of B. Those of A who are proved
+ * gone return nowhere. If one of A lives, then A and B are two sides that both called themselves enough, which cannot be
+ * (council_clocks.c); what was taken for a proof must have been one. The early return of a member that has decided is
+ * safe, because it keeps the outcome and tells whoever asks (the idea of ERA: Herault and others, 2015).
+ *
+ * Why it ends. Every failure is seen, or judged by a clock, and each makes the set of the living smaller; between two
+ * failures all agree on the chair as soon as the fates have been passed on, which then gets its answers. Who misses the
+ * outcome because its chair died while it told it, asks everybody whom it is connected to.
+ *
+ * Who is out. A rank that learns of its own fate, or finds itself not in the outcome, is EXCLUDED. Members that are too
+ * few for half a second are PARTITIONED, for good. */
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/council_private.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+
+#define SHORT_GRACE (GY_SECOND / 2) /* a proof may come a little later than the failure */
+#define AWAY (GY_SECOND / 2)        /* between two looks: this rank was stopped, or elsewhere */
+#define UNENTERED_MOST 64           /* sessions that others have begun and this rank has not entered */
+#define KEPT 2                      /* outcomes of a communicator, for who asks */
+
+void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world)
+{
+    council->overlay = overlay;
+    council->world = world;
+}
+
+static void set_blob(struct gy_blob *blob, uint8_t *bytes, size_t size)
+{
+    gy_free(blob->bytes);
+    *blob = (struct gy_blob){bytes, size};
+}
+
+static bool copy_blob(struct gy_blob *blob, const uint8_t *bytes, size_t size)
+{
+    uint8_t *copy = gy_alloc(size ? size : 1);
+
+    if (!copy)
+        return false;
+    memcpy(copy, bytes, size);
+    set_blob(blob, copy, size);
+    return true;
+}
+
+static void session_free(struct gy_session *session)
+{
+    set_blob(&session->proposal, NULL, 0);
+    set_blob(&session->best_proposal, NULL, 0);
+    gy_free(session->members);
+    gy_free(session->seats);
+    gy_free(session);
+}
+
+void gy_council_free(struct gy_council *council)
+{
+    while (council->sessions) {
+        struct gy_session *next = council->sessions->next;
+
+        session_free(council->sessions);
+        council->sessions = next;
+    }
+    gy_free(council->body);
+    council->body = NULL;
+}
+
+static struct gy_session *find(struct gy_council *council, uint32_t comm, uint32_t number)
+{
+    struct gy_session *session = council->sessions;
+
+    while (session && (session->comm != comm || session->number != number))
+        session = session->next;
+    return session;
+}
+
+/* NULL: no memory, or too many that nobody here has asked for. */
+static struct gy_session *find_or_make(struct gy_council *council, uint32_t comm, uint32_t number)
+{
+    struct gy_session *session = find(council, comm, number);
+    int unentered = 0;
+
+    if (session)
+        return session;
+    for (session = council->sessions; session; session = session->next)
+        unentered += !session->entered;
+    if (!council->body)
+        council->body = gy_alloc(gy_council_message_most(council->world->size));
+    session = unentered < UNENTERED_MOST && council->body ? gy_alloc_zero(1, sizeof(*session)) : NULL;
+    if (!session)
+        return NULL;
+    session->seats = gy_alloc_zero((size_t)council->world->size, sizeof(*session->seats));
+    if (!session->seats) {
+        gy_free(session);
+        return NULL;
+    }
+    session->comm = comm;
+    session->number = number;
+    session->promised = session->joined = session->accepted = session->best = GY_NOBODY;
+    session->next = council->sessions;
+    council->sessions = session;
+    return session;
+}
+
+/* Nobody who is still in the one before can ask for those further back: it could not have ended without them. */
+static void forget_old(struct gy_council *council, uint32_t comm, uint32_t number)
+{
+    for (struct gy_session **at = &council->sessions; *at;) {
+        struct gy_session *session = *at;
+
+        if (session->comm != comm || session->number + KEPT > number) {
+            at = &session->next;
+            continue;
+        }
+        *at = session->next;
+        session_free(session);
+    }
+}
+
+/* ---- saying ---- */
+
+static size_t compose(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
+                      int chair, const struct gy_blob *blob)
+{
+    struct gy_council_message message = {.type = (uint8_t)type,
+                                         .comm = session->comm,
+                                         .number = session->number,
+                                         .chair = chair,
+                                         .entered = session->entered,
+                                         .accepted = session->accepted,
+                                         .word = session->word,
+                                         .blob = blob ? blob->bytes : NULL,
+                                         .blob_bytes = blob ? blob->size : 0};
+
+    return gy_council_encode(&message, council->body, gy_council_message_most(council->world->size));
+}
+
+static bool say(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int to,
+                int chair, const struct gy_blob *blob)
+{
+    return gy_overlay_send(council->overlay, to, council->body, compose(council, session, type, chair, blob));
+}
+
+static void decide(struct gy_council *council, struct gy_session *session, int from)
+{
+    if (session->decided)
+        return;
+    session->decided = true;
+    gy_overlay_send_all(council->overlay, council->body,
+                        compose(council, session, GY_COUNCIL_DECIDE, session->accepted, &session->proposal), from);
+}
+
+/* ---- hearing ---- */
+
+static void hear_join(struct gy_council *council, struct gy_session *session, int from,
+                      const struct gy_council_message *message)
+{
+    struct gy_seat *seat = &session->seats[from];
+
+    if (session->decided) {
+        say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
+        return;
+    }
+    if (message->chair != council->world->rank)
+        return;
+    if (!seat->joined)
+        seat->word = message->word;
+    seat->joined = true;
+    seat->proposed = seat->accepted; /* what it was told may have been lost on it, for want of memory */
+    if (message->accepted > session->best && copy_blob(&session->best_proposal, message->blob, message->blob_bytes))
+        session->best = message->accepted;
+    say(council, session, GY_COUNCIL_BEAT, from, council->world->rank, NULL);
+}
+
+static void hear_propose(struct gy_council *council, struct gy_session *session, int from,
+                         const struct gy_council_message *message)
+{
+    if (session->decided || !session->entered || message->chair != from || from < session->promised ||
+        !gy_session_lives(council, from))
+        return;
+    if (session->accepted != from && !copy_blob(&session->proposal, message->blob, message->blob_bytes))
+        return; /* no memory: not accepted; it is told again */
+    session->promised = session->accepted = from;
+    say(council, session, GY_COUNCIL_ACCEPT, from, from, NULL);
+}
+
+static void hear_decide(struct gy_council *council, struct gy_session *session, int from,
+                        const struct gy_council_message *message)
+{
+    if (session->decided || !copy_blob(&session->proposal, message->blob, message->blob_bytes))
+        return;
+    session->accepted = message->chair;
+    decide(council, session, from);
+}
+
+void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes)
+{
+    struct gy_council_message message;
+    struct gy_session *session;
+
+    if (!gy_council_decode(body, bytes, council->world->size, &message)) {
+        gy_log(GY_LOG_WARN, "rank %d sent a message about an agreement that is not understood", from);
+        return;
+    }
+    session = message.type == GY_COUNCIL_ASK ? find(council, message.comm, message.number)
+                                             : find_or_make(council, message.comm, message.number);
+    if (!session)
+        return;
+    session->seats[from].heard = gy_now();
+    session->seats[from].entered |= message.entered;
+    if (message.type == GY_COUNCIL_JOIN)
+        hear_join(council, session, from, &message);
+    else if (message.type == GY_COUNCIL_PROPOSE)
+        hear_propose(council, session, from, &message);
+    else if (message.type == GY_COUNCIL_ACCEPT)
+        session->seats[from].accepted |= message.chair == council->world->rank;
+    else if (message.type == GY_COUNCIL_DECIDE)
+        hear_decide(council, session, from, &message);
+    else if (message.type == GY_COUNCIL_ASK && session->decided)
+        say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
+}
+
+/* ---- the chair ---- */
+
+/* Of all that live: those who have joined me, or accepted my proposal. Whoever has not is watched. */
+static bool all_have(struct gy_council *council, struct gy_session *session, bool accepted, int64_t now)
+{
+    bool all = true;
+
+    for (int i = 0; i < session->count; i++) {
+        int rank = session->members[i];
+        const struct gy_seat *seat = &session->seats[rank];
+
+        if (rank == council->world->rank || !gy_session_lives(council, rank) ||
+            (accepted ? seat->accepted : seat->joined))
+            continue;
+        all = false;
+        gy_session_watch(council, session, rank, now);
+    }
+    return all;
+}
+
+/* The words of all who have joined me and live. */
+static bool combine(struct gy_council *council, struct gy_session *session)
+{
+    struct gy_outcome outcome = {.bits = UINT64_MAX};
+    const struct gy_word **words = gy_alloc((size_t)session->count * sizeof(struct gy_word *));
+    size_t most = gy_outcome_most(session->count);
+    uint8_t *blob = gy_alloc(most);
+
+    outcome.rank = gy_alloc((size_t)session->count * sizeof(*outcome.rank));
+    if (!words || !blob || !outcome.rank) {
+        gy_free(words);
+        gy_free(blob);
+        gy_free(outcome.rank);
+        return false;
+    }
+    for (int i = 0; i < session->count; i++) {
+        int rank = session->members[i];
+        const struct gy_word *word = rank == council->world->rank ? &session->word : &session->seats[rank].word;
+
+        if (!gy_session_lives(council, rank))
+            continue;
+        words[outcome.ranks] = word;
+        outcome.rank[outcome.ranks++] = rank;
+        outcome.bits &= word->bits;
+        outcome.count = word->count > outcome.count ? word->count : outcome.count;
+        if (word->kind != session->word.kind)
+            outcome.status = GYRE_MISMATCH;
+    }
+    randombytes_buf(&outcome.job, sizeof(outcome.job));
+    randombytes_buf(outcome.salt, sizeof(outcome.salt));
+    set_blob(&session->proposal, blob, gy_outcome_encode(&outcome, words, blob, most));
+    gy_free(words);
+    gy_free(outcome.rank);
+    return true;
+}
+
+static bool propose(struct gy_council *council, struct gy_session *session)
+{
+    if (session->best > session->accepted) {
+        if (!copy_blob(&session->proposal, session->best_proposal.bytes, session->best_proposal.size))
+            return false;
+    } else if (session->accepted == GY_NOBODY && !combine(council, session)) {
+        return false;
+    }
+    session->accepted = council->world->rank;
+    return true;
+}
+
+static void lead(struct gy_council *council, struct gy_session *session, int64_t now)
+{
+    int own = council->world->rank;
+
+    session->promised = own;
+    if (session->accepted != own &&
+        (!all_have(council, session, false, now) || !gy_session_enough(council, session) || !propose(council, session)))
+        return;
+    for (int i = 0; i < session->count; i++) {
+        struct gy_seat *seat = &session->seats[session->members[i]];
+
+        if (session->members[i] != own && !seat->proposed && seat->joined)
+            seat->proposed = say(council, session, GY_COUNCIL_PROPOSE, session->members[i], own, &session->proposal);
+    }
+    if (all_have(council, session, true, now) && gy_session_enough(council, session))
+        decide(council, session, own);
+}
+
+/* ---- the others ---- */
+
+static void follow(struct gy_council *council, struct gy_session *session, int chair, int64_t now)
+{
+    bool due = now - session->beat_at >= gy_session_beat_interval(council);
+
+    gy_session_watch(council, session, chair, now);
+    if (!due && session->joined == chair)
+        return;
+    if (!gy_overlay_reach(council->overlay, chair))
+        return;
+    session->beat_at = now;
+    session->promised = chair;
+    if (say(council, session, GY_COUNCIL_JOIN, chair, chair,
+            session->accepted == GY_NOBODY ? NULL : &session->proposal))
+        session->joined = chair;
+    gy_overlay_send_all(council->overlay, council->body, compose(council, session, GY_COUNCIL_ASK, chair, NULL), chair);
+}
+
+/* This rank may have been stopped: the silence of the others was its own. */
+static void excuse(struct gy_council *council, struct gy_session *session, int64_t now)
+{
+    int64_t away = now - council->stepped - AWAY;
+
+    if (council->stepped && away > 0) {
+        session->began += away;
+        for (int rank = 0; rank < council->world->size; rank++)
+            if (session->seats[rank].heard)
+                session->seats[rank].heard += away;
+    }
+    council->stepped = now;
+}
+
+static gyre_status say_excluded(struct gy_council *council, const char *how, struct gy_error *error)
+{
+    int own = council->world->rank;
+
+    return gy_error_set(error, GYRE_EXCLUDED, own,
+                        "rank %d has been excluded, the others go on without it: %.400s; it can only end, or join anew",
+                        own, how);
+}
+
+/* Too few, and no news that could change it. */
+static bool is_parted(struct gy_council *council, struct gy_session *session, int64_t now)
+{
+    if (gy_session_enough(council, session)) {
+        session->short_since = 0;
+        return council->parted;
+    }
+    for (int i = 0; i < session->count; i++) { /* may it be proved that it is gone? */
+        const struct gy_fate *fate = gy_overlay_fate(council->overlay, session->members[i]);
+
+        if (fate->status == GYRE_PEER_DEAD && !fate->proved && session->short_since == 0)
+            gy_overlay_reach(council->overlay, session->members[i]);
+    }
+    int64_t changed = gy_overlay_fates_changed(council->overlay);
+    if (session->short_since == 0 || changed > session->short_since)
+        session->short_since = now;
+    council->parted |= now - session->short_since > SHORT_GRACE;
+    return council->parted;
+}
+
+static gyre_status say_parted(struct gy_council *council, const struct gy_session *session, struct gy_error *error)
+{
+    int alive = 0, doubtful = 0, first = GY_NOBODY;
+
+    for (int i = 0; i < session->count; i++) {
+        const struct gy_fate *fate = gy_overlay_fate(council->overlay, session->members[i]);
+        bool doubted = fate->status != GYRE_SUCCESS && !fate->proved;
+
+        alive += fate->status == GYRE_SUCCESS;
+        doubtful += doubted;
+        if (doubted && first == GY_NOBODY)
+            first = session->members[i];
+    }
+    return gy_error_set(
+        error, GYRE_PARTITIONED, first,
+        "rank %d is on the smaller side of a world that is cut in two: %d ranks are left here, and %d that "
+        "may go on elsewhere cannot be reached or do not answer (the first is rank %d); only the larger "
+        "side goes on, or the one with the lowest rank",
+        council->world->rank, alive, doubtful, first);
+}
+
+gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t number, struct gy_outcome *outcome_p,
+                            struct gy_error *error)
+{
+    struct gy_session *session = find(council, comm, number);
+    int own = council->world->rank, chair;
+    const struct gy_fate *fate = gy_overlay_fate(council->overlay, own);
+    struct gy_outcome outcome;
+    int64_t now = gy_now();
+
+    excuse(council, session, now);
+    if (fate->status != GYRE_SUCCESS)
+        return say_excluded(council, fate->why ? fate->why : gyre_status_text(fate->status), error);
+    if (!session->decided && is_parted(council, session, now))
+        return say_parted(council, session, error);
+    chair = gy_session_chair(council, session);
+    if (!session->decided && chair == own)
+        lead(council, session, now);
+    else if (!session->decided)
+        follow(council, session, chair, now);
+    if (!session->decided)
+        return GYRE_IN_PROGRESS;
+    if (!gy_outcome_decode(session->proposal.bytes, session->proposal.size, council->world->size, &outcome))
+        return gy_error_set(error, GYRE_NO_MEMORY, own, "rank %d has no memory for the outcome of an agreement", own);
+    for (int i = 0; i < outcome.ranks; i++) {
+        if (outcome.rank[i] == own) {
+            *outcome_p = outcome;
+            return GYRE_SUCCESS;
+        }
+    }
+    gy_outcome_free(&outcome);
+    return say_excluded(council, "they did not wait for it", error);
+}
+
+gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t number, const int *members, int count,
+                             const struct gy_word *word, int64_t timeout_ns, struct gy_error *error)
+{
+    struct gy_session *session;
+    int *copy = gy_alloc((size_t)count * sizeof(*copy));
+
+    forget_old(council, comm, number);
+    session = copy ? find_or_make(council, comm, number) : NULL;
+    if (!session) {
+        gy_free(copy);
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory for an agreement", council->world->rank);
+    }
+    memcpy(copy, members, (size_t)count * sizeof(*copy));
+    session->members = copy;
+    session->count = count;
+    session->word = *word;
+    session->timeout_ns = timeout_ns;
+    session->began = council->stepped = gy_now();
+    session->entered = true;
+    return GYRE_SUCCESS;
+}

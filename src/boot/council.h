@@ -1,0 +1,61 @@
+/* The council: members of a communicator agree, although some of them fail, also while they do so. council.c has the
+ * algorithm and why it is right.
+ *
+ * A *session* is one agreement, named by (communicator, number); the members of a communicator hold theirs in the same
+ * order. What each brings is a *word*, what all get is the *outcome*: the words of those who took part, combined. */
+#ifndef GY_BOOT_COUNCIL_H
+#define GY_BOOT_COUNCIL_H
+
+#include "boot/world.h"
+
+#define GY_COUNCIL_RECORD 128 /* bytes of a member's record, opaque to the council, at most */
+
+enum gy_council_kind { GY_COUNCIL_AGREE = 1, GY_COUNCIL_SHRINK };
+
+struct gy_word {
+    uint8_t kind;
+    uint64_t bits;  /* combined by AND */
+    uint64_t count; /* combined by the maximum */
+    uint8_t record[GY_COUNCIL_RECORD];
+    size_t record_bytes;
+};
+
+struct gy_outcome {
+    gyre_status status; /* MISMATCH: they did not ask for the same */
+    uint64_t bits, count;
+    uint64_t job; /* random, like the salt: what a next epoch is made of */
+    uint8_t salt[GY_KEY_BYTES];
+    int ranks; /* that took part, */
+    int *rank; /* of the world, ascending */
+    uint8_t (*record)[GY_COUNCIL_RECORD];
+};
+
+struct gy_session;
+struct gy_overlay;
+
+struct gy_council {
+    struct gy_overlay *overlay;
+    const struct gy_world *world;
+    struct gy_session *sessions;
+    uint8_t *body;   /* for one message */
+    int64_t stepped; /* when this rank last looked */
+    bool parted;     /* too few once: never enough again */
+};
+
+void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world);
+void gy_council_free(struct gy_council *council);
+/* The longest message in a world of `size`. */
+size_t gy_council_message_most(int size);
+/* A message of another rank; anything may be in it. */
+void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes);
+
+/* Takes part in a session. `members`: ranks of the world, ascending. NO_MEMORY. */
+gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t number, const int *members, int count,
+                             const struct gy_word *word, int64_t timeout_ns, struct gy_error *error);
+/* Does what there is to do; to be called at every event and every 20 ms. GYRE_IN_PROGRESS; SUCCESS with *outcome_p, to be
+ * freed by gy_outcome_free; EXCLUDED, PARTITIONED, NO_MEMORY with a sentence. */
+gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t number, struct gy_outcome *outcome_p,
+                            struct gy_error *error);
+void gy_outcome_free(struct gy_outcome *outcome);
+
+#endif

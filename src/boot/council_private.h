@@ -1,0 +1,79 @@
+/* Shared by the parts of the council only: council.c (the algorithm), council_wire.c (its messages, pure), and
+ * council_clocks.c (who is waited for, and how long). */
+#ifndef GY_BOOT_COUNCIL_PRIVATE_H
+#define GY_BOOT_COUNCIL_PRIVATE_H
+
+#include "boot/council.h"
+#include "boot/overlay.h"
+
+#define GY_NOBODY (-1)
+
+enum gy_council_type {
+    GY_COUNCIL_JOIN = 1, /* my word, and what I have accepted; a promise to hear no lower chair any more */
+    GY_COUNCIL_PROPOSE,  /* of the chair: an outcome */
+    GY_COUNCIL_ACCEPT,
+    GY_COUNCIL_DECIDE, /* of whoever knows */
+    GY_COUNCIL_ASK,    /* does anybody know? */
+    GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `entered` says whether in this session */
+};
+
+/* What one member has told me. */
+struct gy_seat {
+    bool joined, accepted; /* me as its chair, and my proposal */
+    bool proposed;         /* I have told it */
+    bool entered;          /* it takes part */
+    int64_t heard;
+    struct gy_word word;
+};
+
+struct gy_blob {
+    uint8_t *bytes;
+    size_t size;
+};
+
+struct gy_session {
+    struct gy_session *next;
+    uint32_t comm, number;
+    bool entered, decided;
+    int *members, count;
+    struct gy_word word;
+    int64_t began, timeout_ns, beat_at, short_since;
+    int promised;                 /* the highest chair that I have joined, GY_NOBODY at first */
+    int joined;                   /* the chair that my last JOIN went to */
+    int accepted, best;           /* whose proposals `proposal` and `best_proposal` are */
+    struct gy_blob proposal;      /* that I have accepted; the outcome when decided */
+    struct gy_blob best_proposal; /* the highest that those who joined me have accepted */
+    struct gy_seat *seats;        /* [world size] */
+};
+
+struct gy_council_message {
+    uint8_t type;
+    uint32_t comm, number;
+    int chair;
+    bool entered;
+    int accepted;
+    struct gy_word word;
+    const uint8_t *blob; /* into the body that was decoded */
+    size_t blob_bytes;
+};
+
+/* council_wire.c. encode: the message's length; `body_p` has room for gy_council_message_most. decode: false, nonsense. */
+size_t gy_council_encode(const struct gy_council_message *message, uint8_t *body_p, size_t room);
+bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_message *message_p);
+size_t gy_outcome_most(int size);
+size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_word *const *words, uint8_t *blob_p,
+                         size_t room);
+/* false: nonsense, or no memory. */
+bool gy_outcome_decode(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p);
+
+/* council_clocks.c. */
+/* Of all members the lowest that lives as far as we know. */
+int gy_session_chair(const struct gy_council *council, const struct gy_session *session);
+bool gy_session_lives(const struct gy_council *council, int rank);
+/* Are those who live enough to go on? */
+bool gy_session_enough(const struct gy_council *council, const struct gy_session *session);
+/* Connects to `rank` and judges its silence. */
+void gy_session_watch(struct gy_council *council, struct gy_session *session, int rank, int64_t now);
+int64_t gy_session_beat_interval(const struct gy_council *council);
+
+#endif

@@ -1,0 +1,182 @@
+/* Going on after a failure.
+ *
+ *   old context (failed, or whole)                        new context: next epoch
+ *     overlay: fates ── council: JOIN … DECIDE ──────────▶ door, key, job of its own ─▶ overlay ─▶ segment ─▶ transports
+ *     links, windows, requests: ended                      links, windows, counters begin anew
+ *
+ * A failure ends what is under way in a whole context, since one word of shared memory and one flood tell everybody; what
+ * goes on after it is the overlay, over which the survivors agree. So the state that has to be renewed is not picked out
+ * of the old context, counter by counter: shrink makes another context, and nothing of the old one can reach it
+ * (world_next.c). The old one waits, failed, until its communicators are destroyed. From it are taken: the settings, the
+ * communicator's attributes, and the operations that the user has made.
+ *
+ * Invariant. Who goes on is decided once, by the council; what fails while the new context is made is a failure in the new
+ * epoch: shrink then gives a communicator that has failed already, the same on all ranks, and shrinking that goes on. */
+#include "collectives/recover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/council.h"
+#include "boot/meet.h"
+#include "collectives/request.h"
+#include "core/clock.h"
+#include "core/mem.h"
+
+#define STEP (10 * GY_MILLISECOND)
+
+void gy_recover_look(struct gy_context *ctx)
+{
+    if (!ctx->closed)
+        gy_turn(ctx, gy_now());
+    gy_poller_poll(ctx->poller, 0);
+    gy_overlay_attend(ctx->overlay);
+    if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+        gy_context_fail(ctx);
+}
+
+/* An abort is the end, whatever came before it. */
+static bool is_aborted(const struct gy_context *ctx)
+{
+    return ctx->error.status == GYRE_ABORTED;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static gyre_status enter(struct gyre_comm *comm, const struct gy_word *word, struct gy_error *error)
+{
+    struct gy_context *ctx = comm->ctx;
+    int *members = gy_alloc((size_t)comm->size * sizeof(*members));
+    if (!members)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the members of an agreement");
+    for (int r = 0; r < comm->size; r++)
+        members[r] = gy_group_world(&comm->group, r);
+    qsort(members, (size_t)comm->size, sizeof(*members), by_number);
+    gyre_status status = gy_council_enter(gy_overlay_council(ctx->overlay), comm->id, ++comm->councils, members,
+                                          comm->size, word, comm->attributes.timeout_ns, error);
+    gy_free(members);
+    return status;
+}
+
+static gyre_status hold(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
+                        struct gy_error *error)
+{
+    struct gy_context *ctx = comm->ctx;
+    struct gy_council *council = gy_overlay_council(ctx->overlay);
+    gy_recover_look(ctx);
+    gyre_status status = is_aborted(ctx) ? GYRE_IN_PROGRESS : enter(comm, word, error);
+    if (status == GYRE_SUCCESS)
+        status = GYRE_IN_PROGRESS;
+    while (status == GYRE_IN_PROGRESS && !is_aborted(ctx)) {
+        status = gy_council_step(council, comm->id, comm->councils, outcome_p, error);
+        if (status != GYRE_IN_PROGRESS)
+            break;
+        gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? STEP : GY_MILLISECOND);
+        gy_recover_look(ctx);
+        if (!ctx->closed)
+            gy_progress(ctx);
+    }
+    if (status == GYRE_IN_PROGRESS)
+        return gy_error_set(error, GYRE_ABORTED, ctx->error.rank, "%.900s", ctx->error.text);
+    if (status == GYRE_SUCCESS && outcome_p->status != GYRE_SUCCESS) {
+        status = outcome_p->status;
+        gy_outcome_free(outcome_p);
+        gy_error_set(error, status, -1,
+                     "the ranks of communicator %u did not make the same call: some agree, some shrink it", comm->id);
+    }
+    return status;
+}
+
+gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bits_p)
+{
+    struct gy_word word = {.kind = GY_COUNCIL_AGREE, .bits = bits};
+    struct gy_error error = {.rank = -1};
+    struct gy_outcome outcome;
+    gyre_status status = hold(comm, &word, &outcome, &error);
+    if (status != GYRE_SUCCESS) {
+        comm->error = error;
+        return status;
+    }
+    *bits_p = outcome.bits;
+    gy_outcome_free(&outcome);
+    return GYRE_SUCCESS;
+}
+
+/* The table of the next epoch: those who took part, in the order of the communicator's ranks. */
+static struct gy_member *make_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int *rank_p)
+{
+    struct gy_member *members = gy_alloc_zero((size_t)outcome->ranks, sizeof(*members));
+    int next = 0;
+    for (int r = 0; members && r < comm->size; r++) {
+        int world = gy_group_world(&comm->group, r), i = 0;
+        while (i < outcome->ranks && outcome->rank[i] != world)
+            i++;
+        if (i == outcome->ranks)
+            continue;
+        if (world == comm->ctx->world->rank)
+            *rank_p = next;
+        if (!gy_member_decode(outcome->record[i], &members[next++]))
+            next = outcome->ranks + 1;
+    }
+    if (next == outcome->ranks)
+        return members;
+    gy_free(members);
+    return NULL;
+}
+
+static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcome, struct gy_next_world *next,
+                         struct gyre_comm **comm_p, struct gy_error *error)
+{
+    struct gy_context *ctx;
+    struct gy_next_plan plan = {.size = outcome->ranks, .job = outcome->job, .salt = outcome->salt};
+    struct gy_member *members = make_table(comm, outcome, &plan.rank);
+    if (!members) {
+        gy_world_next_cancel(next);
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the table of %d members", outcome->ranks);
+    }
+    plan.members = members;
+    gyre_status status = gy_context_next(comm->ctx, next, &plan, (int)outcome->count, &ctx, error);
+    gy_free(members);
+    if (status != GYRE_SUCCESS)
+        return status;
+    status = gy_comm_create_world(ctx, comm_p, error);
+    if (status != GYRE_SUCCESS) {
+        gy_overlay_give_up(ctx->overlay, error);
+        gy_context_free(ctx);
+        return status;
+    }
+    (*comm_p)->attributes = comm->attributes;
+    (*comm_p)->attributes.name[0] = '\0';
+    if (ctx->error.status != GYRE_SUCCESS)
+        (*comm_p)->error = ctx->error;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
+{
+    struct gy_word word = {
+        .kind = GY_COUNCIL_SHRINK, .count = (uint64_t)comm->ctx->operations.count, .record_bytes = GY_MEMBER_WIRE};
+    struct gy_error error = {.rank = -1};
+    struct gy_next_world next = {0};
+    struct gy_outcome outcome;
+    _Static_assert(GY_MEMBER_WIRE <= GY_COUNCIL_RECORD, "a member's record fits");
+    gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
+    if (status != GYRE_SUCCESS)
+        goto fail;
+    gy_member_encode(&next.own, word.record);
+    status = hold(comm, &word, &outcome, &error);
+    if (status != GYRE_SUCCESS) {
+        gy_world_next_cancel(&next);
+        goto fail;
+    }
+    status = go_on(comm, &outcome, &next, comm_p, &error);
+    gy_outcome_free(&outcome);
+    if (status == GYRE_SUCCESS)
+        return GYRE_SUCCESS;
+fail:
+    comm->error = error;
+    return status;
+}

@@ -1,0 +1,420 @@
+/* Recovery: ranks are killed one after the other, and those who are left go on. Arguments: scenario, ranks, hosts (0: as
+ * the machine is). GYRE_TEST_DEATHS: how many deaths at least (24); GYRE_TEST_SEED repeats a run's choices, not its timing.
+ *
+ *   one       one dies at a random moment; who fails revokes and shrinks
+ *   agree     the same, with an agreement before each shrink
+ *   more      two or three die a few milliseconds apart, so that one falls into the agreement, the shrinking or the making
+ *             of the new world that the one before has caused
+ *   frozen    one is stopped for longer than GYRE_STALL_TIMEOUT, and goes on when the others have: EXCLUDED, and they do
+ *             not notice
+ *   calls     what the calls return where nothing fails, after an abort, a revoke, wrong arguments, on a part of a world
+ *
+ * A job of N ranks is thinned out to one rank, in a random order that lets every rank number die equally often over the
+ * jobs. Each rank adds its own bit in one all_reduce after the other, so that a sum says exactly who was in it. After each
+ * death all survivors must come to the sum of just the survivors; the time to the last of them is printed as median,
+ * 99th percentile and maximum, and judged against a deadline that only a hang exceeds. */
+#include <stdatomic.h>
+
+#include "support/launcher.h"
+
+#define HANG_NS INT64_C(20000000000)
+#define STOP_BIT (UINT64_C(1) << 40)
+#define EPOCHS_MOST 32
+#define TIMES_MOST 100000
+
+struct page {
+    _Atomic int stop;
+    struct report {
+        _Atomic uint64_t calls, mask; /* good all_reduces in this epoch; who was in the last */
+        _Atomic int64_t since;        /* when `mask` was first seen */
+        _Atomic int epoch;
+        _Atomic uint64_t agreed[EPOCHS_MOST]; /* what the agreement at the end of an epoch said; 0: nothing */
+        _Atomic int excluded;
+    } rank[RANKS_MOST];
+};
+
+static struct page *page;
+static bool agrees;
+static uint64_t chance;
+static pid_t pids[RANKS_MOST];
+static double times_ms[TIMES_MOST];
+static int times, deaths_of[RANKS_MOST];
+
+static uint64_t draw(uint64_t below)
+{
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    return below ? (chance >> 33) % below : 0;
+}
+
+/* ---- a rank ---- */
+
+static gyre_status reduce(gyre_comm *comm, int own, uint64_t *sum_p)
+{
+    /* of different sizes, so that deaths fall into different algorithms */
+    static uint64_t in[20000], out[20000];
+    static const size_t sizes[] = {1, 600, 20000};
+    uint64_t calls = atomic_load(&page->rank[own].calls);
+    size_t count = sizes[calls % 3];
+    uint64_t mine = UINT64_C(1) << own;
+    if (gyre_comm_rank(comm) == 0 && atomic_load(&page->stop))
+        mine |= STOP_BIT;
+    for (size_t i = 0; i < count; i++)
+        in[i] = mine;
+    gyre_status status = gyre_all_reduce(comm, in, out, count, GYRE_UINT64, GYRE_SUM);
+    for (size_t i = 1; status == GYRE_SUCCESS && i < count; i++)
+        if (out[i] != out[0])
+            rank_fail("element %zu of a sum is %#lx, the first is %#lx", i, (unsigned long)out[i],
+                      (unsigned long)out[0]);
+    *sum_p = out[0];
+    return status;
+}
+
+/* NULL: this rank is out. */
+static gyre_comm *go_on(gyre_comm *comm, struct report *report, int own)
+{
+    gyre_comm *next;
+    uint64_t bits = 0;
+    gyre_status status;
+    int epoch = atomic_load(&report->epoch);
+    gyre_comm_revoke(comm);
+    if (agrees && (status = gyre_comm_agree(comm, ~(UINT64_C(1) << own), &bits)) == GYRE_SUCCESS)
+        atomic_store(&report->agreed[epoch % EPOCHS_MOST], bits);
+    status = gyre_comm_shrink(comm, &next);
+    if (status == GYRE_EXCLUDED) {
+        if (!strstr(gyre_last_error(comm), "excluded"))
+            rank_fail("EXCLUDED says %s", gyre_last_error(comm));
+        atomic_store(&report->excluded, 1);
+        gyre_comm_destroy(comm);
+        return NULL;
+    }
+    if (status != GYRE_SUCCESS)
+        rank_fail("shrink: %s: %s", gyre_status_name(status), gyre_last_error(comm));
+    int count = 0;
+    for (int r = 0; r < gyre_comm_size(comm); r++) {
+        gyre_failure failure = {.size = sizeof failure};
+        OK(comm, gyre_comm_failed(comm, r, &failure));
+        if (failure.status != GYRE_SUCCESS && (failure.status < GYRE_PEER_DEAD || failure.status > GYRE_PEER_LEFT ||
+                                               !failure.why[0] || failure.when == 0))
+            rank_fail("rank %d failed with status %d: %s", r, failure.status, failure.why);
+        count += failure.status != GYRE_SUCCESS;
+    }
+    if (gyre_comm_size(comm) - gyre_comm_size(next) > count)
+        rank_fail("%d ranks are gone, failed knows of %d", gyre_comm_size(comm) - gyre_comm_size(next), count);
+    gyre_comm_destroy(comm);
+    atomic_store(&report->calls, 0);
+    atomic_store(&report->epoch, epoch + 1);
+    return next;
+}
+
+static void run_rank(int own)
+{
+    struct report *report = &page->rank[own];
+    gyre_comm *comm = rank_begin(280);
+    uint64_t sum = 0;
+    while (comm) {
+        gyre_status status = reduce(comm, own, &sum);
+        if (status == GYRE_SUCCESS) {
+            uint64_t mask = sum & ~STOP_BIT;
+            if (__builtin_popcountll(mask) != gyre_comm_size(comm) || !(mask >> own & 1))
+                rank_fail("a sum over %d ranks is %#lx", gyre_comm_size(comm), (unsigned long)sum);
+            if (mask != atomic_load(&report->mask)) {
+                atomic_store(&report->since, rank_now_ns());
+                atomic_store(&report->mask, mask);
+            }
+            atomic_fetch_add(&report->calls, 1);
+            if (sum & STOP_BIT)
+                break;
+        } else if (status >= GYRE_PEER_DEAD && status != GYRE_MISMATCH && status != GYRE_INTERNAL) {
+            comm = go_on(comm, report, own);
+        } else {
+            rank_fail("all_reduce: %s: %s", gyre_status_name(status), gyre_last_error(comm));
+        }
+    }
+    gyre_comm_destroy(comm);
+}
+
+/* ---- the launcher ---- */
+
+static void give_up(const char *what, uint64_t alive, int ranks)
+{
+    fprintf(stderr, "%s; alive are %#lx\n", what, (unsigned long)alive);
+    for (int i = 0; i < ranks; i++) {
+        struct report *r = &page->rank[i];
+        fprintf(stderr, "  rank %d (%d): epoch %d, %lu calls, sum %#lx\n", i, pids[i], atomic_load(&r->epoch),
+                (unsigned long)atomic_load(&r->calls), (unsigned long)atomic_load(&r->mask));
+    }
+    if (getenv("GYRE_TEST_HOLD"))
+        sleep(1000);
+    for (int i = 0; i < ranks; i++)
+        if (pids[i] > 0)
+            kill(-pids[i], SIGKILL);
+    exit(1);
+}
+
+/* Until every rank of `alive` has summed up just these. */
+static void await(uint64_t alive, int ranks, uint64_t calls)
+{
+    int64_t limit = rank_now_ns() + HANG_NS;
+    for (int i = 0; i < ranks; i++) {
+        struct report *r = &page->rank[i];
+        while (alive >> i & 1 && (atomic_load(&r->mask) != alive || atomic_load(&r->calls) < calls)) {
+            int status;
+            if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
+                pids[i] = 0;
+                give_up("a survivor ended", alive, ranks);
+            }
+            if (rank_now_ns() > limit)
+                give_up("a survivor hangs", alive, ranks);
+            usleep(200);
+        }
+    }
+}
+
+static void start(int ranks, int hosts, const char *folder)
+{
+    char text[32];
+    memset(page, 0, sizeof *page);
+    for (int i = 0; i < ranks; i++) {
+        pids[i] = fork();
+        CHECK(pids[i] >= 0);
+        if (pids[i] == 0) {
+            launch_prepare(i, ranks, folder);
+            snprintf(text, sizeof text, "host-%d", hosts ? i * hosts / ranks : 0);
+            if (hosts)
+                setenv("GYRE_HOST_ID", text, 1);
+            run_rank(i);
+            _exit(0);
+        }
+        setpgid(pids[i], pids[i]);
+    }
+}
+
+static void reap(int rank, bool killed, int ranks)
+{
+    int status = 0;
+    int64_t limit = rank_now_ns() + HANG_NS;
+    while (waitpid(pids[rank], &status, WNOHANG) != pids[rank]) {
+        if (rank_now_ns() > limit)
+            give_up("a rank does not end", 0, ranks);
+        usleep(200);
+    }
+    pids[rank] = 0;
+    if (killed ? !WIFSIGNALED(status) : !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        fprintf(stderr, "rank %d ended with %#x\n", rank, (unsigned)status);
+        give_up("a rank ended wrongly", 0, ranks);
+    }
+}
+
+static void check_agreed(uint64_t alive, int ranks)
+{
+    for (int epoch = 0; epoch < EPOCHS_MOST; epoch++) {
+        uint64_t bits = 0;
+        for (int i = 0; i < ranks; i++) {
+            uint64_t mine = atomic_load(&page->rank[i].agreed[epoch]);
+            if (!(alive >> i & 1) || mine == 0)
+                continue;
+            if (bits != 0 && bits != mine)
+                give_up("ranks did not agree", alive, ranks);
+            bits = mine;
+        }
+    }
+}
+
+static void note(uint64_t alive, int ranks, int64_t hit)
+{
+    int64_t last = hit;
+    for (int i = 0; i < ranks; i++)
+        if (alive >> i & 1 && atomic_load(&page->rank[i].since) > last)
+            last = atomic_load(&page->rank[i].since);
+    if (times < TIMES_MOST)
+        times_ms[times++] = (double)(last - hit) / 1e6;
+}
+
+static void end(uint64_t alive, int ranks)
+{
+    atomic_store(&page->stop, 1);
+    for (int i = 0; i < ranks; i++)
+        if (alive >> i & 1)
+            reap(i, false, ranks);
+}
+
+/* Ranks die in the order of `order`, up to `together` at a time; the last one stays. */
+static int thin_out(int ranks, int hosts, const int *order, int together, const char *folder)
+{
+    uint64_t alive = (UINT64_C(1) << ranks) - 1;
+    int dead = 0;
+    start(ranks, hosts, folder);
+    await(alive, ranks, 2);
+    while (dead < ranks - 1) {
+        int batch = together > 1 ? 2 + (int)draw((uint64_t)together - 1) : 1;
+        int64_t hit = 0;
+        if (batch > ranks - 1 - dead)
+            batch = ranks - 1 - dead;
+        usleep((useconds_t)draw(3000));
+        for (int i = 0; i < batch; i++) {
+            if (i > 0)
+                usleep((useconds_t)draw(draw(2) ? 2000 : 20000));
+            hit = rank_now_ns();
+            kill(pids[order[dead + i]], SIGKILL);
+            alive &= ~(UINT64_C(1) << order[dead + i]);
+            deaths_of[order[dead + i]]++;
+        }
+        for (int i = 0; i < batch; i++)
+            reap(order[dead + i], true, ranks);
+        dead += batch;
+        await(alive, ranks, 1);
+        check_agreed(alive, ranks);
+        note(alive, ranks, hit);
+    }
+    end(alive, ranks);
+    return dead;
+}
+
+/* Stopped, given up, woken; the others have gone on and do so. */
+static int freeze(int ranks, int hosts, int victim, const char *folder)
+{
+    uint64_t all = (UINT64_C(1) << ranks) - 1, others = all & ~(UINT64_C(1) << victim);
+    start(ranks, hosts, folder);
+    await(all, ranks, 2);
+    kill(pids[victim], SIGSTOP);
+    await(others, ranks, 2);
+    kill(pids[victim], SIGCONT);
+    reap(victim, false, ranks);
+    if (!atomic_load(&page->rank[victim].excluded))
+        give_up("a rank that was stopped is not excluded", others, ranks);
+    for (int i = 0; i < ranks; i++)
+        if (others >> i & 1 && atomic_load(&page->rank[i].epoch) != 1)
+            give_up("a rank that woke disturbed the others", others, ranks);
+    uint64_t before = atomic_load(&page->rank[victim ? 0 : 1].calls);
+    await(others, ranks, before + 10);
+    end(others, ranks);
+    return 1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A random order of all ranks but the last one, who has been spared least: the numbers die equally often. */
+static void shuffle(int *order, int ranks, int job)
+{
+    for (int i = 0; i < ranks; i++)
+        order[i] = i;
+    order[job % ranks] = ranks - 1;
+    order[ranks - 1] = job % ranks;
+    for (int i = ranks - 2; i > 0; i--) {
+        int j = (int)draw((uint64_t)i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
+/* ---- calls ---- */
+
+static void calls(int own)
+{
+    gyre_comm *comm = rank_begin(60), *next, *half, *pair;
+    int ranks = gyre_comm_size(comm);
+    uint64_t bits, sum, mine = 1;
+    gyre_failure failure = {.size = sizeof failure, .when = 1};
+    OK(comm, gyre_comm_failed(comm, ranks - 1, &failure));
+    CHECK(failure.status == GYRE_SUCCESS && failure.when == 0 && !failure.why[0]);
+    for (uint64_t i = 0; i < 20; i++) { /* nothing fails: all take part, and the world stays as it is */
+        OK(comm, gyre_comm_agree(comm, ~(UINT64_C(1) << own) ^ i << 20, &bits));
+        CHECK(bits == (~((UINT64_C(1) << ranks) - 1) ^ i << 20));
+        OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+        CHECK(sum == (uint64_t)ranks);
+    }
+    OK(comm, gyre_comm_shrink(comm, &next));
+    CHECK(gyre_comm_rank(next) == own && gyre_comm_size(next) == ranks);
+    OK(next, gyre_all_reduce(next, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM)); /* the old one still works */
+    OK(comm, gyre_comm_destroy(comm));
+
+    OK(next, gyre_comm_split(next, own % 2, -own, &half)); /* a part of a world: its order, and nobody else waits */
+    if (own % 2 == 0) {
+        OK(half, gyre_comm_shrink(half, &pair));
+        CHECK(gyre_comm_size(pair) == (ranks + 1) / 2 && gyre_comm_rank(pair) == gyre_comm_size(pair) - 1 - own / 2);
+        OK(pair, gyre_all_reduce(pair, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+        CHECK(sum == (uint64_t)(ranks + 1) / 2);
+        OK(pair, gyre_comm_destroy(pair));
+    }
+    OK(half, gyre_comm_destroy(half));
+    OK(next, gyre_barrier(next));
+
+    gyre_status status = own == 0 ? gyre_comm_agree(next, 1, &bits) : gyre_comm_shrink(next, &pair);
+    if (ranks > 1)
+        GIVES(GYRE_MISMATCH, next, status);
+    GIVES(GYRE_SUCCESS, next, gyre_comm_agree(next, 7, &bits));
+    CHECK(bits == 7);
+
+    if (own == ranks - 1) /* everybody waits for one who does not come, but revokes */
+        OK(next, gyre_comm_revoke(next));
+    GIVES(GYRE_REVOKED, next, gyre_all_reduce(next, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    GIVES(GYRE_REVOKED, next, gyre_barrier(next));
+    OK(next, gyre_comm_agree(next, 5, &bits));
+    CHECK(bits == 5);
+    OK(next, gyre_comm_shrink(next, &comm));
+    OK(next, gyre_comm_destroy(next));
+    OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    CHECK(sum == (uint64_t)ranks);
+
+    if (own == ranks - 1) { /* who leaves is not waited for */
+        OK(comm, gyre_comm_destroy(comm));
+        return;
+    }
+    OK(comm, gyre_comm_shrink(comm, &next));
+    CHECK(gyre_comm_size(next) == ranks - 1);
+    OK(comm, gyre_comm_failed(comm, ranks - 1, &failure));
+    CHECK(failure.status == GYRE_PEER_LEFT && failure.when > 0 && failure.why[0]);
+    OK(comm, gyre_comm_destroy(comm));
+    if (own == 0)
+        OK(next, gyre_comm_abort(next));
+    status = gyre_comm_agree(next, 1, &bits); /* it may have ended before the abort comes, not the next one */
+    while (status == GYRE_SUCCESS)
+        status = gyre_comm_agree(next, 1, &bits);
+    GIVES(GYRE_ABORTED, next, status);
+    GIVES(GYRE_ABORTED, next, gyre_comm_shrink(next, &comm));
+    OK(next, gyre_comm_destroy(next));
+}
+
+int main(int argc, char **argv)
+{
+    const char *scenario = argc > 1 ? argv[1] : "one", *seed = getenv("GYRE_TEST_SEED"),
+               *wanted = getenv("GYRE_TEST_DEATHS");
+    int ranks = argc > 2 ? atoi(argv[2]) : 4, hosts = argc > 3 ? atoi(argv[3]) : 0, deaths = 0,
+        most = wanted ? atoi(wanted) : 24;
+    bool more = !strcmp(scenario, "more"), frozen = !strcmp(scenario, "frozen");
+    CHECK(ranks >= 1 && ranks <= RANKS_MOST);
+    if (!strcmp(scenario, "calls"))
+        return launch(ranks, calls, 60, scenario) ? 0 : 1;
+    CHECK(more || frozen || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
+    agrees = more || !strcmp(scenario, "agree");
+    chance = seed ? strtoull(seed, NULL, 10) : (uint64_t)rank_now_ns();
+    printf("seed %lu\n", (unsigned long)chance);
+    fflush(stdout);
+    page = launch_share(sizeof *page);
+    for (int job = 0; deaths < most; job++) {
+        char folder[] = "/tmp/gyre-test-XXXXXX", file[64];
+        int order[RANKS_MOST];
+        CHECK(mkdtemp(folder));
+        shuffle(order, ranks, job);
+        deaths += frozen ? freeze(ranks, hosts, job % ranks, folder)
+                         : thin_out(ranks, hosts, order, more ? 3 : 1, folder);
+        snprintf(file, sizeof file, "%s/meet", folder);
+        unlink(file);
+        rmdir(folder);
+    }
+    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, hosts ? " on several hosts" : "");
+    for (int i = 0; i < ranks; i++)
+        printf(" %d", deaths_of[i]);
+    puts("");
+    if (times == 0)
+        return 0;
+    qsort(times_ms, (size_t)times, sizeof *times_ms, by_value);
+    printf("from the last death to the next good all_reduce on all survivors, ms: median %.1f, p99 %.1f, max %.1f\n",
+           times_ms[times / 2], times_ms[times * 99 / 100], times_ms[times - 1]);
+    return 0;
+}
