@@ -378,7 +378,7 @@ GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
 /* ---- Strategies -------------------------------------------------------------------------------------------------- */
 
 /* How the ranks of a run share the work. A strategy is a table of hooks, which gyre_nn_train calls; docs/training.md
- * explains those that are here, and tests/nn/strategy_test.c has one of a user's. */
+ * explains those that are here, and examples/strategy.c is one of a user's. */
 
 /* Where state lies: the same bits on every rank; of each rank its own; or divided, rank r holding the part
  * that gyre_nn_shard(count, r, ranks) gives. */

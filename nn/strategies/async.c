@@ -43,6 +43,7 @@ struct header {
 
 #define HALF 0.5
 #define NEARLY_ALL (1 - 0x1p-20) /* some weight has to stay with the parameters that are here */
+#define LEAST_WEIGHT (1.0 / 64)  /* a rank whose neighbours take and do not give keeps so much */
 #define MOST_NEIGHBOURS 32       /* log2 of the largest number of ranks */
 #define REQUESTS (2 * MOST_NEIGHBOURS + 1)
 
@@ -239,7 +240,7 @@ static gyre_status round_of(struct async *async)
         return keep_step(async, turn);
     for (size_t i = 0; i < async->nedges && status == GYRE_SUCCESS; i++)
         status = take(async, i);
-    return status ? status : give(async, turn, HALF, &left);
+    return status || async->state[WEIGHT] < LEAST_WEIGHT ? status : give(async, turn, HALF, &left);
 }
 
 static gyre_status update(void *self, const struct gyre_nn_step *step)

@@ -4,6 +4,7 @@
  *     stale:steps=k on f = λx²/2 converges for rλ at 0.95 of 2·cos(kπ/(2k + 1)), and diverges at 1.05 of it
  *     async keeps Σ w·x, so that gossip alone leaves the mean where it was, in step (a doubly stochastic graph) and, with
  *     fade=0, whatever the timing; and it brings the ranks to it
+ *     one step of async with plain SGD, on unequal shards, has sync's as its mean
  *     a rank that makes each step only when the others have made ten does not hold up async; sync follows it step by
  *     step, and stale:steps=s goes s steps further and no more (counted, not timed)
  *     a checkpoint of async has every rank's state: a run that goes on from it by no step gives the same model
@@ -222,6 +223,33 @@ static void a_slow_rank(gyre_comm *comm)
         rank_fail("stale:steps=4 is %d steps ahead of the slow rank, not 5; %g updates of 4 steps", lead, counts[4]);
 }
 
+/* From equal parameters, one step of plain SGD on unequal shards: the consensus of async is what sync's update gives. */
+static void one_step_is_sync(gyre_comm *comm)
+{
+    static const char *const names[] = {"sync", "async"};
+    double *params[2], largest = 0;
+    size_t count = 0;
+    for (int i = 0; i < 2; i++) {
+        struct gyre_nn_train_options options = options_of(gyre_nn_strategy_find(names[i]), i ? "wait=yes" : NULL);
+        gyre_nn_model *model = make(GYRE_FLOAT64);
+        options.optimizer = gyre_nn_optimizer_defaults(GYRE_NN_SGD);
+        options.schedule.rate = 0.3;
+        options.clip_norm = 0;
+        options.stop_after = 1;
+        OK(comm, gyre_nn_train(model, data, comm, &options, NULL));
+        count = gyre_nn_param_count(model);
+        params[i] = malloc(count * sizeof(double));
+        memcpy(params[i], gyre_nn_params(model), count * sizeof(double));
+        gyre_nn_free(model);
+    }
+    for (size_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(params[0][i] - params[1][i]));
+    if (!(largest < 1e-14))
+        rank_fail("one step of async differs from sync's by %g", largest);
+    free(params[0]);
+    free(params[1]);
+}
+
 static void state_is_kept(gyre_comm *comm)
 {
     struct gyre_nn_train_options options = options_of(gyre_nn_strategy_find("async"), NULL);
@@ -247,6 +275,7 @@ static void body(int rank)
     mean_stays(comm, "wait=yes,graph=ring", 400, false);
     mean_stays(comm, "fade=0", 300, true);
     mean_stays(comm, "every=2,graph=ring,fade=0", 300, true);
+    one_step_is_sync(comm);
     state_is_kept(comm);
     if (gyre_comm_size(comm) == RANKS)
         a_slow_rank(comm);
