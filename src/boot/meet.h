@@ -16,7 +16,8 @@ struct gy_meeting_place {
     struct gy_place place; /* when `path` is empty */
     const char *path;      /* the file that holds the place, or NULL */
     bool local_only;       /* no secret: only an abstract Unix socket will do */
-    char what[480];        /* the place as the user wrote it */
+    char what[320];        /* the place as the user wrote it */
+    char hint[240];        /* " ...": what may be wrong with it, or empty */
 };
 
 /* Everything the meeting reads and fills; world->members[world->rank] is filled by the caller. */

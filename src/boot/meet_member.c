@@ -222,9 +222,10 @@ static gyre_status reach_root(struct member *member)
             return gy_error_set(
                 member->error, GYRE_MEETING_FAILED, 0,
                 "rank %d could not reach rank 0 at %s within %.1f s (%s); is rank 0 running, and is the "
-                "address right?",
+                "address right?%s",
                 member->world->rank, member->meeting->place->what,
-                (double)member->world->config->meet_timeout_ns / (double)GY_SECOND, member->why);
+                (double)member->world->config->meet_timeout_ns / (double)GY_SECOND, member->why,
+                member->meeting->place->hint);
         pause_for(member, &pause);
     }
 }

@@ -25,6 +25,7 @@
 #include "core/topology.h"
 
 #define BIND_PATIENCE (2 * GY_SECOND)
+#define NAME_PATIENCE (60 * GY_SECOND)
 
 static void know_myself(struct gy_world *world)
 {
@@ -76,6 +77,26 @@ static gyre_status make_door(struct gy_world *world, const struct sockaddr_stora
     return gy_door_create(fd, &world->door, error);
 }
 
+/* A name may be younger than its resolver knows: a pod that is just being started has one only when it has an address. */
+static gyre_status resolve(const struct gy_world *world, const struct gy_address *address,
+                           struct sockaddr_storage *resolved_p, struct gy_error *error)
+{
+    int64_t patience = world->config->meet_timeout_ns < NAME_PATIENCE ? world->config->meet_timeout_ns : NAME_PATIENCE;
+    int64_t deadline = gy_now() + patience;
+
+    for (bool told = false;; told = true) {
+        struct gy_error attempt = {.rank = -1, .quiet = true};
+
+        if (gy_address_resolve(address->host, address->port, resolved_p, &attempt) == GYRE_SUCCESS)
+            return GYRE_SUCCESS;
+        if (attempt.status != GYRE_MEETING_FAILED || gy_now() >= deadline)
+            return gy_error_set(error, attempt.status, -1, "%s", attempt.text);
+        if (!told)
+            gy_log(GY_LOG_WARN, "%.300s; trying for %.0f s", attempt.text, (double)patience / (double)GY_SECOND);
+        gy_poller_poll(world->poller, GY_SECOND / 4);
+    }
+}
+
 /* The place of a tcp:// address, and where our own door should be.
  *
  * A name may mean loopback to rank 0 alone (Debian gives the own host name 127.0.1.1) and another family to each rank.
@@ -84,7 +105,7 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
                              struct gy_meeting_place *where, struct sockaddr_storage *own_p, struct gy_error *error)
 {
     struct sockaddr_storage *address = &where->place.address;
-    gyre_status status = gy_address_resolve(identity->address.host, identity->address.port, address, error);
+    gyre_status status = resolve(world, &identity->address, address, error);
     bool named = gy_address_is_name(identity->address.host), outward;
     char text[GY_ADDRESS_TEXT];
 
@@ -93,15 +114,12 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
     if (status != GYRE_SUCCESS)
         return status;
     gy_address_format(address, text);
-    if (named && gy_address_is_loopback(address)) {
-        size_t used = strlen(where->what);
-
+    if (named && gy_address_is_loopback(address))
         snprintf(
-            where->what + used, sizeof(where->what) - used,
-            "; %.40s is %.*s here, which is this host itself: give it its address in /etc/hosts, or set MASTER_ADDR "
-            "or GYRE_ADDRESS to a number",
+            where->hint, sizeof(where->hint),
+            " %.40s is %.*s here, which is this host itself: give it its address in /etc/hosts, or set MASTER_ADDR or "
+            "GYRE_ADDRESS to a number",
             identity->address.host, (int)strcspn(text, ":"), text);
-    }
     if (where->local_only) {
         if (!gy_address_is_local(address))
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, world->rank,
