@@ -40,7 +40,8 @@ void gy_lane_begin(struct gyre_request *r, int l)
     if (lane->round != 0 || step->kind > GY_RECV_REDUCE)
         return;
     lane->eager = gy_step_longest(r, step) * r->element <= GY_EAGER_BYTES;
-    lane->granted = 0;
+    if (lane->step == plan->lane[l].first || step[-1].peer != step->peer)
+        lane->granted = 0; /* else numbers go on, and so do grants */
     lane->pair_base = 0;
     for (int32_t s = plan->lane[l].first; s < lane->step; s++) {
         const struct gy_step *earlier = &plan->step[s];

@@ -180,19 +180,31 @@ static void give_credit(struct gyre_comm *comm, int peer, uint64_t sequence)
     return_credit(comm, peer, use_of(sequence));
 }
 
-/* Iterations of the current step whose place is ready, in pair numbers. */
+/* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same
+ * peer, so that it need not stop between two steps and wait for a grant. */
 static uint64_t horizon(struct gyre_request *r, int l)
 {
-    struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &r->plan->step[lane->step];
-    uint64_t here = (uint64_t)lane->round * lane->tiles + lane->tile;
-    uint64_t next = lane->granted > lane->pair_base + here ? lane->granted - lane->pair_base : here;
-    uint64_t end = (uint64_t)step->rounds * lane->tiles;
+    const struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_lane *steps = &r->plan->lane[l];
+    int peer = r->plan->step[lane->step].peer;
     int64_t first_round = lane->lane_round - lane->round;
-    while (next < end &&
-           gy_needs_met(r, l, step, first_round + (int64_t)(next / lane->tiles), (size_t)(next % lane->tiles)))
-        next++;
-    return lane->pair_base + next;
+    uint64_t base = lane->pair_base, here = base + (uint64_t)lane->round * lane->tiles + lane->tile;
+    uint64_t next = lane->granted > here ? lane->granted : here;
+    for (int32_t s = lane->step; s < steps->first + steps->count; s++) {
+        const struct gy_step *step = &r->plan->step[s];
+        size_t longest = gy_step_longest(r, step);
+        if (step->peer != peer || longest * r->element <= GY_EAGER_BYTES)
+            break;
+        uint64_t tiles = gy_layout_tiles(longest, r->tile), end = base + (uint64_t)step->rounds * tiles;
+        while (next < end && gy_needs_met(r, l, step, first_round + (int64_t)((next - base) / tiles),
+                                          (size_t)((next - base) % tiles)))
+            next++;
+        if (next < end)
+            break;
+        base = end;
+        first_round += step->rounds;
+    }
+    return next;
 }
 
 bool gy_flow_receive(struct gyre_request *r, int l)
