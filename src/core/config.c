@@ -480,8 +480,6 @@ static void print_value(const struct row *row, const struct gy_config *config, c
 
     if (row->parse == parse_size || row->parse == parse_power)
         snprintf(text_p, bytes, "%zu", *(const size_t *)field);
-    else if (row->parse == parse_int)
-        snprintf(text_p, bytes, "%d", *(const int *)field);
     else if (row->parse == parse_time || row->parse == parse_spin)
         snprintf(text_p, bytes, "%" PRId64, *(const int64_t *)field);
     else if (row->parse == parse_order)
@@ -492,7 +490,7 @@ static void print_value(const struct row *row, const struct gy_config *config, c
         snprintf(text_p, bytes, "%s", integrities[*(const int *)field]);
     else if (row->parse == parse_tuning)
         snprintf(text_p, bytes, "%.0" PRIx64, ((const struct gy_tuning *)field)->digest);
-    else if (row->parse == parse_level)
+    else if (row->parse == parse_level || row->parse == parse_int)
         snprintf(text_p, bytes, "%d", *(const int *)field);
     else
         snprintf(text_p, bytes, "%s", (const char *)field);
