@@ -26,7 +26,7 @@ static bool is(const char *name)
 static void check_told(const gyre_comm *comm, gyre_status status)
 {
     char name[24];
-    snprintf(name, sizeof name, "rank %d ", leaver);
+    snprintf(name, sizeof name, "rank %d", leaver);
     GIVES(GYRE_PEER_LEFT, comm, status);
     if (strncmp(gyre_last_error(comm), name, strlen(name)) != 0)
         rank_fail("does not begin with %s: '%s'", name, gyre_last_error(comm));
