@@ -181,6 +181,8 @@ static void world_end(struct gy_world *world, bool forked)
         gy_door_abandon(world->door);
     else
         gy_door_free(world->door);
+    while (world->helds > 0)
+        close(world->held[--world->helds]);
     gy_free(world->locals);
     gy_free(world->members);
     explicit_bzero(world->key, sizeof(world->key));

@@ -8,6 +8,7 @@
 #include "boot/door.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -329,6 +330,11 @@ void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func call
         callback(user, (int)kept->handshake.from, kept->fd, &kept->handshake.keys);
         forget(kept);
     }
+}
+
+int gy_door_hold(const struct gy_door *door)
+{
+    return fcntl(door->fd, F_DUPFD_CLOEXEC, 0);
 }
 
 void gy_door_release(struct gy_door *door)

@@ -179,6 +179,13 @@ static void discard(int fd)
         ;
 }
 
+/* The kernel tells an error once. If sending was told that the connection is lost, reading sees an end of file, which must
+ * not be taken for one: that would be the end of the peer's process. */
+static int end_of(const struct gy_stream *stream)
+{
+    return stream->send_errnum == EPIPE ? 0 : stream->send_errnum;
+}
+
 void gy_stream_drain(struct gy_stream *stream)
 {
     if (stream->poller && stream->fd >= 0 && stream->deaf)
@@ -189,7 +196,7 @@ void gy_stream_drain(struct gy_stream *stream)
         if (errnum == EAGAIN || stream->fd < 0)
             return;
         if (errnum) {
-            broken(stream, errnum < 0 ? 0 : errnum);
+            broken(stream, errnum < 0 ? end_of(stream) : errnum);
             return;
         }
     }
@@ -296,13 +303,18 @@ static size_t encode(uint8_t *at, struct gy_seal *seal, uint8_t kind, const void
 
 bool gy_stream_send(struct gy_stream *stream, uint8_t kind, const void *body, size_t bytes)
 {
+    int errnum;
+
     if (!stream->poller || stream->fd < 0 || !make_room(stream, wire_most(bytes)))
         return false;
     stream->out_end += encode(stream->out + stream->out_end, &stream->seal_out, kind, body, bytes);
     if (stream->sent_count)
         ++*stream->sent_count;
-    if (flush(stream) != 0) /* a real error comes back as an event and is told from there */
+    errnum = flush(stream);
+    if (errnum != 0) /* a real error comes back as an event and is told from there */
         watch(stream, true);
+    if (errnum != 0 && errnum != EAGAIN && stream->send_errnum == 0)
+        stream->send_errnum = errnum;
     return true;
 }
 

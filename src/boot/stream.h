@@ -32,6 +32,7 @@ struct gy_stream {
     size_t body_bytes, body_got; /* room: limit, and a tag */
     uint8_t *out;
     size_t out_begin, out_end, out_room;
+    int send_errnum; /* the first error of sending, 0: none */
     gy_stream_message_func message;
     gy_stream_closed_func closed;
     void *user;

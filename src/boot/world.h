@@ -18,6 +18,7 @@
 #include "core/poller.h"
 
 #define GY_KEY_BYTES 32
+#define GY_EPOCHS_HELD 8
 
 struct gy_member {
     uint64_t host_key; /* equal for ranks that can share memory */
@@ -46,7 +47,9 @@ struct gy_world {
     int nlocals, local;        /* local: my index in it */
     struct gy_poller *poller;
     struct gy_config *config;
-    struct gy_door *door;       /* the listener; see door.h */
+    struct gy_door *door;     /* the listener; see door.h */
+    int held[GY_EPOCHS_HELD]; /* listeners of the epochs before, nobody accepts there: see world_next.c */
+    int helds;
     struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
     struct gy_overlay *spare; /* its memory, had before the meeting: whoever has none fails while it can still say so */
     struct gy_dial *dials;    /* under way */

@@ -3,10 +3,15 @@
  * It has its own ranks, door, job number, key and nonces, and whatever stands on it has its own sockets, segment and
  * counters. So nothing of the old epoch can reach it: a frame that is still under way, a rank that was stopped and wakes,
  * one that was taken for dead, all speak to a door, a ring or a window that belongs to the old world only. The new key is
- * of the old one and of a salt that only those were told who go on. */
+ * of the old one and of a salt that only those were told who go on.
+ *
+ * A door that is refused is the proof that its process has ended (overlay_fate.c). So the doors of the last epochs stay as
+ * bare listeners, at which nobody answers: a rank that was cut off while the others went on, and closed their old doors,
+ * must not take them for dead when the network is whole again. */
 #include "boot/overlay.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,6 +57,21 @@ void gy_world_next_cancel(struct gy_next_world *next)
     next->door = NULL;
 }
 
+static gyre_status hold_doors(const struct gy_world *old, struct gy_world *world, struct gy_error *error)
+{
+    for (int i = 0; i < GY_EPOCHS_HELD; i++) {
+        int fd;
+
+        if (i > old->helds || (i == 0 && !old->door))
+            return GYRE_SUCCESS;
+        fd = i == 0 ? gy_door_hold(old->door) : fcntl(old->held[i - 1], F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            return gy_error_system(error, errno, "rank %d cannot keep the address of its last epoch", old->rank);
+        world->held[world->helds++] = fd;
+    }
+    return GYRE_SUCCESS;
+}
+
 gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
                           struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,
                           struct gy_error *error)
@@ -83,7 +103,9 @@ gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next
     gy_handshake_derive(old->key, "gyre epoch", world->job, plan->salt, world->key);
     gy_world_find_hosts(world);
     gy_log_set_rank(world->rank);
-    status = gy_overlay_prepare(world, error);
+    status = hold_doors(old, world, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_overlay_prepare(world, error);
     if (status == GYRE_SUCCESS && world->door)
         status = gy_meet_open_door(world, error);
     if (status != GYRE_SUCCESS)

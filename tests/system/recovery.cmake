@@ -20,3 +20,8 @@ endforeach()
 gyre_recovery_test(one.mixed GYRE_TRANSPORT=shm,tcp one 6 3)
 gyre_recovery_test(more.mixed "GYRE_TRANSPORT=shm,tcp;GYRE_TEST_DEATHS=42" more 8 2)
 gyre_recovery_test(calls.encrypt "GYRE_TRANSPORT=tcp;GYRE_INTEGRITY=encrypt" calls 4)
+
+add_executable(cut_test cut_test.c)
+target_include_directories(cut_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(cut_test PRIVATE gyre_compile gyre)
+gyre_system_test(recovery.cut 150 ${here}/cut_test.sh $<TARGET_FILE:cut_test>)
