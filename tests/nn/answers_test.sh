@@ -51,6 +51,16 @@ hash=$(sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out")
 quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --steps $((whole - 30)) --checkpoint "$work/half"
 quiet "$run" -n 2 "$train" --quiet "${patient[@]}" --resume "$work/half"
 [ "$(steps)" = "$whole" ] && grep -q "parameters $hash" "$work/out" || fail "resumed, --patience ends after $(steps) steps, not $whole"
+# The histogram of staleness: of 46 steps, all but the last two are applied, two steps later; async counts what it mixed in.
+quiet "$run" -n 2 "$train" --quiet --epochs 2 --staleness 2 --metrics "$work/metrics"
+grep -qx 'staleness (steps: times)  2: 44' "$work/out" || fail "--staleness 2: $(cat "$work/out")"
+tail -n 1 "$work/metrics" | grep -q '"staleness":\[0,0,44,0' || fail "metrics: $(tail -n 1 "$work/metrics")"
+quiet "$run" -n 2 "$train" --quiet --epochs 2 --strategy async:wait=yes
+grep -qx 'staleness (steps: times)  0: 92' "$work/out" || fail "async: $(cat "$work/out")"
+# Threads within a rank: the same model within rounding, and again to the bit.
+quiet "$run" -n 2 "$train" --quiet --dtype float64 --hidden 200 --batch 1437 --epochs 3 --threads 2x1 --verify-single
+awk '/^verified/ {exit !($0 ~ /difference [0-9.]+e-1[0-9];/)}' "$work/out" || fail "--threads 2x1: $(cat "$work/out")"
+timeout 20 "$train" --threads 2 >"$work/out" 2>&1 && fail "--threads 2 is not refused"
 # --pipeline N is the strategy with so many stages; recomputation changes no bit; two pipelines of two stages share batches.
 bits() { sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out"; }
 quiet "$train" --quiet --epochs 1 --accumulate 4
