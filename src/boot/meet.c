@@ -66,10 +66,11 @@ bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *
     struct gy_config_difference difference;
 
     if (theirs->label != own->label) {
-        gy_error_set(error, GYRE_REFUSED, theirs->rank,
-                     "a process that says it is rank %d belongs to another job (TORCHELASTIC_RUN_ID differs from rank "
-                     "%d's)",
-                     theirs->rank, own->rank);
+        gy_error_set(
+            error, GYRE_REFUSED, theirs->rank,
+            "a process that says it is rank %d belongs to another job (TORCHELASTIC_RUN_ID, or Slurm's job and "
+            "step, differ from rank %d's)",
+            theirs->rank, own->rank);
         return false;
     }
     if (theirs->size != own->size) {
