@@ -287,7 +287,8 @@ GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
  *
  *   name        this rank's own name for it, at most 63 bytes; shown by gyre_comm_dump. Empty at first
  *   order       "shape" or "canonical": in which order reductions combine, as GYRE_ORDER
- *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing
+ *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing. A call
+ *               that a forced algorithm cannot do (order, counts, no shared memory) is GYRE_UNSUPPORTED
  *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
  *
  * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its

@@ -270,7 +270,9 @@ static const struct row rows[] = {
      "transports that may be used, the preferred one first; the same on every rank",
      "names between commas, such as shm,tcp", SHARED},
     {"GYRE_ALGORITHM", parse_choices, FIELD(algorithm), 0, 0, "", "choices",
-     "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas",
+     "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas; a call that one cannot do is "
+     "an "
+     "error",
      "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree", SHARED},
     {"GYRE_TUNING", parse_tuning, FIELD(tuning), 0, 0, "", "path",
      "a file that gyre-tune wrote: algorithms are chosen by what they cost on that cluster; the same content on every "
