@@ -7,7 +7,7 @@ bool gy_hierarchy_open(struct gy_hierarchy *hierarchy, const struct gy_plan_shap
     int size = shape->size, groups = 1;
     for (int r = 0; shape->groups && r < size; r++)
         groups = shape->groups[r] >= groups ? shape->groups[r] + 1 : groups;
-    int *memory = gy_alloc_zero((size_t)(4 * size + 1), sizeof(*memory)); /* groups <= size */
+    int *memory = gy_alloc_zero(4 * (size_t)size + 1, sizeof(*memory)); /* groups <= size */
     if (!memory)
         return false;
     *hierarchy = (struct gy_hierarchy){.size = size, .groups = groups, .slices = size, .memory = memory};

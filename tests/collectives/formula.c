@@ -216,7 +216,7 @@ static struct grouped_cost hierarchical(const struct gy_plan_shape *shape, size_
         outside = halving_doubling(&of_groups, 0, NULL).depth;
     struct cost cost = {.sent = (size_t)ways * (n - 1) * total};
     bool scatters = shape->collective == GY_REDUCE_SCATTER, gathers = shape->collective == GY_ALL_GATHER;
-    if (scatters)
+    if (scatters && n > 1)
         cost.sent += without * (total / n);
     if (to_root)
         cost.sent += total - own;

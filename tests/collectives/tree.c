@@ -167,7 +167,7 @@ static int32_t in_order(const struct tree *tree, const int *member, int first, i
 /* Half 0: members in order; half 1: backwards, or, where their number is odd, the last one first. */
 static int32_t double_tree(const struct tree *tree, int half, bool rooted)
 {
-    int member[GY_EXPRESSION_RANKS + 1], n = tree->size - rooted;
+    int member[GY_EXPRESSION_RANKS + 1] = {0}, n = tree->size - rooted;
     for (int p = 1; p <= n; p++) {
         int m = half == 0 ? p - 1 : n % 2 == 0 ? n - p : (p + n - 2) % n;
         member[p] = rooted ? (tree->root + 1 + m) % tree->size : m;
