@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,77 +64,6 @@ static void completions(void *owner, uint32_t events)
         if (rail->completions.fd < 0) /* the sink closed us */
             return;
     }
-}
-
-/* ---- what devices tell ---- */
-
-static void fail_rail(struct gy_rdma *rdma, int rail, const struct ibv_qp *only, gyre_status status, const char *event)
-{
-    for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
-        for (int q = 0; q < link->paths; q++)
-            if (link->path[q].rail == rail && (!only || link->path[q].qp == only))
-                gy_rdma_fail(link, &link->path[q], status, "the device reports", event);
-}
-
-/* A port that is down may come up again before anybody misses it: that is kept for the sentence, and it is the request in
- * whose way it stands that fails. A queue pair or a device in error does not come back. */
-static void device_events(void *owner, uint32_t events)
-{
-    struct gy_rdma_rail *rail = owner;
-    struct gy_rdma *rdma = rail->owner;
-    struct ibv_async_event event;
-    (void)events;
-
-    while (rail->completions.fd >= 0 && rail->verbs->get_async_event(rail->context, &event) == 0) {
-        const char *text = rail->verbs->event_type_str(event.event_type);
-        const struct ibv_qp *qp = event.element.qp;
-        enum ibv_event_type type = event.event_type;
-        bool ours = event.element.port_num == rail->port;
-
-        rail->verbs->ack_async_event(&event);
-        switch (type) {
-        case IBV_EVENT_QP_FATAL:
-        case IBV_EVENT_QP_REQ_ERR:
-        case IBV_EVENT_QP_ACCESS_ERR: fail_rail(rdma, (int)(rail - rdma->rail), qp, GYRE_PEER_UNREACHABLE, text); break;
-        case IBV_EVENT_CQ_ERR:
-        case IBV_EVENT_DEVICE_FATAL:
-            snprintf(rail->trouble, sizeof(rail->trouble), "%s", text);
-            fail_rail(rdma, (int)(rail - rdma->rail), NULL, GYRE_SYSTEM, text);
-            break;
-        case IBV_EVENT_PORT_ERR:
-            if (ours) {
-                snprintf(rail->trouble, sizeof(rail->trouble), "%s", text);
-                gy_log(GY_LOG_WARN, "RDMA device %s: %s", rail->name, text);
-            }
-            break;
-        case IBV_EVENT_PORT_ACTIVE:
-            if (ours)
-                rail->trouble[0] = '\0';
-            break;
-        default: gy_log(GY_LOG_DEBUG, "RDMA device %s: %s", rail->name, text);
-        }
-    }
-    for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
-        if (link->base.state == GY_LINK_FAILED)
-            gy_rdma_progress(&link->base);
-}
-
-static gyre_status watch_rail(struct gy_rdma *rdma, struct gy_rdma_rail *rail, struct gy_error *error)
-{
-    rail->owner = rdma;
-    rail->completions = (struct gy_watch){
-        .fd = rail->channel->fd, .events = EPOLLIN, .callback = completions, .owner = rail};
-    rail->events = (struct gy_watch){
-        .fd = rail->context->async_fd, .events = EPOLLIN, .callback = device_events, .owner = rail};
-    gyre_status status = gy_poller_add(rdma->env.poller, &rail->completions, error);
-    return status == GYRE_SUCCESS ? gy_poller_add(rdma->env.poller, &rail->events, error) : status;
-}
-
-static void unwatch_rail(struct gy_rdma *rdma, struct gy_rdma_rail *rail)
-{
-    gy_poller_remove(rdma->env.poller, &rail->completions);
-    gy_poller_remove(rdma->env.poller, &rail->events);
-    rail->completions.fd = rail->events.fd = -1;
 }
 
 /* ---- links ---- */
@@ -296,8 +224,7 @@ static gyre_status rdma_open(const struct gy_transport_env *env, void **instance
     if (status != GYRE_SUCCESS)
         goto fail;
     rdma->memory = (struct gy_rdma_memory){.rails = rdma->rail, .rail_count = rdma->rails};
-    for (int r = 0; r < rdma->rails && status == GYRE_SUCCESS; r++)
-        status = watch_rail(rdma, &rdma->rail[r], error);
+    status = gy_rdma_watch(rdma, completions, error);
     if (status != GYRE_SUCCESS)
         goto close_rails;
     tell_without(rdma, why);
@@ -306,8 +233,7 @@ static gyre_status rdma_open(const struct gy_transport_env *env, void **instance
     return GYRE_SUCCESS;
 
 close_rails:
-    for (int r = 0; r < rdma->rails; r++)
-        unwatch_rail(rdma, &rdma->rail[r]);
+    gy_rdma_unwatch(rdma, false);
     gy_rdma_rails_close(rdma->rail, rdma->rails, false);
 fail:
     gy_free(rdma);
@@ -354,8 +280,7 @@ static void rdma_close(void *instance)
         link->base.first = link->base.last = link->unsent = NULL;
         link->base.state = GY_LINK_DEAD;
     }
-    for (int r = 0; r < rdma->rails; r++)
-        unwatch_rail(rdma, &rdma->rail[r]);
+    gy_rdma_unwatch(rdma, false);
     for (int i = 0; i < rdma->env.world->size; i++) {
         if (rdma->parked[i] >= 0)
             close(rdma->parked[i]);
@@ -418,6 +343,8 @@ static void rdma_fini(void *instance, bool forked)
     for (int i = 0; forked && i < rdma->env.world->size; i++)
         if (rdma->parked[i] >= 0)
             close(rdma->parked[i]);
+    if (forked)
+        gy_rdma_unwatch(rdma, true);
     gy_rdma_memory_free(&rdma->memory, forked);
     gy_rdma_rails_close(rdma->rail, rdma->rails, forked);
     gy_free(rdma->parked);

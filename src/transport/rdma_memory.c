@@ -14,14 +14,14 @@ static gyre_status refusal(const struct gy_rdma_memory *memory, const struct gy_
                            int errnum, struct gy_error *error)
 {
     struct rlimit limit = {0};
+    size_t needed = memory->locked + bytes * (size_t)memory->rail_count; /* every device counts for itself */
 
-    if ((errnum == ENOMEM || errnum == EAGAIN) && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
-        limit.rlim_cur != RLIM_INFINITY)
+    if ((errnum == ENOMEM || errnum == EAGAIN) && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < needed)
         return gy_error_set(
             error, GYRE_NO_MEMORY, -1,
             "RDMA device %s cannot lock %zu bytes: the limit of locked memory is %llu KiB, and at least %zu KiB "
             "are needed now; raise it (ulimit -l, LimitMEMLOCK= of systemd)",
-            rail->name, bytes, (unsigned long long)limit.rlim_cur / 1024, (memory->locked + bytes + 1023) / 1024);
+            rail->name, bytes, (unsigned long long)limit.rlim_cur / 1024, (needed + 1023) / 1024);
     return gy_error_system(error, errnum, "RDMA device %s cannot register %zu bytes", rail->name, bytes);
 }
 
@@ -42,7 +42,7 @@ gyre_status gy_rdma_register(struct gy_rdma_memory *memory, void *start, size_t 
             return status;
         }
     }
-    memory->locked += bytes;
+    memory->locked += bytes * (size_t)memory->rail_count;
     memcpy(mr_p, mr, sizeof(mr));
     return GYRE_SUCCESS;
 }
@@ -51,7 +51,7 @@ void gy_rdma_deregister(struct gy_rdma_memory *memory, struct ibv_mr *mr[GY_RDMA
 {
     for (int i = 0; i < memory->rail_count; i++)
         memory->rails[i].verbs->dereg_mr(mr[i]);
-    memory->locked -= bytes;
+    memory->locked -= bytes * (size_t)memory->rail_count;
 }
 
 /* ---- the cache ---- */

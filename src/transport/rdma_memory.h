@@ -24,7 +24,7 @@ struct gy_rdma_memory {
     int rail_count;
     struct gy_rdma_range **ranges; /* sorted by start; those withdrawn among them until they are free */
     size_t count, room;
-    size_t locked; /* bytes registered with the first rail, everything counted */
+    size_t locked; /* bytes registered, once for each device */
 };
 
 /* False: out of memory; then the range is copied, which is slower and not wrong. */

@@ -1,5 +1,5 @@
 /* Inside the rdma transport: rdma.c (the table, sleeping), rdma_connect.c (from a socket to queue pairs), rdma_hello.c
- * (what the two say to each other), rdma_send.c and rdma_receive.c (the data path). Nobody else includes this.
+ * (what the two say to each other), rdma_events.c (what devices tell), rdma_send.c and rdma_receive.c (the data path). Nobody else includes this.
  *
  * A link is a byte stream in each direction, laid out in a ring in the receiver's memory, as between ranks of one host:
  *
@@ -123,6 +123,7 @@ struct gy_rdma {
     struct gy_transport_env env;
     struct gy_rdma_rail rail[GY_RDMA_RAILS];
     int rails;
+    struct gy_watch uevents; /* of the kernel; fd −1: none */
     struct gy_rdma_memory memory;
     struct gy_rdma_link *links; /* asked for so far */
     int *parked;                /* [world size] accepted before anybody here asked for the link, −1: none */
@@ -152,6 +153,10 @@ bool gy_rdma_digest(struct gy_rdma_link *link);  /* gives what has arrived to th
 bool gy_rdma_digestible(const struct gy_rdma_link *link);
 /* Posts a receive request for every one that was used: all of them at the beginning, before the peer may send. */
 void gy_rdma_replenish(struct gy_rdma_link *link);
+
+/* rdma_events.c: tells the poller of every descriptor of the rails. `forked`: closes what is this process's only. */
+gyre_status gy_rdma_watch(struct gy_rdma *rdma, gy_poller_func completions, struct gy_error *error);
+void gy_rdma_unwatch(struct gy_rdma *rdma, bool forked);
 
 /* rdma.c */
 bool gy_rdma_progress(struct gy_link *link);

@@ -1,0 +1,254 @@
+/* What no soft device shows, over the stand-in: the choice of ports, the limit of locked memory, requests and devices that
+ * fail, memory that is registered once, and what two ends may say to each other. Two ranks, threads of this process. */
+#include "ranks.h"
+
+#include "core/clock.h"
+#include "rdma_stand_in.h"
+#include "transport/rdma_private.h"
+#include <string.h>
+
+static char lines[16][256];
+static int line_count;
+
+static void collect(void *user, const char *line)
+{
+    (void)user;
+    snprintf(lines[line_count++], sizeof(lines[0]), "%s", line);
+}
+
+static void survey(struct gy_config *config)
+{
+    line_count = 0;
+    gy_rdma_describe(config, collect, NULL);
+}
+
+static void says(const char *device, const char *text)
+{
+    for (int i = 0; i < line_count; i++)
+        if (strstr(lines[i], device)) {
+            CHECK(strstr(lines[i], text), "%s, and not: %s", lines[i], text);
+            return;
+        }
+    CHECK(false, "nothing about %s", device);
+}
+
+static void test_choice(void)
+{
+    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_error error = {.quiet = true};
+    uint32_t reach = 0;
+    char why[160] = "";
+
+    stand_in_reset(6);
+    stand_in_devices[1].port[0].state = IBV_PORT_DOWN;
+    stand_in_devices[2].refuses = true;
+    stand_in_devices[3].port[0].speed = 1;
+    stand_in_devices[4].port[0].gid[0].gid.raw[0] = 0xfe; /* link-local */
+    stand_in_devices[4].port[0].gid[0].gid.raw[1] = 0x80;
+    stand_in_devices[4].port[0].gid[1] = stand_in_devices[5].port[0].gid[0];
+    stand_in_devices[4].port[0].gid[1].gid_type = IBV_GID_TYPE_ROCE_V1;
+    stand_in_devices[5].ports = 2;
+    stand_in_devices[5].port[1] = stand_in_devices[5].port[0];
+    stand_in_devices[5].port[1].gid[2] = stand_in_devices[5].port[0].gid[0]; /* the mapped one is worth more */
+    stand_in_devices[5].port[1].gid[0].gid.raw[0] = 0x20;
+    survey(&config);
+    CHECK(line_count == 7, "%d ports", line_count);
+    says("soft0 port 1", "chosen: RoCE v2, GID 0 ::ffff:10.9.0.1, MTU 1024");
+    says("soft1 port 1", "passed over: the port is down");
+    says("soft2 port 1", "passed over: it cannot be opened: Permission denied");
+    says("soft3 port 1", "passed over: soft0 port 1 is faster");
+    says("soft4 port 1", "passed over: it has no GID of RoCE v2");
+    says("soft5 port 1", "chosen");
+    says("soft5 port 2", "chosen: RoCE v2, GID 2 ");
+    snprintf(config.rdma_devices, sizeof(config.rdma_devices), "soft5:2,soft4");
+    survey(&config);
+    says("soft0 port 1", "passed over: GYRE_RDMA_DEVICES does not name it");
+    says("soft5 port 1", "passed over: GYRE_RDMA_DEVICES does not name it");
+    says("soft5 port 2", "chosen");
+    config.rdma_gid_index = 0;
+    survey(&config);
+    says("soft4 port 1", "chosen: RoCE v2, GID 0 fe80");
+    stand_in_devices[4].port[0].infiniband = true;
+    survey(&config);
+    says("soft5 port 2", "passed over: its link is of another kind than that of soft4 port 1");
+    CHECK(gy_rdma_reach(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach == GY_REACH_INFINIBAND,
+          "%u", reach);
+    snprintf(config.rdma_devices, sizeof(config.rdma_devices), "soft9");
+    CHECK(gy_rdma_reach(&config, &reach, why, sizeof(why), &error) == GYRE_BAD_CONFIGURATION &&
+              strstr(error.text, "GYRE_RDMA_DEVICES names soft9"),
+          "%s", error.text);
+    config.rdma_devices[0] = '\0';
+    config.integrity = GY_INTEGRITY_MAC;
+    CHECK(gy_rdma_reach(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach == 0 && why[0], "%u",
+          reach);
+}
+
+static void test_hello(void)
+{
+    struct gy_rdma_hello hello = {.ring_bytes = 1 << 18, .paths = GY_RDMA_PATHS}, back;
+    uint8_t wire[GY_RDMA_HELLO_BYTES], changed[GY_RDMA_HELLO_BYTES];
+    int refused = 0;
+
+    for (int i = 0; i < hello.paths; i++)
+        hello.end[i] = (struct gy_rdma_end){.qp = 17u + (unsigned)i, .psn = 99, .ring = 1u << 30, .key = 5, .mtu = 3};
+    gy_rdma_hello_encode(&hello, wire);
+    CHECK(gy_rdma_hello_decode(wire, &back) && memcmp(&back, &hello, sizeof(hello)) == 0, "not what was said");
+    for (size_t i = 0; i < sizeof(wire); i++) { /* every byte that has a rule */
+        memcpy(changed, wire, sizeof(wire));
+        changed[i] ^= 0xff;
+        refused += !gy_rdma_hello_decode(changed, &back);
+    }
+    /* magic, version, pairs, ring, zeros; of each pair the top bytes of its numbers, mtu, Ethernet, zeros */
+    CHECK(refused == 4 + 2 + 2 + 8 + 48 + GY_RDMA_PATHS * (1 + 1 + 1 + 1 + 8), "%d bytes refused", refused);
+    hello.paths = 0;
+    gy_rdma_hello_encode(&hello, wire);
+    CHECK(!gy_rdma_hello_decode(wire, &back), "no queue pair at all");
+}
+
+/* Frames from rank 0 to rank 1 until the links of both are broken; the sentence is that of `sentences`. */
+static char sentence[2][GY_ERROR_TEXT];
+static void (*breaks)(void);
+
+static void keep_sentence(struct rank *rank)
+{
+    struct gy_link *link = rank->pair[0].link;
+    snprintf(sentence[rank->rank], sizeof(sentence[0]), "%s", link->error.text);
+}
+
+static void body_breaks(struct rank *rank)
+{
+    static struct gy_frame_out frames[4];
+    static unsigned char payload[4][60000];
+    struct rank_pair *pair = &rank->pair[0];
+    uint64_t number = 0;
+
+    if (rank->rank == 0)
+        memset(frames, 0, sizeof(frames));
+    rank_link(rank);
+    while (!pair->broken) {
+        for (int i = 0; i < 4 && rank->rank == 0; i++)
+            if (!frames[i].queued) {
+                rank_frame(rank, 1, &frames[i], ++number, payload[i], sizeof(payload[i]));
+                rank->ops->post(pair->link, &frames[i]);
+            }
+        if (rank->rank == 0 && pair->link && number > 40 && breaks) {
+            void (*now)(void) = breaks;
+            breaks = NULL;
+            now();
+        }
+        gy_poller_poll(rank->poller, 0);
+        rank_turn(rank, false);
+    }
+    keep_sentence(rank);
+    CHECK(pair->broken == 1, "told %d times", (int)pair->broken);
+    rank->ops->close(rank->instance); /* which the other notices */
+    rank->closed = true;
+}
+
+static void break_requests(void)
+{
+    stand_in_fail_requests(0, IBV_WC_RETRY_EXC_ERR);
+}
+static void break_port(void)
+{
+    stand_in_event(0, IBV_EVENT_PORT_ERR);
+    breaks = break_requests; /* when that was heard */
+}
+static void break_device(void)
+{
+    stand_in_event(0, IBV_EVENT_DEVICE_FATAL);
+}
+static void break_pair(void)
+{
+    stand_in_event(0, IBV_EVENT_QP_FATAL);
+}
+
+static void breaking(const char *name, void (*how)(void), const char *wanted)
+{
+    const struct ranks_options two = {.transport = "rdma", .size = 2};
+
+    stand_in_reset(1);
+    memset(sentence, 0, sizeof(sentence));
+    breaks = how;
+    ranks_run(&two, name, body_breaks);
+    CHECK((strstr(sentence[0], wanted) && strstr(sentence[0], "device soft0 port 1, to rank 1")) ||
+              (strstr(sentence[1], wanted) && strstr(sentence[1], "device soft0 port 1, to rank 0")),
+          "%s / %s", sentence[0], sentence[1]);
+}
+
+/* The lower rank cannot register: its sentence has the number. */
+static void body_locked(struct rank *rank)
+{
+    struct rank_pair *pair = &rank->pair[0];
+
+    rank_link(rank);
+    while (!pair->broken)
+        rank_turn(rank, false);
+    keep_sentence(rank);
+    rank->ops->close(rank->instance);
+    rank->closed = true;
+}
+
+static void test_locked(void)
+{
+    const struct ranks_options two = {.transport = "rdma", .size = 2};
+
+    stand_in_reset(1);
+    stand_in_fail_registration(1);
+    ranks_run(&two, "locked", body_locked);
+    CHECK(strstr(sentence[0], "cannot") || strstr(sentence[1], "cannot"), "%s / %s", sentence[0], sentence[1]);
+}
+
+static void test_registrations(void)
+{
+    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_error error = {0};
+    struct gy_rdma_rail rails[GY_RDMA_RAILS];
+    struct gy_rdma_memory memory = {.rails = rails};
+    static unsigned char block[4][65536];
+    char why[160];
+
+    stand_in_reset(2);
+    CHECK(gy_rdma_rails_open(&config, rails, &memory.rail_count, why, sizeof(why), &error) == GYRE_SUCCESS, "%s",
+          error.text);
+    uint64_t before = stand_in_count().registrations;
+    for (int i = 3; i >= 0; i--)
+        CHECK(gy_rdma_memory_add(&memory, block[i], sizeof(block[i])), "no memory");
+    CHECK(stand_in_count().registrations == before, "registered before it is sent from");
+    struct gy_rdma_range *range = gy_rdma_memory_find(&memory, block[2] + 100, 1000);
+    CHECK(range && range == gy_rdma_memory_find(&memory, block[2], sizeof(block[2])), "not found");
+    CHECK(stand_in_count().registrations == before + 2, "not once per device");
+    CHECK(!gy_rdma_memory_find(&memory, block[3] + 1, sizeof(block[3])), "beyond its end");
+    gy_rdma_memory_add(&memory, block[2], sizeof(block[2])); /* twice announced: once withdrawn is not enough */
+    gy_rdma_memory_remove(&memory, block[2]);
+    CHECK(gy_rdma_memory_find(&memory, block[2], 10) == range, "forgotten too early");
+    gy_rdma_range_hold(range);
+    gy_rdma_memory_remove(&memory, block[2]);
+    CHECK(!gy_rdma_memory_find(&memory, block[2], 10) && stand_in_count().mrs == 2, "under way, so still registered");
+    CHECK(gy_rdma_memory_add(&memory, block[2], 10) && gy_rdma_memory_find(&memory, block[2], 10), "again");
+    gy_rdma_range_drop(&memory, range);
+    CHECK(stand_in_count().mrs == 2, "%d registered", stand_in_count().mrs);
+    stand_in_fail_registration(2); /* the second device: the first is given back, and the range is copied */
+    CHECK(!gy_rdma_memory_find(&memory, block[0], 10) && !gy_rdma_memory_find(&memory, block[0], 10), "refused");
+    CHECK(stand_in_count().mrs == 2, "%d registered", stand_in_count().mrs);
+    gy_rdma_memory_free(&memory, false);
+    gy_rdma_rails_close(rails, memory.rail_count, false);
+}
+
+int main(void)
+{
+    setenv("GYRE_TRANSPORT", "rdma", 1);
+    gy_verbs_use(&stand_in_verbs);
+    test_choice();
+    test_hello();
+    test_registrations();
+    breaking("request", break_requests, "a request failed: transport retry counter exceeded");
+    breaking("port", break_port, "(the device said before: port error)");
+    breaking("device", break_device, "the device reports: device fatal");
+    breaking("pair", break_pair, "the device reports: queue pair fatal");
+    test_locked();
+    struct stand_in_counters c = stand_in_count();
+    CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0, "left: %d %d %d %d %d %d", c.contexts, c.pds,
+          c.mrs, c.cqs, c.qps, c.channels);
+    return 0;
+}
