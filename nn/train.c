@@ -8,6 +8,7 @@
  * these. Costs are summed in multiples of 2^-20, so that their sum is exact and depends neither on the order nor on how
  * often a checkpoint gathered it: the loss that a resumed run reports is the uninterrupted one's, bit for bit. */
 #include "error.h"
+#include "evaluate.h"
 #include "trace.h"
 
 #include <math.h>
@@ -45,24 +46,6 @@ struct gyre_nn_train_options gyre_nn_train_defaults(void)
     };
 }
 
-/* A reconstruction needs no labels. */
-static bool labelled(const gyre_nn_model *model)
-{
-    return gyre_nn_cost_of(model) != GYRE_NN_RECONSTRUCTION;
-}
-
-static gyre_status check_data(const gyre_nn_model *model, const gyre_nn_dataset *data)
-{
-    if (gyre_nn_inputs(model) != data->features || (labelled(model) && gyre_nn_outputs(model) < data->classes))
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                          "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
-                          gyre_nn_inputs(model), gyre_nn_outputs(model), data->features, data->classes);
-    if (labelled(model) && gyre_nn_output_steps(model) != data->steps)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "the model gives %zu rows for a sample, the data have %zu labels",
-                          gyre_nn_output_steps(model), data->steps);
-    return GYRE_SUCCESS;
-}
-
 static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data,
                          const struct gyre_nn_train_options *options)
 {
@@ -74,7 +57,7 @@ static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data
     if (options->accumulate > 1 && options->strategy && (options->strategy->piece || options->strategy->compute))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "strategy %s cuts batches by itself: accumulate has to be 1",
                           options->strategy->name);
-    return check_data(model, data);
+    return gy_nn_check_data(model, data);
 }
 
 static gyre_status resume(struct run *run)
@@ -130,7 +113,7 @@ static gyre_status compute(struct run *run, const uint32_t *picks, size_t first,
     gyre_nn_train_mode(run->model, run->position.seed, run->position.step, first);
     gyre_status status = gyre_nn_forward(run->model, run->x, count, NULL);
     status = status ? status
-                    : gyre_nn_evaluate(run->model, labelled(run->model) ? run->labels : NULL, NULL, &cost, NULL);
+                    : gyre_nn_evaluate(run->model, gy_nn_labelled(run->model) ? run->labels : NULL, NULL, &cost, NULL);
     status = status ? status : gyre_nn_backward(run->model, last ? run->part.strategy->passed : NULL, run->part.self);
     now->cost += rint(cost * 0x1p20) * 0x1p-20;
     now->rows += count * gyre_nn_output_steps(run->model);
@@ -365,55 +348,4 @@ gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyr
         keep_shown(&run.part);
     close_run(&run);
     return status;
-}
-
-#define TEST_SAMPLES ((size_t)128)
-
-/* Cost and right answers of the samples numbered in `rows`, on this rank. */
-static gyre_status test_part(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
-                             double sums[2])
-{
-    size_t most = count < TEST_SAMPLES ? count : TEST_SAMPLES;
-    gyre_status status = check_data(model, data);
-    if (status != GYRE_SUCCESS || count == 0)
-        return status;
-    void *x = calloc(most * data->features, gyre_dtype_size(gyre_nn_dtype(model)));
-    int32_t *labels = calloc(most * data->steps, sizeof(*labels));
-    bool answers = labelled(model);
-    if (!x || !labels)
-        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory to test %zu samples", most);
-    gyre_nn_test_mode(model);
-    for (size_t at = 0; at < count && status == GYRE_SUCCESS; at += TEST_SAMPLES) {
-        size_t many = count - at < TEST_SAMPLES ? count - at : TEST_SAMPLES, correct = 0;
-        double cost = 0;
-        gyre_nn_dataset_gather(data, rows + at, many, gyre_nn_dtype(model), x, labels);
-        status = gyre_nn_forward(model, x, many, NULL);
-        status = status ? status
-                        : gyre_nn_evaluate(model, answers ? labels : NULL, NULL, &cost, answers ? &correct : NULL);
-        sums[0] += cost;
-        sums[1] += (double)correct;
-    }
-    free(x);
-    free(labels);
-    return status;
-}
-
-gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
-                         gyre_comm *comm, double *loss_p, double *accuracy_p)
-{
-    int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
-    size_t first, mine, answers = count * gyre_nn_output_steps(model);
-    double sums[2] = {0, 0}; /* cost, right answers */
-    gyre_nn_shard(count, rank, ranks, &first, &mine);
-    gyre_status status = test_part(model, data, rows + first, mine, sums);
-    if (status == GYRE_SUCCESS && ranks > 1) {
-        status = gyre_all_reduce(comm, sums, sums, 2, GYRE_FLOAT64, GYRE_SUM);
-        if (status != GYRE_SUCCESS)
-            gy_nn_fail_comm(status, comm, "summing the test results");
-    }
-    if (status != GYRE_SUCCESS)
-        return status;
-    *loss_p = count ? sums[0] / (double)answers : 0;
-    *accuracy_p = !labelled(model) ? NAN : count ? sums[1] / (double)answers : 0;
-    return GYRE_SUCCESS;
 }

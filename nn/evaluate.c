@@ -1,0 +1,75 @@
+/* Evaluation: the mean cost and the share of right answers, on samples that the ranks divide. */
+#include "evaluate.h"
+
+#include "error.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+bool gy_nn_labelled(const gyre_nn_model *model)
+{
+    return gyre_nn_cost_of(model) != GYRE_NN_RECONSTRUCTION;
+}
+
+gyre_status gy_nn_check_data(const gyre_nn_model *model, const gyre_nn_dataset *data)
+{
+    if (gyre_nn_inputs(model) != data->features || (gy_nn_labelled(model) && gyre_nn_outputs(model) < data->classes))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
+                          gyre_nn_inputs(model), gyre_nn_outputs(model), data->features, data->classes);
+    if (gy_nn_labelled(model) && gyre_nn_output_steps(model) != data->steps)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "the model gives %zu rows for a sample, the data have %zu labels",
+                          gyre_nn_output_steps(model), data->steps);
+    return GYRE_SUCCESS;
+}
+
+#define TEST_SAMPLES ((size_t)128)
+
+/* Cost and right answers of the samples numbered in `rows`, on this rank. */
+static gyre_status test_part(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
+                             double sums[2])
+{
+    size_t most = count < TEST_SAMPLES ? count : TEST_SAMPLES;
+    gyre_status status = gy_nn_check_data(model, data);
+    if (status != GYRE_SUCCESS || count == 0)
+        return status;
+    void *x = calloc(most * data->features, gyre_dtype_size(gyre_nn_dtype(model)));
+    int32_t *labels = calloc(most * data->steps, sizeof(*labels));
+    bool answers = gy_nn_labelled(model);
+    if (!x || !labels)
+        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory to test %zu samples", most);
+    gyre_nn_test_mode(model);
+    for (size_t at = 0; at < count && status == GYRE_SUCCESS; at += TEST_SAMPLES) {
+        size_t many = count - at < TEST_SAMPLES ? count - at : TEST_SAMPLES, correct = 0;
+        double cost = 0;
+        gyre_nn_dataset_gather(data, rows + at, many, gyre_nn_dtype(model), x, labels);
+        status = gyre_nn_forward(model, x, many, NULL);
+        status = status ? status
+                        : gyre_nn_evaluate(model, answers ? labels : NULL, NULL, &cost, answers ? &correct : NULL);
+        sums[0] += cost;
+        sums[1] += (double)correct;
+    }
+    free(x);
+    free(labels);
+    return status;
+}
+
+gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
+                         gyre_comm *comm, double *loss_p, double *accuracy_p)
+{
+    int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
+    size_t first, mine, answers = count * gyre_nn_output_steps(model);
+    double sums[2] = {0, 0}; /* cost, right answers */
+    gyre_nn_shard(count, rank, ranks, &first, &mine);
+    gyre_status status = test_part(model, data, rows + first, mine, sums);
+    if (status == GYRE_SUCCESS && ranks > 1) {
+        status = gyre_all_reduce(comm, sums, sums, 2, GYRE_FLOAT64, GYRE_SUM);
+        if (status != GYRE_SUCCESS)
+            gy_nn_fail_comm(status, comm, "summing the test results");
+    }
+    if (status != GYRE_SUCCESS)
+        return status;
+    *loss_p = count ? sums[0] / (double)answers : 0;
+    *accuracy_p = !gy_nn_labelled(model) ? NAN : count ? sums[1] / (double)answers : 0;
+    return GYRE_SUCCESS;
+}
