@@ -1,0 +1,270 @@
+/* The agreement of src/boot/council.c as a model for spin: which states can ranks get into, whatever the order of events?
+ *
+ *   N ranks, of which at most DEATHS die and at most DOUBTS are taken for failed while they live (they are stopped, or late);
+ *   at any moment, or never, the network is cut between the ranks of the set CUT and the others (0: never)
+ *
+ * Checked in every state: those who live and have decided have decided the same, and nobody goes on with another outcome
+ * (no split brain); nobody is PARTITIONED unless there was a cut or a doubt. Checked where nothing can happen any more:
+ * every rank that lives has decided, or is EXCLUDED or PARTITIONED (termination).
+ *
+ * Messages are bits that are set when sent, and delivered by a step of their own at any later time, or never when a cut
+ * comes first; so they have any delay. What a dead rank has sent may still arrive. A proposal is the set of those who take
+ * part; it has the number of its chair, which proposes once. Names are those of council.c.
+ *
+ * The defects that tests/models/check.sh puts in, each of which must be found:
+ *   -DONE_PHASE     the chair decides without waiting for ACCEPT
+ *   -DUNPROMISED    a member accepts what a chair proposes that has failed in its eyes
+ *   -DHALF          just half is enough without the lowest rank
+ *   -DALWAYS        any number is enough
+ *   -DSILENT        who has decided does not tell those who ask */
+#ifndef N
+#define N 4
+#endif
+#ifndef DEATHS
+#define DEATHS 2
+#endif
+#ifndef DOUBTS
+#define DOUBTS 0
+#endif
+#ifndef CUT
+#define CUT 0
+#endif
+#define ALL ((1 << N) - 1)
+#define NONE 7
+#define BIT(i) (1 << (i))
+#define HAS(set, i) (((set) >> (i)) & 1)
+
+byte alive = ALL;
+byte out;              /* EXCLUDED */
+byte parted;           /* PARTITIONED */
+byte side;             /* of the cut: this half; 0: none yet */
+byte doubts, deaths;
+
+byte failed[N], proved[N];       /* what each rank knows: fates */
+byte promised[N] = NONE, accepted[N] = NONE;
+byte join_sent[N], joined[N];    /* [chair]: who; sent, and delivered */
+byte join_accepted[16];          /* [chair * N + who]: what it had accepted */
+byte proposal[N];                /* [chair]: its outcome, 0: none */
+byte accept_sent[N], accepts[N]; /* [chair]: who */
+byte decided[N];                 /* the outcome; 0: none */
+
+#define UP(i, j) (side == 0 || HAS(side, i) == HAS(side, j))
+#define MINE(i) (HAS(side, i) -> side : ALL & ~side)
+#define LOWEST(set) ((set) & 1 -> 0 : ((set) & 2 -> 1 : ((set) & 4 -> 2 : ((set) & 8 -> 3 : NONE))))
+#define COUNT(set) (HAS(set, 0) + HAS(set, 1) + HAS(set, 2) + HAS(set, 3))
+#define LIVES(i) (ALL & ~failed[i])
+#define ELECTORATE(i) (ALL & ~proved[i])
+#define CHAIR(i) LOWEST(LIVES(i))
+#if defined(ALWAYS)
+#define ENOUGH(i) true
+#elif defined(HALF)
+#define ENOUGH(i) (2 * COUNT(LIVES(i)) >= COUNT(ELECTORATE(i)))
+#else
+#define ENOUGH(i)                                         \
+    (2 * COUNT(LIVES(i)) > COUNT(ELECTORATE(i)) ||        \
+     (2 * COUNT(LIVES(i)) == COUNT(ELECTORATE(i)) && HAS(LIVES(i), LOWEST(ELECTORATE(i)))))
+#endif
+#define TAKES_PART(i) (HAS(alive, i) && !HAS(out | parted, i))
+
+/* Of two that live and have decided both go on with the same. A rank that is not in what it learns is out. */
+inline decide(i, what)
+{
+    if
+    :: !HAS(what, i) -> out = out | BIT(i)
+    :: else ->
+        decided[i] = what;
+        k = 0;
+        do
+        :: k < N ->
+            assert(!HAS(alive & ~out, k) || decided[k] == 0 || decided[k] == what);
+            k++
+        :: else -> break
+        od;
+        k = 0
+    fi
+}
+
+#define BUSY(i) (TAKES_PART(i) && decided[i] == 0)
+#define HEAR_DOUBT(from)                                                                   \
+    atomic { BUSY(i) && i != from && (failed[from] & doubts & ~failed[i]) != 0 && UP(i, from) -> \
+        failed[i] = failed[i] | (failed[from] & doubts) }
+#define HEAR_JOIN(from) \
+    atomic { BUSY(i) && HAS(join_sent[i] & ~joined[i], from) && UP(i, from) -> joined[i] = joined[i] | BIT(from) }
+#define HEAR_ACCEPT(from) \
+    atomic { BUSY(i) && HAS(accept_sent[i] & ~accepts[i], from) && UP(i, from) -> accepts[i] = accepts[i] | BIT(from) }
+#define HEAR_PROPOSE(chair)                                                                              \
+    atomic { BUSY(i) && i != chair && proposal[chair] != 0 && HAS(joined[chair], i) && !HAS(accept_sent[chair], i) && \
+             KEEPS_PROMISE(chair) && UP(i, chair) ->                                                     \
+        accepted[i] = chair; promised[i] = chair; accept_sent[chair] = accept_sent[chair] | BIT(i) }
+#ifdef UNPROMISED
+#define KEEPS_PROMISE(chair) true
+#else
+#define KEEPS_PROMISE(chair) (!HAS(failed[i], chair) && (promised[i] == NONE || chair >= promised[i]))
+#endif
+#ifdef SILENT
+#define TELLS(from) false
+#else
+#define TELLS(from) true
+#endif
+#define HEAR_DECIDE(from) \
+    atomic { BUSY(i) && i != from && decided[from] != 0 && UP(i, from) && TELLS(from) -> decide(i, decided[from]) }
+
+proctype rank(byte i)
+{
+    byte j, k, best;
+    do
+    :: atomic { !TAKES_PART(i) || decided[i] != 0 -> break }
+
+    /* what it comes to know of others */
+    :: atomic { BUSY(i) && (~alive & ALL & ~failed[i]) != 0 && side == 0 ->
+        j = LOWEST(~alive & ALL & ~failed[i]);
+        failed[i] = failed[i] | BIT(j); proved[i] = proved[i] | BIT(j); j = 0 }
+    /* where there is a cut: of the dead on its own side, and of everybody on the other: out of reach, which proves nothing */
+    :: atomic { BUSY(i) && side != 0 && (~alive & ALL & ~failed[i] & MINE(i)) != 0 ->
+        j = LOWEST(~alive & ALL & ~failed[i] & MINE(i));
+        failed[i] = failed[i] | BIT(j); proved[i] = proved[i] | BIT(j); j = 0 }
+    :: atomic { BUSY(i) && side != 0 && (ALL & ~failed[i] & ~MINE(i)) != 0 ->
+        j = LOWEST(ALL & ~failed[i] & ~MINE(i));
+        failed[i] = failed[i] | BIT(j); j = 0 }
+    /* who is out or has too few says nothing any more: the clock of silence */
+    :: atomic { BUSY(i) && ((out | parted) & ALL & ~failed[i]) != 0 ->
+        j = LOWEST((out | parted) & ALL & ~failed[i]);
+        failed[i] = failed[i] | BIT(j); j = 0 }
+#if DOUBTS
+    :: HEAR_DOUBT(0)
+    :: HEAR_DOUBT(1)
+#if N > 2
+    :: HEAR_DOUBT(2)
+#endif
+#if N > 3
+    :: HEAR_DOUBT(3)
+#endif
+    :: atomic { BUSY(i) && HAS(failed[i], i) -> out = out | BIT(i) }
+#endif
+
+    /* a member joins the chair */
+    :: atomic { BUSY(i) && !HAS(failed[i], i) && CHAIR(i) != i && !HAS(join_sent[CHAIR(i)], i) ->
+        j = CHAIR(i);
+        promised[i] = j;
+        join_accepted[j * N + i] = accepted[i];
+        join_sent[j] = join_sent[j] | BIT(i); j = 0 }
+
+    /* messages come to the chair */
+    :: HEAR_JOIN(0)
+    :: HEAR_JOIN(1)
+    :: HEAR_ACCEPT(0)
+    :: HEAR_ACCEPT(1)
+#if N > 2
+    :: HEAR_JOIN(2)
+    :: HEAR_ACCEPT(2)
+#endif
+#if N > 3
+    :: HEAR_JOIN(3)
+    :: HEAR_ACCEPT(3)
+#endif
+
+    /* the chair proposes */
+    :: atomic { BUSY(i) && !HAS(failed[i], i) && CHAIR(i) == i && proposal[i] == 0 &&
+                (LIVES(i) & ~BIT(i) & ~joined[i]) == 0 && ENOUGH(i) ->
+        best = accepted[i];
+        j = 0;
+        do
+        :: j < N ->
+            if
+            :: HAS(joined[i], j) && join_accepted[i * N + j] != NONE && (best == NONE || join_accepted[i * N + j] > best) ->
+                best = join_accepted[i * N + j]
+            :: else
+            fi;
+            j++
+        :: else -> break
+        od;
+        if
+        :: best == NONE -> proposal[i] = LIVES(i)
+        :: else -> proposal[i] = proposal[best]
+        fi;
+        accepted[i] = i; promised[i] = i; best = 0; j = 0 }
+
+    /* a member accepts */
+    :: HEAR_PROPOSE(0)
+    :: HEAR_PROPOSE(1)
+#if N > 2
+    :: HEAR_PROPOSE(2)
+#endif
+#if N > 3
+    :: HEAR_PROPOSE(3)
+#endif
+
+    /* the chair decides */
+    :: atomic { BUSY(i) && !HAS(failed[i], i) && CHAIR(i) == i && proposal[i] != 0 &&
+#ifndef ONE_PHASE
+                (LIVES(i) & ~BIT(i) & ~accepts[i]) == 0 &&
+#endif
+                ENOUGH(i) ->
+        decide(i, proposal[i]) }
+
+    /* who has decided tells the others; of the dead it may have been sent before */
+    :: HEAR_DECIDE(0)
+    :: HEAR_DECIDE(1)
+#if N > 2
+    :: HEAR_DECIDE(2)
+#endif
+#if N > 3
+    :: HEAR_DECIDE(3)
+#endif
+
+    :: atomic { BUSY(i) && !HAS(failed[i], i) && !ENOUGH(i) ->
+        assert(side != 0 || doubts != 0);
+        parted = parted | BIT(i) }
+    od;
+}
+
+/* What happens to them. */
+#define DIES(v) atomic { deaths < DEATHS && v < N && HAS(alive, v) -> deaths++; alive = alive & ~BIT(v) }
+/* `of` takes a rank for failed, which may live. */
+#define DOUBTED(v, of) \
+    atomic { COUNT(doubts | BIT(v)) <= DOUBTS && v < N && of < N && HAS(alive, of) && !HAS(failed[of], v) -> \
+        doubts = doubts | BIT(v); failed[of] = failed[of] | BIT(v) }
+#define CUTS(s) atomic { side == 0 -> side = s }
+
+proctype world()
+{
+    do
+    :: DIES(0)
+    :: DIES(1)
+#if N > 2
+    :: DIES(2)
+#endif
+#if N > 3
+    :: DIES(3)
+#endif
+#if DOUBTS
+    :: DOUBTED(0, 1)
+    :: DOUBTED(1, 0)
+#if N > 2
+    :: DOUBTED(0, 2)
+    :: DOUBTED(1, 2)
+    :: DOUBTED(2, 0)
+#endif
+#if N > 3
+    :: DOUBTED(3, 0)
+    :: DOUBTED(3, 1)
+#endif
+#endif
+#if CUT
+    :: CUTS(CUT)
+#endif
+    :: break
+    od
+}
+
+init
+{
+    atomic {
+        byte i;
+        do
+        :: i < N -> run rank(i); i++
+        :: else -> break
+        od;
+        run world()
+    }
+}
