@@ -8,6 +8,7 @@
  *     a rank that makes each step only when the others have made ten does not hold up async; sync follows it step by
  *     step, and stale:steps=s goes s steps further and no more (counted, not timed)
  *     a checkpoint of async has every rank's state: a run that goes on from it by no step gives the same model
+ *     the state of stale has the sums that were under way when it was asked for
  *     the histogram of staleness counts what was mixed in */
 #include <gyre/nn.h>
 #include <math.h>
@@ -21,6 +22,7 @@
 
 static struct {
     atomic_int begun[RANKS]; /* steps */
+    atomic_int asked;        /* for the state of stale */
     atomic_int lead;         /* the most steps that a rank was ahead of the slow one */
 } * shared;
 
@@ -151,6 +153,38 @@ static void mean_stays(gyre_comm *comm, const char *settings, int rounds, bool p
     free(mean);
 }
 
+/* Rank 0 asks for the state of stale while its sum of gradients cannot have been made yet: the others send theirs only when
+ * it has asked. It gets the sum, not what was there. */
+static void state_is_waited_for(gyre_comm *comm)
+{
+    struct gyre_nn_optimizer_config config = gyre_nn_optimizer_defaults(GYRE_NN_SGD);
+    struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];
+    struct gyre_nn_step now = {.number = 0, .rate = 1, .rows = 1, .global_rows = 1};
+    struct gyre_nn_run run;
+    gyre_nn_model *model = make(GYRE_FLOAT64);
+    size_t n = 0;
+    int rank = gyre_comm_rank(comm), ranks = gyre_comm_size(comm);
+    atomic_store(&shared->asked, 0);
+    OK(comm, gyre_nn_run_open(model, comm, &config, gyre_nn_strategy_find("stale"), "steps=1", 0, 0, &run));
+    OK(comm, gyre_barrier(comm));
+    while (rank > 0 && atomic_load(&shared->asked) == 0)
+        usleep(50);
+    OK(comm, run.strategy->before_step(run.self, &now));
+    for (size_t i = 0; i < gyre_nn_param_count(model); i++)
+        ((double *)gyre_nn_grads(model))[i] = rank + 1;
+    run.strategy->passed(run.self, 0);
+    OK(comm, run.strategy->update(run.self, &now));
+    atomic_store(&shared->asked, 1);
+    OK(comm, run.strategy->arrays(run.self, arrays, &n));
+    const double *sum = arrays[0].data;
+    CHECK(strcmp(arrays[0].name, "stale.0") == 0);
+    for (size_t i = 0; i < arrays[0].count; i++)
+        if (sum[i] != ranks * (ranks + 1) / 2.0)
+            rank_fail("element %zu of the gradients that are saved is %g, no sum", i, sum[i]);
+    gyre_nn_run_close(&run);
+    gyre_nn_free(model);
+}
+
 /* ---- a slow rank ---- */
 
 static const gyre_nn_strategy *inner;
@@ -277,6 +311,7 @@ static void body(int rank)
     mean_stays(comm, "every=2,graph=ring,fade=0", 300, true);
     one_step_is_sync(comm);
     state_is_kept(comm);
+    state_is_waited_for(comm);
     if (gyre_comm_size(comm) == RANKS)
         a_slow_rank(comm);
     gyre_nn_dataset_free(data);
