@@ -87,9 +87,6 @@ no_memory:
 gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm_p, struct gy_error *error)
 {
     struct gy_group group = {.size = ctx->world->size};
-    gyre_status status = gy_select_check(ctx->config.algorithm, error); /* the same everywhere: that was compared */
-    if (status != GYRE_SUCCESS)
-        return status;
     return gy_comm_create(ctx, ctx->next_comm++, &group, gy_comm_together(ctx, &group) ? 0 : -1, comm_p, error);
 }
 

@@ -161,6 +161,8 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
     if (!ctx)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for a context");
     gyre_status status = gy_config_read(&ctx->config, error);
+    if (status == GYRE_SUCCESS) /* now, like every other setting: a rank that fails later has to tell the others */
+        status = gy_select_check(ctx->config.algorithm, error);
     if (status == GYRE_SUCCESS)
         status = gy_transports_reach(&ctx->config, error);
     if (status == GYRE_SUCCESS)
