@@ -127,7 +127,7 @@ static void set_environment(const struct job *job, int rank)
     set_number("LOCAL_WORLD_SIZE", job->launch->ranks);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", job->port, 1);
-    setenv("GYRE_LAUNCHER", "torchrun", 1); /* these variables hold, whatever Slurm or mpirun left around us */
+    setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables hold, whatever Slurm or mpirun left around us */
     unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
     if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
         setenv("GYRE_SECRET", job->secret, 1);
