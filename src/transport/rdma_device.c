@@ -310,7 +310,12 @@ gyre_status gy_rdma_rails_open(const struct gy_config *config, struct gy_rdma_ra
     int count = 0;
 
     survey_make(config, &survey, why, why_bytes);
-    gyre_status status = survey.candidates ? check_list(&survey, config, error) : GYRE_SUCCESS;
+    if (!survey.candidates) {
+        survey_end(&survey);
+        *count_p = 0;
+        return GYRE_SUCCESS;
+    }
+    gyre_status status = check_list(&survey, config, error);
     for (int i = 0; i < survey.count && status == GYRE_SUCCESS; i++) {
         if (survey.candidates[i].why[0]) {
             if (count == 0)
@@ -355,7 +360,12 @@ gyre_status gy_rdma_reach(const struct gy_config *config, uint32_t *reach_p, cha
         return GYRE_SUCCESS;
     }
     survey_make(config, &survey, why, why_bytes);
-    gyre_status status = survey.candidates ? check_list(&survey, config, error) : GYRE_SUCCESS;
+    if (!survey.candidates) {
+        survey_end(&survey);
+        *reach_p = 0;
+        return GYRE_SUCCESS;
+    }
+    gyre_status status = check_list(&survey, config, error);
     for (int i = 0; i < survey.count; i++) {
         const struct candidate *it = &survey.candidates[i];
 

@@ -79,7 +79,8 @@ static void discard(struct gy_rdma_memory *memory, size_t place)
         gy_rdma_deregister(memory, range->mr, range->end - range->start);
     gy_free(range);
     memory->count--;
-    memmove(memory->ranges + place, memory->ranges + place + 1, (memory->count - place) * sizeof(*memory->ranges));
+    memmove(memory->ranges + place, memory->ranges + place + 1,
+            (memory->count - place) * sizeof(struct gy_rdma_range *));
 }
 
 bool gy_rdma_memory_add(struct gy_rdma_memory *memory, const void *start, size_t bytes)
@@ -108,7 +109,8 @@ bool gy_rdma_memory_add(struct gy_rdma_memory *memory, const void *start, size_t
     range->start = from;
     range->end = from + bytes;
     range->times = 1;
-    memmove(memory->ranges + place + 1, memory->ranges + place, (memory->count - place) * sizeof(*memory->ranges));
+    memmove(memory->ranges + place + 1, memory->ranges + place,
+            (memory->count - place) * sizeof(struct gy_rdma_range *));
     memory->ranges[place] = range;
     memory->count++;
     return true;
