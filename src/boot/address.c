@@ -257,7 +257,8 @@ gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *i
         return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                             "GYRE_INTERFACE=%s: no such interface, or it is down or has no address", interface);
     if (!found)
-        return gy_error_set(error, GYRE_PEER_UNREACHABLE, 0, "no route to the meeting address %s: is an interface down? GYRE_INTERFACE chooses one",
+        return gy_error_set(error, GYRE_PEER_UNREACHABLE, 0,
+                            "no route to the meeting address %s: is an interface down? GYRE_INTERFACE chooses one",
                             towards ? gy_address_format(towards, text) : "(any)");
     gy_address_set_port(&address, 0);
     *address_p = address;
