@@ -80,7 +80,7 @@ start_job() # ADDRESS PORT "RANKS-ON-HOST-1 RANKS-ON-HOST-2 ..." COMMAND ...
             [ -z "${keep:-}" ] || output=$scratch/$rank
             RANK=$rank WORLD_SIZE=$size LOCAL_RANK=$local_rank LOCAL_WORLD_SIZE=$count MASTER_ADDR=$address MASTER_PORT=$port \
                 GYRE_HOST_ID=host$host GYRE_SECRET=namespaces-test-secret-$job GYRE_MEET_TIMEOUT=30 \
-                timeout -s KILL 120 ip netns exec "$job-$host" "$@" >"$output" &
+                timeout -s KILL 240 ip netns exec "$job-$host" "$@" >"$output" &
             pids+=($!)
             rank=$((rank + 1))
         done
