@@ -21,8 +21,7 @@ run_job 10.77.1.1 29501 1 1
 run_job fd77:0:0:1::1 29502 1 1
 run_job 10.77.1.1 29503 2 1 3
 run_job fd77:0:0:1::1 29504 1 2 1 1
-groups=groups run_job 10.77.1.1 29506 2 2 2
-groups=groups run_job 10.77.1.1 29507 1 3
+groups=groups run_job 10.77.1.1 29506 1 2 1
 
 # As Debian writes /etc/hosts: the own name is 127.0.1.1, the others' are addresses. One of the others has IPv6 only.
 name_host 1 127.0.1.1 gyre-one
