@@ -45,10 +45,10 @@ void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, con
     council->world = world;
 }
 
-static void set_blob(struct gy_blob *blob, uint8_t *bytes, size_t size)
+static void set_blob(struct gy_blob *blob, struct gy_blob to)
 {
     gy_free(blob->bytes);
-    *blob = (struct gy_blob){bytes, size};
+    *blob = to;
 }
 
 static bool copy_blob(struct gy_blob *blob, const uint8_t *bytes, size_t size)
@@ -58,14 +58,14 @@ static bool copy_blob(struct gy_blob *blob, const uint8_t *bytes, size_t size)
     if (!copy)
         return false;
     memcpy(copy, bytes, size);
-    set_blob(blob, copy, size);
+    set_blob(blob, (struct gy_blob){copy, size});
     return true;
 }
 
 static void session_free(struct gy_session *session)
 {
-    set_blob(&session->proposal, NULL, 0);
-    set_blob(&session->best_proposal, NULL, 0);
+    set_blob(&session->proposal, (struct gy_blob){0});
+    set_blob(&session->best_proposal, (struct gy_blob){0});
     gy_free(session->members);
     gy_free(session->seats);
     gy_free(session);
@@ -288,7 +288,7 @@ static bool combine(struct gy_council *council, struct gy_session *session)
     }
     randombytes_buf(&outcome.job, sizeof(outcome.job));
     randombytes_buf(outcome.salt, sizeof(outcome.salt));
-    set_blob(&session->proposal, blob, gy_outcome_encode(&outcome, words, blob, most));
+    set_blob(&session->proposal, (struct gy_blob){blob, gy_outcome_encode(&outcome, words, blob, most)});
     gy_free(words);
     gy_free(outcome.rank);
     return true;

@@ -94,7 +94,7 @@ gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bi
 {
     struct gy_word word = {.kind = GY_COUNCIL_AGREE, .bits = bits};
     struct gy_error error = {.rank = -1};
-    struct gy_outcome outcome;
+    struct gy_outcome outcome = {0};
     gyre_status status = hold(comm, &word, &outcome, &error);
     if (status != GYRE_SUCCESS) {
         comm->error = error;
@@ -161,7 +161,7 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
         .kind = GY_COUNCIL_SHRINK, .count = (uint64_t)comm->ctx->operations.count, .record_bytes = GY_MEMBER_WIRE};
     struct gy_error error = {.rank = -1};
     struct gy_next_world next = {0};
-    struct gy_outcome outcome;
+    struct gy_outcome outcome = {0};
     _Static_assert(GY_MEMBER_WIRE <= GY_COUNCIL_RECORD, "a member's record fits");
     gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
     if (status != GYRE_SUCCESS)
