@@ -5,6 +5,7 @@
 
 #include "collectives/grouping.h"
 #include "collectives/plan.h"
+#include "core/mem.h"
 
 #define WORLD 9
 
@@ -61,4 +62,26 @@ Test(grouping, plans_of_large_worlds_are_small)
                           gy_algorithm_name(shape.algorithm), plan->steps);
                 gy_plan_free(plan);
             }
+}
+
+/* Whichever allocation fails, there is no plan, and nothing is left behind (AddressSanitizer). */
+Test(grouping, plans_without_memory)
+{
+    static const int groups[] = {0, 0, 1, 1, 1, 2, 2};
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        for (int a = GY_HIERARCHICAL; a <= GY_HIERARCHICAL_TREE; a++) {
+            struct gy_plan_shape shape = {(enum gy_collective)c, (enum gy_algorithm)a, 3, 7, 2, groups};
+            struct gy_plan *plan = NULL;
+            if (!gy_plan_exists(shape.collective, shape.algorithm, 7))
+                continue;
+            uint64_t failed = 0;
+            for (uint64_t nth = 1; !plan; nth++, failed++) {
+                gy_alloc_fail_at(nth);
+                plan = gy_plan_build(&shape);
+                gy_alloc_fail_at(0);
+                cr_assert_lt(nth, 1000);
+            }
+            cr_expect_gt(failed, 4);
+            gy_plan_free(plan);
+        }
 }
