@@ -720,7 +720,8 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_sen
     }
     struct request *request = calloc(1, sizeof(*request));
     request->wr = *wr;
-    memcpy(request->sge, wr->sg_list, sizeof(struct ibv_sge) * (size_t)wr->num_sge);
+    for (int i = 0; i < wr->num_sge; i++)
+        request->sge[i] = wr->sg_list[i];
     if (wr->send_flags & IBV_SEND_INLINE)
         copy_inline(request);
     if (qp->last)
