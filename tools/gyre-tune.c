@@ -171,7 +171,8 @@ static void look_around(struct tune *tune, struct figures *figures_p)
         *(place.host == own.host ? &tune->near : &tune->far) = r;
     }
     figures_p->hosts = own.hosts;
-    figures_p->ranks_per_host = (double)((size + own.hosts - 1) / own.hosts);
+    int most = (size + own.hosts - 1) / own.hosts;
+    figures_p->ranks_per_host = most;
     figures_p->local_latency = 2e-7;
 }
 
