@@ -84,7 +84,7 @@ static void sweep_case(struct gy_case *it, size_t count, bool thorough)
     }
 }
 
-/* Every type and operation; those of the commonest types in every placement. */
+/* Every type and operation; those of the commonest types in every placement, unless there are many ranks and few types. */
 static void sweep_types(struct gy_case *it, size_t count)
 {
     for (int d = 0; gyre_dtype_name((gyre_dtype)d); d++) {
@@ -99,7 +99,7 @@ static void sweep_types(struct gy_case *it, size_t count)
             it->op = (gyre_op)o;
             it->root = (int)(iteration % (uint64_t)it->size);
             if (o == 0 || gy_kind_reduces(it->kind))
-                sweep_case(it, count, common && o <= GYRE_MAX);
+                sweep_case(it, count, common && o <= GYRE_MAX && (it->size <= 4 || !common_only));
         }
     }
 }

@@ -165,8 +165,14 @@ def recover(comm: gyre.Communicator) -> None:
     """The last rank is killed; the others find out, agree, and go on in a world of their own."""
     last = comm.size - 1
     if comm.rank == last:
+        comm.barrier()  # a death while the ranks still connect is an error of create
         os.kill(os.getpid(), signal.SIGKILL)
-    failure(gyre.PeerDead, lambda: barriers(comm))
+
+    def until_it_dies() -> None:
+        comm.barrier()
+        barriers(comm)
+
+    failure(gyre.PeerDead, until_it_dies)
     comm.revoke()
     check(comm.agree(~(1 << comm.rank)) == (1 << 64) - (1 << last))
     survivors = comm.shrink()
