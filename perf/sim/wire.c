@@ -35,8 +35,10 @@ static void carry(const struct sim_lane *lane, const struct sim_parcel *parcel)
     int here = sim_host(rank), there = sim_host(parcel->to->rank);
     if (here != there) {
         double slowed = parcel->bytes - unshaped(rank, parcel->bytes);
-        if (slowed >= 1)
+        if (slowed >= 1) {
             sg_host_sendto(rank->world->hosts[here].host, rank->world->hosts[there].host, slowed);
+            rank->world->hosts[here].refilled = simgrid_get_clock(); /* what came in was used up on the way */
+        }
     }
     sim_lane_arrive(parcel->to, rank->number, 0, simgrid_get_clock() + sim_latency(rank, parcel->to->rank));
 }

@@ -43,6 +43,8 @@ def by_hand() -> None:
     near(predict("all_reduce", 4000, 8, "simgrid")["recursive_doubling"], 3 * (15 + 4 + 2 * 1 + 0.5), 0.03, "three rounds")
     # the link of a ring never rests: 2·(N−1)/N of the vector at 1 GB/s
     near(predict("all_reduce", 64 << 20, 4, "simgrid")["ring"], 1.5 * (64 << 20) / 1e3, 0.02, "a ring of 64 MiB")
+    near(predict("all_reduce", 64 << 20, 4, "simgrid", ["burst=131072"])["ring"], 1.5 * (64 << 20) / 1e3, 0.02,
+         "a burst is for free once, not again and again")
 
 
 def forms() -> None:
