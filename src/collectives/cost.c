@@ -5,7 +5,7 @@
  *   pipelined     trees and chains: the longest way of one tile to the root or from it, and the other tiles behind it at
  *                 the pace of the rank that has most to do
  *
- * It is held against the simulation where both can be had (test perf.sim), and speaks alone beyond. Where the two part by
+ * It is held against the simulation where both can be had (test `sim`), and speaks alone beyond. Where the two part by
  * more than the test allows there is no closed form: gy_cost gives −1. All ranks must come to the same result: nothing
  * here but the four operations of arithmetic, and no library's. */
 #include "collectives/cost.h"
@@ -30,16 +30,15 @@ static double bytes_of(const struct gy_cost_case *it)
 
 /* What a rank has on its hands in one plan. */
 struct share {
-    double sends, receives, reductions; /* messages; of the whole plan */
-    double sent, received, reduced;     /* bytes */
-    double rounds;                      /* messages one after another: of the longest lane */
-    double granted;                     /* steps that wait for a grant */
-    double tiles;                       /* of the step with the most */
+    double sends, receives;         /* messages; of the whole plan */
+    double sent, received, reduced; /* bytes */
+    double rounds;                  /* messages one after another: of the longest lane; 0: no memory for the plan */
+    double granted;                 /* steps that wait for a grant */
 };
 
 static struct share share_of(const struct gy_cost_case *it, int rank)
 {
-    struct share share = {.tiles = 1};
+    struct share share = {0};
     struct gy_plan_shape shape = {
         .collective = it->collective, .algorithm = it->algorithm, .rank = rank, .size = it->ranks, .root = it->root};
     struct gy_plan *plan = gy_plan_build(&shape);
@@ -51,7 +50,6 @@ static struct share share_of(const struct gy_cost_case *it, int rank)
             size_t longest = gy_layout_longest(&layout, step->range.width);
             double tiles = (double)gy_layout_tiles(longest, it->tile) * step->rounds;
             double bytes = bytes_of(it) * step->range.width / plan->blocks * step->rounds;
-            share.tiles = longer(share.tiles, tiles / step->rounds);
             rounds += step->rounds;
             granted += longest * it->element > GY_EAGER_BYTES;
             share.sends += step->kind == GY_SEND ? tiles : 0;
@@ -67,7 +65,7 @@ static struct share share_of(const struct gy_cost_case *it, int rank)
     return share;
 }
 
-/* What the thread and the link of a rank take for its share; `alike` of a host's ranks use the link at once. */
+/* What the thread and the link of a rank take for its share; all ranks of a host use its link at once. */
 static double thread_time(const struct gy_cluster *c, const struct share *share)
 {
     return share->sends * c->send_overhead + share->receives * c->receive_overhead +
@@ -220,6 +218,8 @@ static double over_links(const struct gy_cost_case *it)
     bool power = (it->ranks & (it->ranks - 1)) == 0;
     bool chain = it->collective == GY_BROADCAST || it->collective == GY_REDUCE_TO;
     struct share most = heaviest(it);
+    if (most.rounds == 0)
+        return -1;
     if (it->collective == GY_REDUCE_TO && it->algorithm != GY_RING)
         return -1; /* how a parent takes turns between its children decides, up to a third */
     switch (it->algorithm) {

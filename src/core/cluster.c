@@ -1,3 +1,4 @@
+/* Descriptions of clusters as text: a table of names, where each is kept and what it may be. */
 #include "cluster.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ static bool scale(const char *suffix, double *value_p)
 
 bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char **why_p)
 {
-    static char why[200];
+    static _Thread_local char why[200]; /* ranks may be threads */
     char name[32], text[64], rest;
     *why_p = why;
     if (sscanf(setting, " %31[a-z_] = %63s %c", name, text, &rest) != 2) {

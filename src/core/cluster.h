@@ -23,8 +23,8 @@ struct gy_cluster {
     double local_latency;
 };
 
-/* Reads lines `name = value`, # comments; a value may end with k, M, G (of 1000) or u, m (of seconds). False: *why_p
- * says which line is wrong, for as long as the program runs. */
+/* Reads lines `name = value`, # comments; a value may end with k, M, G, m, u or n. False: *why_p
+ * says what is wrong, until this thread's next call. */
 bool gy_cluster_read(const char *path, struct gy_cluster *cluster, const char **why_p);
 /* One such setting, "name=value". */
 bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char **why_p);
