@@ -92,7 +92,23 @@ static struct gy_session *find(struct gy_council *council, uint32_t comm, uint32
     return session;
 }
 
-/* NULL: no memory, or too many that nobody here has asked for. */
+/* Forgets the oldest of those that nobody here has entered: as if nothing had been heard of it, for in it nothing was
+ * promised or accepted, and who knows its outcome is asked when it is entered. */
+static void forget_unentered(struct gy_council *council)
+{
+    struct gy_session **oldest = NULL, *session;
+
+    for (struct gy_session **at = &council->sessions; *at; at = &(*at)->next)
+        if (!(*at)->entered)
+            oldest = at;
+    if (!oldest)
+        return;
+    session = *oldest;
+    *oldest = session->next;
+    session_free(session);
+}
+
+/* NULL: no memory. */
 static struct gy_session *find_or_make(struct gy_council *council, uint32_t comm, uint32_t number)
 {
     struct gy_session *session = find(council, comm, number);
@@ -104,7 +120,9 @@ static struct gy_session *find_or_make(struct gy_council *council, uint32_t comm
         unentered += !session->entered;
     if (!council->body)
         council->body = gy_alloc(gy_council_message_most(council->world->size));
-    session = unentered < UNENTERED_MOST && council->body ? gy_alloc_zero(1, sizeof(*session)) : NULL;
+    if (unentered >= UNENTERED_MOST)
+        forget_unentered(council);
+    session = council->body ? gy_alloc_zero(1, sizeof(*session)) : NULL;
     if (!session)
         return NULL;
     session->seats = gy_alloc_zero((size_t)council->world->size, sizeof(*session->seats));

@@ -55,8 +55,10 @@ static gyre_status enter(struct gyre_comm *comm, const struct gy_word *word, str
     for (int r = 0; r < comm->size; r++)
         members[r] = gy_group_world(&comm->group, r);
     qsort(members, (size_t)comm->size, sizeof(*members), by_number);
-    gyre_status status = gy_council_enter(gy_overlay_council(ctx->overlay), comm->id, ++comm->councils, members,
+    gyre_status status = gy_council_enter(gy_overlay_council(ctx->overlay), comm->id, comm->councils + 1, members,
                                           comm->size, word, comm->attributes.timeout_ns, error);
+    if (status == GYRE_SUCCESS) /* else this rank has not been in it, and its next try is the same one to the others */
+        comm->councils++;
     gy_free(members);
     return status;
 }
@@ -106,10 +108,13 @@ gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bi
 }
 
 /* The table of the next epoch: those who took part, in the order of the communicator's ranks. */
-static struct gy_member *make_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int *rank_p)
+static struct gy_member *make_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int *rank_p,
+                                    struct gy_error *error)
 {
     struct gy_member *members = gy_alloc_zero((size_t)outcome->ranks, sizeof(*members));
     int next = 0;
+    if (!members)
+        gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the table of %d members", outcome->ranks);
     for (int r = 0; members && r < comm->size; r++) {
         int world = gy_group_world(&comm->group, r), i = 0;
         while (i < outcome->ranks && outcome->rank[i] != world)
@@ -118,11 +123,16 @@ static struct gy_member *make_table(const struct gyre_comm *comm, const struct g
             continue;
         if (world == comm->ctx->world->rank)
             *rank_p = next;
-        if (!gy_member_decode(outcome->record[i], &members[next++]))
-            next = outcome->ranks + 1;
+        if (!gy_member_decode(outcome->record[i], &members[next++])) {
+            gy_error_set(error, GYRE_PROTOCOL, world, "rank %d said nothing that is understood of its next epoch",
+                         world);
+            gy_free(members);
+            return NULL;
+        }
     }
-    if (next == outcome->ranks)
+    if (next == outcome->ranks || !members)
         return members;
+    gy_error_set(error, GYRE_PROTOCOL, -1, "an agreement on communicator %u names ranks that are not in it", comm->id);
     gy_free(members);
     return NULL;
 }
@@ -132,10 +142,15 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
 {
     struct gy_context *ctx;
     struct gy_next_plan plan = {.size = outcome->ranks, .job = outcome->job, .salt = outcome->salt};
-    struct gy_member *members = make_table(comm, outcome, &plan.rank);
+    struct gy_member *members = NULL;
+    if (outcome->count > GY_OPS_MADE_MOST)
+        gy_error_set(error, GYRE_PROTOCOL, -1, "a rank of communicator %u says that it has made %llu operations",
+                     comm->id, (unsigned long long)outcome->count);
+    else
+        members = make_table(comm, outcome, &plan.rank, error);
     if (!members) {
         gy_world_next_cancel(next);
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the table of %d members", outcome->ranks);
+        return error->status;
     }
     plan.members = members;
     gyre_status status = gy_context_next(comm->ctx, next, &plan, (int)outcome->count, &ctx, error);
