@@ -93,7 +93,7 @@ static const struct argp_option options[] = {
     {"warmup", KEY_WARMUP, "N", 0, "steps over which the rate rises (default 0)", 3},
     {"clip", KEY_CLIP, "NORM", 0, "largest norm of a gradient (default: no clipping)", 3},
     {"bucket", KEY_BUCKET, "BYTES", 0, "size of a gradient bucket, with k or M (default 256k)", 4},
-    {"blas-threads", KEY_BLAS_THREADS, "N", 0, "threads for matrix products (default: 1 where ranks share cores)", 4},
+    {"blas-threads", KEY_BLAS_THREADS, "N", 0, "threads for matrix products (default: all cores, divided by the ranks of the host)", 4},
     {"threads", KEY_THREADS, "SxN", 0, "threads of each rank: samples divided by S, neurons by N (default 1x1)", 4},
     {"progress-thread", KEY_PROGRESS_THREAD, NULL, 0,
      "a thread of gyre makes progress beside backward (default: progress between layers)", 4},
