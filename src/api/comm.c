@@ -188,9 +188,10 @@ const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, s
     struct gy_error error = {.quiet = true};
     if (!gy_handle_lives(comm, GY_HANDLE_COMM) || !collective || !gy_collective_find(collective, &which))
         return NULL;
-    if (gy_select(comm, which, false, count * gyre_dtype_size(dtype), &algorithm, &error) != GYRE_SUCCESS)
-        return NULL;
-    return gy_algorithm_name(algorithm);
+    gy_driver_enter(comm->ctx); /* the choice may be remembered */
+    gyre_status status = gy_select(comm, which, false, count * gyre_dtype_size(dtype), &algorithm, &error);
+    gy_driver_leave(comm->ctx);
+    return status == GYRE_SUCCESS ? gy_algorithm_name(algorithm) : NULL;
 }
 
 static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)

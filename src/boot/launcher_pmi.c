@@ -87,13 +87,14 @@ static bool await(short events, const char *late)
     for (;;) {
         struct pollfd poller = {.fd = pmi.fd, .events = events};
         int64_t left = pmi.deadline - gy_now();
-        int count = left > 0 ? poll(&poller, 1, (int)(left / GY_MILLISECOND) + 1) : 0;
+        int64_t most = 1000 * GY_SECOND; /* an int holds no more than 24 days of milliseconds */
+        int count = left > 0 ? poll(&poller, 1, (int)((left < most ? left : most) / GY_MILLISECOND) + 1) : 0;
 
         if (count > 0)
             return true;
-        if (count == 0)
+        if (count == 0 && left <= most)
             return lose(late);
-        if (errno != EINTR)
+        if (count < 0 && errno != EINTR)
             return lose(strerror(errno));
     }
 }
@@ -105,7 +106,7 @@ static bool say(const char *line)
     while (sent < length) {
         if (!await(POLLOUT, "it takes no message"))
             return false;
-        ssize_t count = send(pmi.fd, line + sent, length - sent, MSG_NOSIGNAL);
+        ssize_t count = send(pmi.fd, line + sent, length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (count < 0 && errno != EINTR && errno != EAGAIN)
             return lose(errno == EPIPE || errno == ECONNRESET ? closed : strerror(errno));
         sent += count > 0 ? (size_t)count : 0;
@@ -255,8 +256,8 @@ static int exchange(void *user, const void *mine, void *all, size_t bytes)
     char answer[LINE_MOST];
     bool good;
 
-    (void)user;
     pthread_mutex_lock(&pmi.lock);
+    pmi.error = user; /* of this world, whatever another thread has begun meanwhile */
     pmi.deadline = gy_now() + pmi.timeout;
     pmi.exchanges++;
     good = put(mine, bytes) && ask("cmd=barrier_in\n", "barrier_out", answer,
@@ -316,6 +317,7 @@ static gyre_status place(struct gy_identity *identity, const struct gy_config *c
     if (!good)
         return error->status;
     identity->exchange = exchange;
+    identity->exchange_user = error;
     snprintf(identity->address_from, sizeof(identity->address_from), "PMI_FD");
     return GYRE_SUCCESS;
 }
@@ -326,7 +328,8 @@ __attribute__((destructor)) static void finalize(void)
     static const char word[] = "cmd=finalize\n";
     struct pollfd poller = {.fd = pmi.fd, .events = POLLIN};
 
-    if (pmi.fd < 0 || pmi.owner != getpid() || pmi.lost || send(pmi.fd, word, sizeof(word) - 1, MSG_NOSIGNAL) < 0)
+    if (pmi.fd < 0 || pmi.owner != getpid() || pmi.lost ||
+        send(pmi.fd, word, sizeof(word) - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return;
     (void)poll(&poller, 1, 1000); /* its answer; then it does not take our end for a death */
 }

@@ -72,7 +72,7 @@ static struct {
 struct meeting {
     struct process own;
     int size;
-    unsigned round;
+    unsigned world, round; /* in the keys: worlds of this process so far, and exchanges of this one */
     int64_t deadline;
     struct gy_error *error;
 };
@@ -135,11 +135,13 @@ static bool fail(struct meeting *meeting, const char *what, int status)
 static bool get_number(struct meeting *meeting, const char *key, uint32_t rank, uint32_t *number_p)
 {
     struct process who = meeting->own;
+    /* After the fence it is there, or never: the server is not to wait for it. */
+    struct info now = {.key = "pmix.immediate", .value = {.type = TYPE_BOOL, .data.flag = true}};
     struct value *value = NULL;
     int status;
 
     who.rank = rank;
-    status = pmix.get(&who, key, NULL, 0, &value);
+    status = pmix.get(&who, key, &now, 1, &value);
     if (status != 0 || !value)
         return false;
     *number_p = value->type == TYPE_UINT16 ? value->data.number16 : value->data.number32;
@@ -312,7 +314,7 @@ static int exchange(void *user, const void *mine, void *all, size_t bytes)
     int status;
     bool good = copy != NULL;
 
-    snprintf(key, sizeof(key), "gyre-%u-%u", worlds, meeting->round++);
+    snprintf(key, sizeof(key), "gyre-%u-%u", meeting->world, meeting->round++);
     if (good) {
         memcpy(copy, mine, bytes);
         value.data.object.bytes = (char *)copy;
@@ -343,7 +345,7 @@ static gyre_status place(struct gy_identity *identity, const struct gy_config *c
         return status;
     meeting->size = identity->size;
     pthread_mutex_lock(&lock);
-    worlds++;
+    meeting->world = ++worlds;
     pthread_mutex_unlock(&lock);
     identity->exchange = exchange;
     snprintf(identity->address_from, sizeof(identity->address_from), "PMIx");

@@ -218,6 +218,8 @@ static void on_event(void *owner, uint32_t events)
     errnum = flush(stream);
     if (errnum == 0)
         watch(stream, false);
+    else if (errnum != EAGAIN && stream->deaf) /* its end has been told already, with the reason */
+        gy_stream_close(stream);
     else if (errnum != EAGAIN)
         broken(stream, errnum);
 }

@@ -65,7 +65,7 @@ static enum gy_algorithm cheapest(const struct gy_tuned *tuned, struct gy_cost_c
         if (!(usable & (1u << a)) || !gy_plan_exists(it->collective, it->algorithm, tuned->ranks))
             continue;
         double cost = gy_cost(it);
-        if (cost < 0 || (best != GY_ALGORITHMS && cost >= least))
+        if (!(cost >= 0) || (best != GY_ALGORITHMS && cost >= least))
             continue;
         best = it->algorithm;
         least = cost;
