@@ -57,11 +57,12 @@ static size_t bytes_of(const struct gy_context *ctx)
 void gy_page_create(struct gy_context *ctx)
 {
     size_t head = offsetof(struct gyre_page, comm), bytes = bytes_of(ctx);
-    int fd = memfd_create(GYRE_PAGE_NAME, MFD_CLOEXEC);
+    int fd = memfd_create(GYRE_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return;
     if (ftruncate(fd, (off_t)bytes) || !reserve(fd, 0, head) ||
-        !reserve(fd, sizeof(struct gyre_page), bytes - sizeof(struct gyre_page)))
+        !reserve(fd, sizeof(struct gyre_page), bytes - sizeof(struct gyre_page)) ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) /* last: reserving grows it to whole pages */
         goto close_fd;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)

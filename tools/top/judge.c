@@ -161,7 +161,8 @@ bool top_judge(const struct top_look *before, const struct top_look *after, size
     bool good = job.states && marked && list;
     for (; *at_p < after->count && after->ranks[*at_p]->page.job == job.id; ++*at_p) {
         const struct top_rank *rank = after->ranks[*at_p];
-        if (good && rank->page.rank < job.size) {
+        /* A page may claim what it likes: all that serves as an index was held against its own size. */
+        if (good && rank->page.size == job.size && rank->page.rank < job.size) {
             job.states[rank->page.rank].rank = rank;
             job.seen++;
         }

@@ -47,7 +47,16 @@ static bool read_all(int fd, void *to, size_t bytes, size_t offset)
     return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-#define END_TEXT(text) ((text)[sizeof(text) - 1] = '\0')
+/* A text of another process: it ends, and a terminal takes none of it for a command. */
+static void clean(char *text, size_t bytes)
+{
+    text[bytes - 1] = '\0';
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?';
+}
+
+#define CLEAN(text) clean(text, sizeof(text))
 
 /* What serves as an index, or as a text. */
 static bool check(struct gyre_page *page)
@@ -55,11 +64,11 @@ static bool check(struct gyre_page *page)
     if (page->size < 1 || page->size > RANKS_MOST || page->rank < 0 || page->rank >= page->size)
         return false;
     for (int i = 0; i < GYRE_PAGE_NAMES; i++) {
-        END_TEXT(page->collective[i]);
-        END_TEXT(page->algorithm[i]);
+        CLEAN(page->collective[i]);
+        CLEAN(page->algorithm[i]);
     }
     for (int c = 0; c < GYRE_PAGE_COMMS; c++)
-        END_TEXT(page->comm[c].name);
+        CLEAN(page->comm[c].name);
     page->comms &= (1u << GYRE_PAGE_COMMS) - 1;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < page->waits && i < GYRE_PAGE_WAITS; i++) {
