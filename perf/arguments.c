@@ -197,8 +197,8 @@ void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p)
         .options = table,
         .parser = parse,
         .args_doc = "COLLECTIVE",
-        .doc = "Measures all_reduce, reduce_scatter, all_gather, broadcast or barrier: nccl-tests' columns, out of "
-               "place and in place, with an exact check of the results.",
+        .doc = "Measures all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all or "
+               "barrier: nccl-tests' columns, out of place and in place, with an exact check of the results.",
     };
     gy_options_parse("gyre-perf", &argp, 0, argc, argv, &parsing);
 }

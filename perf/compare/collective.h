@@ -10,6 +10,7 @@
 struct gy_collective {
     const char *name;
     bool input_is_all, output_is_all; /* count times the number of ranks */
+    bool output_at_root;              /* alone */
     /* What nccl-tests' busbw multiplies bytes/time by; 0: has none. */
     double (*bus_factor)(int ranks);
     /* The least that all ranks together must send, in vectors of `bytes`: the proof that a transport is really used. */

@@ -2,9 +2,11 @@
 // when its size first comes and kept, which is the best that a user of Gloo can do.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/math.h>
+#include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
@@ -108,6 +110,32 @@ void broadcast(const gy_call *it)
     });
 }
 
+void reduce(const gy_call *it)
+{
+    static Kept<gloo::ReduceOptions> kept;
+    must([&] {
+        gloo::reduce(kept.of(it, [&](gloo::ReduceOptions &options) {
+            options.setInput(const_cast<float *>(it->input), it->count);
+            options.setOutput(it->output, it->count);
+            options.setRoot(0);
+            options.setReduceFunction(
+                static_cast<void (*)(void *, const void *, const void *, size_t)>(&gloo::sum<float>));
+        }));
+    });
+}
+
+void all_to_all(const gy_call *it)
+{
+    static Kept<gloo::AlltoallOptions> kept;
+    must([&] {
+        gloo::alltoall(kept.of(it, [&](gloo::AlltoallOptions &options) {
+            size_t all = it->count * static_cast<size_t>(context->size);
+            options.setInput(const_cast<float *>(it->input), all);
+            options.setOutput(it->output, all);
+        }));
+    });
+}
+
 void barrier(const gy_call *)
 {
     static gloo::BarrierOptions options(context);
@@ -123,5 +151,6 @@ void leave()
 
 // Gloo's reduce_scatter works in place on a copy and is left out. In the order of enum gy_kind.
 const struct gy_driver gy_driver = {
-    "gloo", "RANK", join, version, {all_reduce, nullptr, all_gather, broadcast, barrier}, nullptr, leave,
+    "gloo",  "RANK", join, version, {all_reduce, nullptr, all_gather, broadcast, reduce, all_to_all, barrier},
+    nullptr, leave,
 };

@@ -42,6 +42,16 @@ static void broadcast(const struct gy_call *it)
     must(gyre_broadcast(comm, it->output, it->output, it->count, GYRE_FLOAT32, 0));
 }
 
+static void reduce(const struct gy_call *it)
+{
+    must(gyre_reduce(comm, it->input, it->output, it->count, GYRE_FLOAT32, GYRE_SUM, 0));
+}
+
+static void all_to_all(const struct gy_call *it)
+{
+    must(gyre_all_to_all(comm, it->input, it->output, it->count, GYRE_FLOAT32));
+}
+
 static void barrier(const struct gy_call *it)
 {
     (void)it;
@@ -70,6 +80,8 @@ const struct gy_driver gy_driver = {
              [GY_REDUCE_SCATTER] = reduce_scatter,
              [GY_ALL_GATHER] = all_gather,
              [GY_BROADCAST] = broadcast,
+             [GY_REDUCE] = reduce,
+             [GY_ALL_TO_ALL] = all_to_all,
              [GY_BARRIER] = barrier},
     .alloc = allocate,
     .finish = leave,

@@ -60,6 +60,16 @@ static void broadcast(const struct gy_call *it)
     must(MPI_Bcast(it->output, (int)it->count, MPI_FLOAT, 0, MPI_COMM_WORLD));
 }
 
+static void reduce(const struct gy_call *it)
+{
+    must(MPI_Reduce(it->input, it->output, (int)it->count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD));
+}
+
+static void all_to_all(const struct gy_call *it)
+{
+    must(MPI_Alltoall(it->input, (int)it->count, MPI_FLOAT, it->output, (int)it->count, MPI_FLOAT, MPI_COMM_WORLD));
+}
+
 static void barrier(const struct gy_call *it)
 {
     (void)it;
@@ -80,6 +90,8 @@ const struct gy_driver gy_driver = {
              [GY_REDUCE_SCATTER] = reduce_scatter,
              [GY_ALL_GATHER] = all_gather,
              [GY_BROADCAST] = broadcast,
+             [GY_REDUCE] = reduce,
+             [GY_ALL_TO_ALL] = all_to_all,
              [GY_BARRIER] = barrier},
     .finish = leave,
 };

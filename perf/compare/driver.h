@@ -10,10 +10,19 @@
 extern "C" {
 #endif
 
-enum gy_kind { GY_ALL_REDUCE, GY_REDUCE_SCATTER, GY_ALL_GATHER, GY_BROADCAST, GY_BARRIER, GY_KINDS };
+enum gy_kind {
+    GY_ALL_REDUCE,
+    GY_REDUCE_SCATTER,
+    GY_ALL_GATHER,
+    GY_BROADCAST,
+    GY_REDUCE,
+    GY_ALL_TO_ALL,
+    GY_BARRIER,
+    GY_KINDS
+};
 
 /* One call: float32, sum, root 0, out of place. Count as in MPI: reduce_scatter counts its output, all_gather its
- * input. Broadcast alone is in place, as MPI has it: the output is all there is, and the root's is filled. */
+ * input, all_to_all a block of either. Broadcast alone is in place, as MPI has it: the output is all there is, and the root's is filled. */
 struct gy_call {
     const float *input;
     float *output;

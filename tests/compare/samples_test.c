@@ -62,7 +62,30 @@ Test(collective, sizes_are_of_the_whole_vector)
     cr_assert_eq(gy_collective_bytes(GY_REDUCE_SCATTER, 1, 4), 16);
     cr_assert_eq(gy_collective_input(GY_REDUCE_SCATTER, 256, 4), 1024);
     cr_assert_eq(gy_collective_output(GY_REDUCE_SCATTER, 256, 4), 256);
+    cr_assert_eq(gy_collective_count(GY_ALL_TO_ALL, 4096, 4), 256);
+    cr_assert_eq(gy_collective_input(GY_ALL_TO_ALL, 256, 4), 1024);
+    cr_assert_eq(gy_collective_output(GY_ALL_TO_ALL, 256, 4), 1024);
     cr_assert_eq(gy_collective_count(GY_BARRIER, 4096, 4), 0);
+}
+
+/* all_to_all gives rank 1 block 1 of every rank; reduce gives rank 0 the sum, and nobody else anything. */
+Test(collective, blocks_and_roots)
+{
+    static float blocks[3 * 200], sum[200];
+    struct gy_world world = {.rank = 1, .size = 3}, root = {.rank = 0, .size = 3};
+    struct gy_call exchanged = {.output = blocks, .count = 200}, reduced = {.output = sum, .count = 200};
+    for (size_t i = 0; i < 200; i++) {
+        for (size_t rank = 0; rank < 3; rank++) {
+            blocks[rank * 200 + i] = gy_collective_value((int)rank, 200 + i);
+            sum[i] += gy_collective_value((int)rank, i);
+        }
+    }
+    cr_assert_eq(gy_collective_wrong(GY_ALL_TO_ALL, &exchanged, world), 0);
+    cr_assert_gt(gy_collective_wrong(GY_ALL_TO_ALL, &exchanged, root), 0);
+    cr_assert_eq(gy_collective_wrong(GY_REDUCE, &reduced, root), 0);
+    sum[17] += 1;
+    cr_assert_eq(gy_collective_wrong(GY_REDUCE, &reduced, root), 1);
+    cr_assert_eq(gy_collective_wrong(GY_REDUCE, &reduced, world), 0);
 }
 
 /* What a serial all_gather of three ranks would give is right; one element moved is not. */
