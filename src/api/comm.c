@@ -224,13 +224,21 @@ gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     return status;
 }
 
-static bool free_plain(void *memory)
+static bool was_given(const struct gyre_comm *comm, const void *memory)
 {
-    if (!gy_handle_lives(memory, GY_HANDLE_MEMORY))
-        return false;
+    return comm->ctx->segment ? gy_segment_heap_holds(comm->ctx->segment, memory)
+                              : gy_handle_lives(memory, GY_HANDLE_MEMORY);
+}
+
+static void free_given(struct gyre_comm *comm, void *memory)
+{
+    gy_context_forget(comm->ctx, memory); /* transports let go of it while it is there */
+    if (comm->ctx->segment) {
+        gy_segment_heap_free(comm->ctx->segment, memory);
+        return;
+    }
     gy_handle_remove(memory, GY_HANDLE_MEMORY);
     gy_free(memory);
-    return true;
 }
 
 gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
@@ -239,12 +247,12 @@ gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
         return GYRE_INVALID_ARGUMENT;
     if (!memory)
         return GYRE_SUCCESS;
+    gyre_status status = GYRE_SUCCESS;
     gy_driver_enter(comm->ctx);
-    gy_context_forget(comm->ctx, memory);
-    bool known = comm->ctx->segment ? gy_segment_heap_free(comm->ctx->segment, memory) : free_plain(memory);
-    gyre_status status = known ? GYRE_SUCCESS
-                               : gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
-                                               "%p was not given by gyre_mem_alloc of this world", memory);
+    if (was_given(comm, memory))
+        free_given(comm, memory);
+    else
+        status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%p was not given by gyre_mem_alloc of this world", memory);
     gy_driver_leave(comm->ctx);
     return status;
 }

@@ -94,7 +94,8 @@ size_t gy_segment_ring_bytes(const struct gy_segment *segment);
 
 /* Heap for gyre_mem_alloc, page granularity. */
 gyre_status gy_segment_heap_alloc(struct gy_segment *segment, size_t bytes, void **memory_p, struct gy_error *error);
-bool gy_segment_heap_free(struct gy_segment *segment, void *memory); /* false: not from here */
+bool gy_segment_heap_holds(const struct gy_segment *segment, const void *memory); /* does a buffer begin there? */
+bool gy_segment_heap_free(struct gy_segment *segment, void *memory);              /* false: not from here */
 /* Is [memory, memory+bytes) inside my heap? Then its offset, which peers can translate. */
 bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p);
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset);

@@ -72,26 +72,38 @@ gyre_status gy_segment_heap_alloc(struct gy_segment *segment, size_t bytes, void
     return GYRE_SUCCESS;
 }
 
+/* The block that begins at `memory`; the heap's count: none does. */
+static size_t block_at(const struct gy_segment *segment, const void *memory)
+{
+    const unsigned char *heap = segment->base + heap_start(segment, segment->world->local);
+    size_t i = 0;
+    while (i < segment->heap.count && memory != heap + segment->heap.blocks[i].offset)
+        i++;
+    return i;
+}
+
+bool gy_segment_heap_holds(const struct gy_segment *segment, const void *memory)
+{
+    return block_at(segment, memory) < segment->heap.count;
+}
+
 bool gy_segment_heap_free(struct gy_segment *segment, void *memory)
 {
     struct gy_segment_heap *heap = &segment->heap;
-    uint64_t start = heap_start(segment, segment->world->local);
-    for (size_t i = 0; i < heap->count; i++) {
-        struct gy_heap_block block = heap->blocks[i];
-        if (memory != segment->base + start + block.offset)
-            continue;
-        int result;
-        do {
-            result = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(start + block.offset),
-                               (off_t)block.bytes);
-        } while (result && errno == EINTR);
-        if (result) /* the pages stay; the next owner must still find zeros */
-            memset(memory, 0, block.bytes);
-        memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i - 1) * sizeof(*heap->blocks));
-        heap->count--;
-        return true;
-    }
-    return false;
+    size_t i = block_at(segment, memory);
+    if (i == heap->count)
+        return false;
+    struct gy_heap_block block = heap->blocks[i];
+    uint64_t start = heap_start(segment, segment->world->local) + block.offset;
+    int result;
+    do {
+        result = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)block.bytes);
+    } while (result && errno == EINTR);
+    if (result) /* the pages stay; the next owner must still find zeros */
+        memset(memory, 0, block.bytes);
+    memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i - 1) * sizeof(*heap->blocks));
+    heap->count--;
+    return true;
 }
 
 bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p)

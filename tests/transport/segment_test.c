@@ -150,7 +150,10 @@ Test(segment, heap_is_first_fit_zeroed_and_translates, .timeout = 20)
     ((char *)c)[5] = 42;
     cr_assert(gy_segment_heap_offset(mine, (char *)c + 5, 1, &offset));
     cr_assert_eq(*((char *)gy_segment_heap_at(theirs, 1, offset)), 42);
+    cr_assert(gy_segment_heap_holds(mine, a));
+    cr_assert_not(gy_segment_heap_holds(mine, (char *)a + 1), "its middle");
     cr_assert(gy_segment_heap_free(mine, a));
+    cr_assert_not(gy_segment_heap_holds(mine, a));
     cr_assert_not(gy_segment_heap_free(mine, a), "freed already");
     cr_assert_not(gy_segment_heap_free(mine, (char *)c + 4096), "never given out");
     cr_assert_eq(gy_segment_heap_alloc(mine, 8192, &d, error), GYRE_SUCCESS);
