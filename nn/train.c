@@ -7,6 +7,7 @@
  * State that a resumed run needs is the model, the optimiser, the strategy's and a position; everything else is a pure function of
  * these. Costs are summed in multiples of 2^-20, so that their sum is exact and depends neither on the order nor on how
  * often a checkpoint gathered it: the loss that a resumed run reports is the uninterrupted one's, bit for bit. */
+#include "elastic.h"
 #include "error.h"
 #include "evaluate.h"
 #include "trace.h"
@@ -18,17 +19,19 @@
 struct run {
     gyre_nn_model *model;
     const gyre_nn_dataset *data;
-    gyre_comm *comm;
+    gyre_comm *comm; /* the caller's, for the beginning: part.comm is what counts later */
     struct gyre_nn_train_options options;
-    struct gyre_nn_run part; /* with the optimiser and the strategy */
+    struct gyre_nn_run part;       /* with the optimiser, the strategy, and the ranks that there are now */
+    struct gy_nn_elastic *elastic; /* NULL: a failure ends the run */
     struct gyre_nn_position position;
-    int rank, ranks;
     uint32_t *order;
     void *x;
     int32_t *labels;
-    double cost;      /* of this rank's samples of this epoch; rank 0's has those from before a resume as well */
+    double cost;      /* of this rank's samples of this epoch; rank 0's has those from before a resume as well. In an
+                       * elastic run of all ranks' samples, on every rank */
     uint64_t trained; /* global samples in this run */
     int64_t busy;     /* ns of training */
+    struct gyre_nn_train_result result;
 };
 
 struct gyre_nn_train_options gyre_nn_train_defaults(void)
@@ -65,18 +68,28 @@ static gyre_status resume(struct run *run)
     if (!run->options.resume)
         return GYRE_SUCCESS;
     gyre_status status = gyre_nn_run_resume(&run->part, run->options.resume, &run->position);
-    run->cost = run->rank == 0 ? run->position.cost : 0;
+    run->cost = run->part.rank == 0 ? run->position.cost : 0;
+    return status;
+}
+
+/* Rank 0 begins, or resumes, and hands it to the others; each of them may be left with the whole batch. */
+static gyre_status open_elastic(struct run *run)
+{
+    bool first = !run->comm || gyre_comm_rank(run->comm) == 0;
+    gyre_status status = first ? resume(run) : GYRE_SUCCESS;
+    status = status ? status : gy_nn_elastic_open(run->elastic, &run->part, first, &run->position);
+    run->cost = run->position.cost;
     return status;
 }
 
 static gyre_status open_run(struct run *run)
 {
     const struct gyre_nn_train_options *o = &run->options;
-    size_t rows = (o->batch + (size_t)run->ranks - 1) / (size_t)run->ranks;
-    gyre_status status = gyre_nn_run_open(run->model, run->comm, &o->optimizer, o->strategy, o->settings,
-                                          o->bucket_bytes, o->clip_norm, &run->part);
+    gyre_status status = gyre_nn_run_open(run->model, run->elastic ? NULL : run->comm, &o->optimizer, o->strategy,
+                                          o->settings, o->bucket_bytes, o->clip_norm, &run->part);
     if (status != GYRE_SUCCESS)
         return status;
+    size_t rows = (o->batch + (size_t)run->part.ranks - 1) / (size_t)run->part.ranks;
     rows = run->part.strategy->piece ? o->batch : (rows + o->accumulate - 1) / o->accumulate;
     rows = rows > run->data->ntrain ? run->data->ntrain : rows;
     run->order = calloc(run->data->ntrain, sizeof(*run->order));
@@ -84,7 +97,7 @@ static gyre_status open_run(struct run *run)
     run->x = calloc(rows * run->data->features, gyre_dtype_size(gyre_nn_dtype(run->model)));
     if (!run->order || !run->labels || !run->x)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", rows);
-    return resume(run);
+    return run->elastic ? open_elastic(run) : resume(run);
 }
 
 static void close_run(struct run *run)
@@ -128,7 +141,7 @@ static bool next_piece(const struct run *run, size_t rows, size_t index, size_t 
         return run->part.strategy->piece(run->part.self, rows, index, first_p, count_p);
     if (index == run->options.accumulate)
         return false;
-    gyre_nn_shard(rows, run->rank, run->ranks, &first, &count);
+    gyre_nn_shard(rows, run->part.rank, run->part.ranks, &first, &count);
     gyre_nn_shard(count, (int)index, (int)run->options.accumulate, &from, count_p);
     *first_p = first + from;
     return true;
@@ -178,6 +191,8 @@ static gyre_status step(struct run *run, double *rate_p)
     if (status == GYRE_SUCCESS)
         status = strategy->compute ? compute_whole(run, batch, rows, &now) : compute_pieces(run, batch, rows, &now);
     status = status ? status : strategy->update(run->part.self, &now);
+    if (status == GYRE_SUCCESS && run->elastic)
+        status = gy_nn_elastic_count(run->elastic, &now);
     if (status != GYRE_SUCCESS)
         return status;
     *rate_p = now.rate;
@@ -185,6 +200,10 @@ static gyre_status step(struct run *run, double *rate_p)
     run->position.sample += rows;
     run->position.step++;
     run->trained += rows;
+    if (run->elastic) {
+        run->position.cost = run->cost;
+        gy_nn_elastic_save(run->elastic, &run->position);
+    }
     if (run->options.check_every > 0 && run->position.step % run->options.check_every == 0)
         status = gyre_nn_run_compare(&run->part);
     return status;
@@ -195,10 +214,10 @@ static gyre_status gather_cost(const struct run *run, double *cost_p)
 {
     double cost = run->cost;
     gyre_status status = GYRE_SUCCESS;
-    if (run->ranks > 1)
-        status = gyre_all_reduce(run->comm, &cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM);
+    if (run->part.comm && !run->elastic)
+        status = gyre_all_reduce(run->part.comm, &cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM);
     if (status != GYRE_SUCCESS)
-        return gy_nn_fail_comm(status, run->comm, "summing the loss");
+        return gy_nn_fail_comm(status, run->part.comm, "summing the loss");
     *cost_p = cost;
     return GYRE_SUCCESS;
 }
@@ -231,7 +250,8 @@ static gyre_status report(struct run *run, uint64_t samples, bool over, double r
     gyre_status status = gather_cost(run, &cost);
     status = status ? status : gyre_nn_run_show(&run->part);
     if (status == GYRE_SUCCESS)
-        status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->comm, &loss, &accuracy);
+        status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->part.comm, &loss,
+                              &accuracy);
     if (status != GYRE_SUCCESS)
         return status;
     struct gyre_nn_report line = {
@@ -258,28 +278,34 @@ static bool stopped(const struct run *run)
            (run->options.patience > 0 && run->position.waited >= run->options.patience);
 }
 
+/* Other ranks take part from this step on, and this run is to repeat that. */
+static bool paused(const struct run *run)
+{
+    return run->elastic && gy_nn_replay_due(run->elastic, &run->position);
+}
+
 static gyre_status epoch(struct run *run)
 {
     gyre_status status = GYRE_SUCCESS;
     double rate = 0;
     uint64_t every = run->options.checkpoint_every;
     gyre_nn_shuffle(run->position.seed, run->position.epoch, run->order, run->data->ntrain);
-    while (run->position.sample < run->data->ntrain && !stopped(run) && status == GYRE_SUCCESS) {
+    while (run->position.sample < run->data->ntrain && !stopped(run) && !paused(run) && status == GYRE_SUCCESS) {
         int64_t start = gy_nn_now();
         status = step(run, &rate);
         run->busy += gy_nn_now() - start;
         if (status == GYRE_SUCCESS && every > 0 && run->position.step % every == 0)
             status = checkpoint(run);
     }
-    if (status != GYRE_SUCCESS)
-        return status;
     uint64_t samples = run->position.sample;
     bool over = samples >= run->data->ntrain;
+    if (status != GYRE_SUCCESS || (!over && !stopped(run)))
+        return status;
     run->position.epoch += over;
     status = report(run, samples, over, rate);
     if (over) {
         run->position.sample = 0;
-        run->cost = 0;
+        run->position.cost = run->cost = 0;
     }
     bool last = stopped(run) || run->position.epoch >= run->options.epochs;
     return status == GYRE_SUCCESS && (every == 0 || last) ? checkpoint(run) : status;
@@ -302,50 +328,98 @@ static gyre_status gather_staleness(const struct run *run)
             memcpy(counts, arrays[i].data, GYRE_NN_STALENESS_BINS * sizeof(*counts));
             local = arrays[i].placement == GYRE_NN_LOCAL;
         }
-    if (status == GYRE_SUCCESS && local && run->ranks > 1) {
-        status = gyre_all_reduce(run->comm, counts, counts, GYRE_NN_STALENESS_BINS, GYRE_FLOAT64, GYRE_SUM);
+    if (status == GYRE_SUCCESS && local && run->part.comm) {
+        status = gyre_all_reduce(run->part.comm, counts, counts, GYRE_NN_STALENESS_BINS, GYRE_FLOAT64, GYRE_SUM);
         if (status != GYRE_SUCCESS)
-            return gy_nn_fail_comm(status, run->comm, "adding up the staleness");
+            return gy_nn_fail_comm(status, run->part.comm, "adding up the staleness");
     }
     return status;
 }
 
 /* The consensus is what training was for: it stays in the model. */
+static gyre_status finish(struct run *run)
+{
+    struct gyre_nn_train_result *result = &run->result;
+    gyre_status status = GYRE_SUCCESS;
+    if (run->elastic && run->elastic->how.replays)
+        status = gy_nn_replay_end(run->elastic, &run->position);
+    status = status ? status : gather_staleness(run);
+    status = status ? status : gyre_nn_run_show(&run->part);
+    if (status == GYRE_SUCCESS)
+        status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->part.comm, &result->loss,
+                              &result->accuracy);
+    if (status != GYRE_SUCCESS)
+        return status;
+    result->ranks = run->part.ranks;
+    result->steps = run->position.step;
+    result->seconds = (double)run->busy / 1e9;
+    result->samples_per_second = run->busy ? (double)run->trained / result->seconds : 0;
+    result->params_xxh3 = gyre_nn_params_hash(run->model);
+    return GYRE_SUCCESS;
+}
+
 static void keep_shown(struct gyre_nn_run *part)
 {
     free(part->shown);
     part->shown = NULL;
 }
 
+/* Epoch by epoch, and then the end; in an elastic run each again where somebody failed in it. */
+static gyre_status go(struct run *run)
+{
+    gyre_status status = GYRE_SUCCESS;
+    for (bool over = false, done = true; status == GYRE_SUCCESS && !over; over = over && done) {
+        if (paused(run))
+            status = gy_nn_replay_turn(run->elastic, &run->position);
+        over = (run->elastic && run->elastic->idle) || run->position.epoch >= run->options.epochs || stopped(run);
+        if (status == GYRE_SUCCESS)
+            status = over ? finish(run) : epoch(run);
+        if (run->elastic) {
+            status = gy_nn_elastic_settle(run->elastic, status, &run->position, &done);
+            run->cost = run->position.cost;
+        }
+    }
+    return status;
+}
+
+static gyre_status train(struct run *run, struct gyre_nn_train_result *result_p)
+{
+    const struct gyre_nn_train_options *options = &run->options;
+    gyre_status status = check(run->model, run->data, options);
+    if (status != GYRE_SUCCESS)
+        return status;
+    run->position.seed = options->seed;
+    if (options->schedule.total == 0)
+        run->options.schedule.total = (uint64_t)options->epochs *
+                                      ((run->data->ntrain + options->batch - 1) / options->batch);
+    status = open_run(run);
+    gyre_nn_trace_attach(run->model, options->trace);
+    status = status ? status : go(run);
+    if (status == GYRE_SUCCESS) {
+        keep_shown(&run->part);
+        if (result_p)
+            *result_p = run->result;
+    }
+    close_run(run);
+    return status;
+}
+
 gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                           const struct gyre_nn_train_options *options, struct gyre_nn_train_result *result_p)
 {
-    gyre_status status = check(model, data, options);
-    if (status != GYRE_SUCCESS)
-        return status;
-    struct run run = {
-        .model = model, .data = data, .comm = comm, .options = *options, .position = {.seed = options->seed}};
-    run.rank = comm ? gyre_comm_rank(comm) : 0;
-    run.ranks = comm ? gyre_comm_size(comm) : 1;
-    if (run.options.schedule.total == 0)
-        run.options.schedule.total = (uint64_t)options->epochs * ((data->ntrain + options->batch - 1) / options->batch);
-    status = open_run(&run);
-    gyre_nn_trace_attach(model, options->trace);
-    while (status == GYRE_SUCCESS && run.position.epoch < options->epochs && !stopped(&run))
-        status = epoch(&run);
-    status = status ? status : gather_staleness(&run);
-    status = status ? status : gyre_nn_run_show(&run.part);
-    struct gyre_nn_train_result result = {
-        .ranks = run.ranks, .steps = run.position.step, .seconds = (double)run.busy / 1e9};
-    if (status == GYRE_SUCCESS)
-        status = gyre_nn_test(model, data, data->test, data->ntest, comm, &result.loss, &result.accuracy);
-    if (status == GYRE_SUCCESS && result_p) {
-        result.samples_per_second = run.busy ? (double)run.trained / result.seconds : 0;
-        result.params_xxh3 = gyre_nn_params_hash(model);
-        *result_p = result;
-    }
-    if (status == GYRE_SUCCESS)
-        keep_shown(&run.part);
-    close_run(&run);
+    struct run run = {.model = model, .data = data, .comm = comm, .options = *options};
+    return train(&run, result_p);
+}
+
+gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm **comm,
+                                  const struct gyre_nn_train_options *options, const struct gyre_nn_elastic *elastic,
+                                  struct gyre_nn_train_result *result_p)
+{
+    if (elastic->size != sizeof(*elastic))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "elastic.size is %zu, not %zu", elastic->size, sizeof(*elastic));
+    struct gy_nn_elastic state = {.how = *elastic, .comm = comm};
+    struct run run = {.model = model, .data = data, .comm = *comm, .options = *options, .elastic = &state};
+    gyre_status status = train(&run, result_p);
+    gy_nn_elastic_close(&state);
     return status;
 }

@@ -582,6 +582,42 @@ GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
 GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                                       const struct gyre_nn_train_options *options,
                                       struct gyre_nn_train_result *result_p);
+/* Training that outlives its ranks. A rank that fails (dies, stalls, is out of reach: see gyre_comm_shrink) costs the step
+ * in flight and nothing else: those who are left shrink to a communicator of themselves, go back to the state before that
+ * step, the same bits on all of them, divide what is left of the epoch's samples among themselves, and go on. No sample is
+ * lost or used twice. What a failed rank had computed of the step is computed again by the others. *comm, the
+ * caller's before and after, is then the communicator of those who are left; the one before was destroyed. Everyone passes
+ * the same options, data and `elastic`. For strategies without state of their own, whose parameters and optimiser are
+ * replicated: sync and deterministic; else GYRE_UNSUPPORTED.
+ *
+ * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without any
+ * failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them end with the
+ * result. With deterministic it is that of any undisturbed run.
+ *
+ * Costs: a copy of parameters and optimiser state after each step, in time and in memory; a sum of two numbers per step; an
+ * agreement per epoch. An epoch's report may come twice, when a rank fails in it. Errors: those of gyre_nn_train;
+ * GYRE_PARTITIONED where fewer than `least` ranks, or none that has the state, are left; GYRE_EXCLUDED on a rank that the
+ * others took for dead. */
+struct gyre_nn_membership {
+    uint64_t step; /* of the run: from this step on */
+    int ranks;     /* so many ranks */
+};
+/* Called on every rank that takes part, at the beginning and after each change, with their communicator (NULL: one rank):
+ * step: the next to be computed. A change during which others fail is followed by one of the same step or the one before,
+ * which replaces it. */
+typedef void (*gyre_nn_membership_func)(void *user, const gyre_comm *comm, const struct gyre_nn_membership *now);
+struct gyre_nn_elastic {
+    size_t size;                             /* sizeof(struct gyre_nn_elastic) */
+    int least;                               /* ranks, below which the run ends; 0 is 1 */
+    gyre_nn_membership_func changed;         /* or NULL */
+    void *user;                              /* first argument of `changed` */
+    const struct gyre_nn_membership *replay; /* or NULL: of increasing steps */
+    size_t replays;                          /* their number; a failure then ends the run */
+};
+GYRE_NN_API gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm **comm,
+                                              const struct gyre_nn_train_options *options,
+                                              const struct gyre_nn_elastic *elastic,
+                                              struct gyre_nn_train_result *result_p);
 /* Mean cost and share of right answers on the samples numbered in `rows`, which the ranks divide. Collective; every
  * rank has the same result. */
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,

@@ -1,0 +1,249 @@
+/* Training that outlives its ranks: a death costs the step in flight.
+ *
+ *     step t ─ failure anywhere ─▶ revoke ─▶ agree: "not done" ─▶ shrink ─▶ align ─▶ step t again, with those who are left
+ *     part of the run done ──────────────▶ agree: "done", if all say so
+ *
+ * Each rank keeps the state after its last complete step: parameters, the optimiser's state, position. What is half done
+ * is thrown away. Of two ranks that are left neither can be more than one step ahead, since the sum at a step's end needs
+ * everyone; where one is, all take over its state, and where nobody is, each goes back to its own. Either way all have the
+ * same bits, which the hash compares. So a step counts if one rank that is left has completed it, and then for everybody.
+ *
+ * Parts (an epoch with its report and checkpoint, the end of the run) close with an agreement, to which a rank whose part
+ * failed comes as well, early: whoever calls agree meets everybody else there, and no rank takes for done what another has
+ * to repeat.
+ *
+ * Data. Position counts the samples of an epoch that are used, and a batch is divided over the ranks there are, so that
+ * after a change the next batch begins behind the last complete one, and is divided anew. Nothing is lost or used twice;
+ * gy_nn_elastic_count adds up the rows that ranks have computed, and ends the run if they are not the batch.
+ *
+ * Invariant: `valid` state changes only when a step is complete, or when all of a newer state has arrived. */
+#include "elastic.h"
+
+#include "error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t state_bytes(const struct gyre_nn_run *run)
+{
+    return gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
+}
+
+/* Parameters, then the optimiser's state; NULL where there is none. */
+static void list(const struct gyre_nn_run *run, void *live[3])
+{
+    live[0] = gyre_nn_params(run->model);
+    live[1] = gyre_nn_optimizer_state(run->optimizer, 0);
+    live[2] = gyre_nn_optimizer_state(run->optimizer, 1);
+}
+
+void gy_nn_elastic_save(struct gy_nn_elastic *elastic, const struct gyre_nn_position *position)
+{
+    void *live[3];
+    list(elastic->run, live);
+    for (int i = 0; i < 3; i++)
+        if (live[i])
+            memcpy(elastic->saved[i], live[i], state_bytes(elastic->run));
+    elastic->optimizer_steps = gyre_nn_optimizer_steps(elastic->run->optimizer);
+    elastic->position = *position;
+    elastic->valid = true;
+}
+
+static void restore(struct gy_nn_elastic *elastic)
+{
+    void *live[3];
+    list(elastic->run, live);
+    for (int i = 0; i < 3; i++)
+        if (live[i])
+            memcpy(live[i], elastic->saved[i], state_bytes(elastic->run));
+    gyre_nn_optimizer_set_steps(elastic->run->optimizer, elastic->optimizer_steps);
+}
+
+/* The state of rank `source`, to all. It goes into the model, which holds nothing of worth, and counts when all is there. */
+static gyre_status spread(struct gy_nn_elastic *elastic, gyre_comm *comm, int source)
+{
+    struct gyre_nn_run *run = elastic->run;
+    struct gyre_nn_position position = elastic->position;
+    uint64_t steps = elastic->optimizer_steps;
+    void *live[3];
+    list(run, live);
+    gyre_status status = gyre_broadcast(comm, &position, &position, sizeof(position), GYRE_UINT8, source);
+    status = status ? status : gyre_broadcast(comm, &steps, &steps, 1, GYRE_UINT64, source);
+    for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++)
+        if (live[i])
+            status = gyre_broadcast(comm, elastic->saved[i], live[i], gyre_nn_param_count(run->model),
+                                    gyre_nn_dtype(run->model), source);
+    if (status != GYRE_SUCCESS)
+        return gy_nn_fail_comm(status, comm, "handing on the state of the run");
+    gyre_nn_optimizer_set_steps(run->optimizer, steps);
+    gy_nn_elastic_save(elastic, &position);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_elastic_align(struct gy_nn_elastic *elastic, gyre_comm *comm)
+{
+    int ranks = comm ? gyre_comm_size(comm) : 1, source = 0;
+    uint64_t mine = elastic->valid ? elastic->position.step + 1 : 0, *all = calloc((size_t)ranks, sizeof(*all));
+    if (!all)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory to compare the steps of %d ranks", ranks);
+    gyre_status status = GYRE_SUCCESS;
+    bool same = true;
+    all[0] = mine;
+    if (ranks > 1)
+        status = gyre_all_gather(comm, &mine, all, 1, GYRE_UINT64);
+    if (status != GYRE_SUCCESS)
+        gy_nn_fail_comm(status, comm, "comparing the ranks' steps");
+    for (int r = 1; r < ranks && status == GYRE_SUCCESS; r++) {
+        same = same && all[r] == all[0];
+        source = all[r] > all[source] ? r : source;
+    }
+    bool known = all[source] > 0;
+    free(all);
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (!known)
+        return gy_nn_fail(GYRE_PARTITIONED, "none of the %d ranks that are left has the state of the run", ranks);
+    if (!same)
+        return spread(elastic, comm, source);
+    restore(elastic);
+    return GYRE_SUCCESS;
+}
+
+void gy_nn_elastic_leave(struct gy_nn_elastic *elastic)
+{
+    struct gyre_nn_run *run = elastic->run;
+    if (run->self)
+        run->strategy->close(run->self);
+    run->self = NULL;
+    run->comm = NULL;
+}
+
+gyre_status gy_nn_elastic_reform(struct gy_nn_elastic *elastic, gyre_comm *comm)
+{
+    struct gyre_nn_run *run = elastic->run;
+    gy_nn_elastic_leave(elastic);
+    run->rank = comm ? gyre_comm_rank(comm) : 0;
+    run->ranks = comm ? gyre_comm_size(comm) : 1;
+    run->comm = run->ranks > 1 ? comm : NULL;
+    if (run->ranks < elastic->how.least)
+        return gy_nn_fail(GYRE_PARTITIONED, "%d rank%s left, and the run needs %d", run->ranks,
+                          run->ranks == 1 ? " is" : "s are", elastic->how.least);
+    gyre_status status = gy_nn_elastic_align(elastic, comm);
+    status = status ? status : run->strategy->open(run, &run->self);
+    status = status ? status : gyre_nn_run_compare(run);
+    if (status == GYRE_SUCCESS && elastic->how.changed) {
+        struct gyre_nn_membership now = {.step = elastic->position.step, .ranks = run->ranks};
+        elastic->how.changed(elastic->how.user, comm, &now);
+    }
+    return status;
+}
+
+/* Whether those who are left may go on: somebody is gone, or a connection. */
+static bool survivable(gyre_status status)
+{
+    return (status >= GYRE_PEER_DEAD && status <= GYRE_PEER_LEFT) || status == GYRE_CORRUPTED || status == GYRE_REVOKED;
+}
+
+/* Until those who are left are together with one state. Who dies meanwhile makes another round. */
+static gyre_status recover(struct gy_nn_elastic *elastic)
+{
+    gyre_status status;
+    uint64_t bits;
+    do {
+        gyre_comm *next;
+        gy_nn_elastic_leave(elastic);
+        status = gyre_comm_shrink(*elastic->comm, &next);
+        if (status != GYRE_SUCCESS)
+            return gy_nn_fail_comm(status, *elastic->comm, "going on without the ranks that failed");
+        gyre_comm_destroy(*elastic->comm);
+        *elastic->comm = next;
+        status = gy_nn_elastic_reform(elastic, next);
+        if (!survivable(status))
+            return status;
+        gyre_comm_revoke(next);
+        status = gyre_comm_agree(next, 0, &bits);
+    } while (status == GYRE_SUCCESS);
+    return gy_nn_fail_comm(status, *elastic->comm, "agreeing on who is left");
+}
+
+gyre_status gy_nn_elastic_settle(struct gy_nn_elastic *elastic, gyre_status status, struct gyre_nn_position *position_p,
+                                 bool *done_p)
+{
+    gyre_comm *comm = *elastic->comm;
+    uint64_t done = status == GYRE_SUCCESS;
+    if (!done && !survivable(status))
+        return status;
+    if (comm && !elastic->how.replays) {
+        if (!done)
+            gyre_comm_revoke(comm);
+        status = gyre_comm_agree(comm, done, &done);
+        if (status != GYRE_SUCCESS)
+            return gy_nn_fail_comm(status, comm, "agreeing on what is done");
+    }
+    *done_p = done != 0;
+    if (done) {
+        gy_nn_elastic_save(elastic, position_p);
+        return GYRE_SUCCESS;
+    }
+    status = elastic->how.replays ? status : recover(elastic);
+    *position_p = elastic->position;
+    return status;
+}
+
+gyre_status gy_nn_elastic_count(const struct gy_nn_elastic *elastic, struct gyre_nn_step *step)
+{
+    const struct gyre_nn_run *run = elastic->run;
+    double sums[2] = {step->cost, (double)step->rows};
+    gyre_status status = GYRE_SUCCESS;
+    if (run->comm)
+        status = gyre_all_reduce(run->comm, sums, sums, 2, GYRE_FLOAT64, GYRE_SUM);
+    if (status != GYRE_SUCCESS)
+        return gy_nn_fail_comm(status, run->comm, "counting the rows of a step");
+    if ((size_t)sums[1] != step->global_rows)
+        return gy_nn_fail(GYRE_INTERNAL, "the ranks have computed %.0f rows of a batch of %zu", sums[1],
+                          step->global_rows);
+    step->cost = sums[0];
+    return GYRE_SUCCESS;
+}
+
+static gyre_status check(const struct gy_nn_elastic *elastic)
+{
+    const gyre_nn_strategy *strategy = elastic->run->strategy;
+    if (strategy->params != GYRE_NN_REPLICATED || strategy->optimizer != GYRE_NN_REPLICATED || strategy->arrays ||
+        strategy->apart)
+        return gy_nn_fail(GYRE_UNSUPPORTED,
+                          "strategy %s keeps state that dies with a rank, and cannot be elastic: take sync or "
+                          "deterministic",
+                          strategy->name);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run *run, bool has,
+                               struct gyre_nn_position *position)
+{
+    elastic->run = run;
+    gyre_status status = check(elastic);
+    for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++) {
+        elastic->saved[i] = malloc(state_bytes(run));
+        if (!elastic->saved[i])
+            status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for the state to go back to");
+    }
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_nn_elastic_save(elastic, position);
+    elastic->valid = has;
+    status = gy_nn_elastic_reform(elastic, *elastic->comm);
+    if (survivable(status)) {
+        bool done;
+        status = gy_nn_elastic_settle(elastic, status, position, &done);
+    }
+    *position = elastic->position;
+    return status;
+}
+
+void gy_nn_elastic_close(struct gy_nn_elastic *elastic)
+{
+    for (int i = 0; i < 3; i++)
+        free(elastic->saved[i]);
+    gyre_comm_destroy(elastic->part);
+}

@@ -1,0 +1,386 @@
+/* Elastic training: ranks are killed, by themselves at a chosen place of a chosen step and by their parent at random, and
+ * those who are left end with
+ *   - the bits of an undisturbed run with the same memberships (canonical order, Adam),
+ *   - the bits of any undisturbed run (deterministic),
+ *   - the parameters of one rank to 1e-12 (fp64, momentum) and its losses to 1e-7 (costs are rounded to 2^-20 in each piece of a
+ *     batch): a sample that is lost or used twice would show
+ *     in the third digit. And every row of every step that counts was computed by just one of the ranks of that step.
+ * Argument: a seed for what the parent does; its time is not repeated. */
+#include <gyre/nn.h>
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "support/launcher.h"
+
+#define STEPS_MOST 256
+#define PARAMS_MOST 8192
+#define LOG_MOST 32
+#define BATCH 64
+
+enum place { BEFORE, BACKWARD, UPDATED, PLACES };
+
+struct kill {
+    int rank;
+    uint64_t step;
+    enum place place;
+};
+
+struct page {
+    _Atomic uint64_t step[RANKS_MOST]; /* which a rank computes */
+    struct end {
+        gyre_status status;
+        uint64_t hash;
+        int ranks;
+        double loss;
+        char sentence[400];
+    } end[RANKS_MOST];
+    struct gyre_nn_membership log[LOG_MOST];
+    size_t logs;
+    double params[PARAMS_MOST];
+    unsigned char rows[STEPS_MOST][RANKS_MOST][BATCH]; /* how often a rank has computed a row of a step, and ... */
+    int ranks_then[STEPS_MOST][RANKS_MOST];            /* ... among how many, the last time */
+};
+
+static struct page *page;
+static struct plan {
+    const char *strategy;
+    gyre_nn_optimizer_kind optimizer;
+    gyre_dtype dtype;
+    int least;
+    const struct kill *kills;
+    size_t nkills;
+    const struct gyre_nn_membership *replay;
+    size_t replays;
+} plan;
+
+static const gyre_nn_strategy *inner;
+static gyre_nn_strategy outer;
+static uint64_t now_step;
+static int own, ranks_now;
+static double last_loss;
+
+/* ---- a rank ---- */
+
+static void perhaps_die(enum place place)
+{
+    for (size_t i = 0; i < plan.nkills; i++)
+        if (plan.kills[i].rank == own && plan.kills[i].step == now_step && plan.kills[i].place == place)
+            raise(SIGKILL);
+}
+
+static gyre_status before_step(void *self, const struct gyre_nn_step *step)
+{
+    now_step = step->number;
+    atomic_store(&page->step[own], now_step);
+    page->ranks_then[now_step][own] = ranks_now;
+    memset(page->rows[now_step][own], 0, BATCH);
+    perhaps_die(BEFORE);
+    return inner->before_step ? inner->before_step(self, step) : GYRE_SUCCESS;
+}
+
+static void passed(void *self, size_t lower)
+{
+    perhaps_die(BACKWARD);
+    if (inner->passed)
+        inner->passed(self, lower);
+}
+
+static gyre_status update(void *self, const struct gyre_nn_step *step)
+{
+    gyre_status status = inner->update(self, step);
+    if (status == GYRE_SUCCESS)
+        perhaps_die(UPDATED);
+    return status;
+}
+
+/* As the training loop divides where a strategy does not, and written down. */
+static int rank_now;
+static bool piece(void *self, size_t rows, size_t index, size_t *first_p, size_t *count_p)
+{
+    if (inner->piece) {
+        if (!inner->piece(self, rows, index, first_p, count_p))
+            return false;
+    } else {
+        if (index > 0)
+            return false;
+        gyre_nn_shard(rows, rank_now, ranks_now, first_p, count_p);
+    }
+    for (size_t i = 0; i < *count_p; i++)
+        page->rows[now_step][own][*first_p + i]++;
+    return true;
+}
+
+static void on_change(void *user, const gyre_comm *comm, const struct gyre_nn_membership *now)
+{
+    (void)user;
+    ranks_now = now->ranks;
+    rank_now = comm ? gyre_comm_rank(comm) : 0;
+    if (rank_now != 0 || plan.replays)
+        return;
+    while (page->logs > 0 && page->log[page->logs - 1].step >= now->step)
+        page->logs--;
+    if (page->logs < LOG_MOST)
+        page->log[page->logs++] = *now;
+}
+
+static void on_report(void *user, const struct gyre_nn_report *report)
+{
+    (void)user;
+    last_loss = report->loss;
+}
+
+static void body(int rank)
+{
+    struct gyre_nn_train_options options = gyre_nn_train_defaults();
+    struct gyre_nn_elastic elastic = {.size = sizeof elastic,
+                                      .least = plan.least,
+                                      .changed = on_change,
+                                      .replay = plan.replay,
+                                      .replays = plan.replays};
+    struct gyre_nn_train_result result = {0};
+    gyre_nn_dataset *data = NULL;
+    gyre_nn_model *model = NULL;
+    size_t hidden = 40;
+    gyre_comm *comm = rank_begin(100);
+    own = rank;
+    ranks_now = gyre_comm_size(comm);
+    inner = gyre_nn_strategy_find(plan.strategy);
+    outer = *inner;
+    outer.before_step = before_step;
+    outer.passed = passed;
+    outer.update = update;
+    outer.piece = piece;
+    options.strategy = &outer;
+    options.epochs = 4;
+    options.batch = BATCH;
+    options.optimizer = gyre_nn_optimizer_defaults(plan.optimizer);
+    options.bucket_bytes = 4096;
+    options.check_every = 5;
+    options.report = on_report;
+    OK(comm, gyre_nn_dataset_open("digits", &data));
+    OK(comm, gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, plan.dtype, 1, &model));
+    struct end *end = &page->end[rank];
+    end->status = gyre_nn_train_elastic(model, data, &comm, &options, &elastic, &result);
+    snprintf(end->sentence, sizeof end->sentence, "%s", end->status ? gyre_nn_last_error() : "");
+    end->hash = result.params_xxh3;
+    end->ranks = result.ranks;
+    end->loss = last_loss;
+    CHECK(gyre_nn_param_count(model) <= PARAMS_MOST);
+    if (end->status == GYRE_SUCCESS && gyre_comm_rank(comm) == 0 && plan.dtype == GYRE_FLOAT64)
+        memcpy(page->params, gyre_nn_params(model), gyre_nn_param_count(model) * sizeof(double));
+    gyre_nn_free(model);
+    gyre_nn_dataset_free(data);
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+/* ---- the parent ---- */
+
+static uint64_t chance;
+
+static uint64_t draw(uint64_t below)
+{
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    return (chance >> 33) % below;
+}
+
+/* Kills `deaths` ranks, each when it has come some steps further; true: who was not to die has ended with status 0. */
+static bool run(int ranks, int deaths, const char *what)
+{
+    char folder[] = "/tmp/gyre-elastic-XXXXXX", file[64];
+    pid_t pids[RANKS_MOST];
+    bool mortal[RANKS_MOST] = {false}, good = true;
+    int64_t limit = rank_now_ns() + INT64_C(60000000000);
+    memset(page, 0, sizeof *page);
+    CHECK(mkdtemp(folder));
+    for (size_t i = 0; i < plan.nkills; i++)
+        mortal[plan.kills[i].rank] = true;
+    for (int i = 0; i < ranks; i++) {
+        CHECK((pids[i] = fork()) >= 0);
+        if (pids[i] == 0) {
+            launch_prepare(i, ranks, folder);
+            body(i);
+            _exit(0);
+        }
+        setpgid(pids[i], pids[i]);
+    }
+    for (uint64_t at = 0; deaths > 0; deaths--) {
+        int victim = (int)draw((uint64_t)ranks);
+        while (mortal[victim])
+            victim = (victim + 1) % ranks;
+        mortal[victim] = true;
+        at += 1 + draw(20);
+        while (atomic_load(&page->step[victim]) < at && rank_now_ns() < limit)
+            usleep(100);
+        usleep((useconds_t)draw(3000));
+        kill(pids[victim], SIGKILL);
+    }
+    for (int i = 0; i < ranks; i++) {
+        int status = 0;
+        while (waitpid(pids[i], &status, WNOHANG) != pids[i]) {
+            if (rank_now_ns() > limit && kill(-pids[i], SIGKILL) == 0)
+                fprintf(stderr, "%s: rank %d hangs in step %lu\n", what, i, (unsigned long)page->step[i]);
+            usleep(500);
+        }
+        bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && mortal[i];
+        if (rank_now_ns() > limit || !(died || (WIFEXITED(status) && WEXITSTATUS(status) == 0))) {
+            fprintf(stderr, "%s: rank %d ended with %#x\n", what, i, (unsigned)status);
+            good = false;
+        }
+        if (died)
+            page->end[i].status = GYRE_PEER_DEAD;
+        kill(-pids[i], SIGKILL);
+    }
+    snprintf(file, sizeof file, "%s/meet", folder);
+    unlink(file);
+    rmdir(folder);
+    return good;
+}
+
+static bool complain(const char *what, const char *problem)
+{
+    fprintf(stderr, "%s: %s\n", what, problem);
+    return false;
+}
+
+/* All who are left have succeeded, with one hash, which is given. */
+static bool together(int ranks, int left, uint64_t *hash_p, const char *what)
+{
+    int good = 0;
+    uint64_t hash = 0;
+    for (int i = 0; i < ranks; i++) {
+        const struct end *end = &page->end[i];
+        if (end->status == GYRE_PEER_DEAD && !end->sentence[0])
+            continue; /* killed */
+        if (end->status != GYRE_SUCCESS)
+            return complain(what, end->sentence);
+        if (good++ > 0 && end->hash != hash)
+            return complain(what, "survivors have different parameters");
+        hash = end->hash;
+    }
+    if (good != left) {
+        fprintf(stderr, "%s: %d of %d ranks are left instead of %d\n", what, good, ranks, left);
+        return false;
+    }
+    *hash_p = hash;
+    return true;
+}
+
+static double loss_of(int ranks)
+{
+    for (int i = 0; i < ranks; i++)
+        if (page->end[i].status == GYRE_SUCCESS)
+            return page->end[i].loss;
+    return NAN;
+}
+
+/* Each row of each step was computed once by those who made up the membership with which the step counts. */
+static bool rows_counted(int ranks, const char *what)
+{
+    size_t turn = 0;
+    for (uint64_t step = 0; step < 92; step++) {
+        size_t count = step % 23 == 22 ? 1437 % BATCH : BATCH;
+        while (turn + 1 < page->logs && page->log[turn + 1].step <= step)
+            turn++;
+        for (size_t row = 0; row < count; row++) {
+            int times = 0;
+            for (int r = 0; r < ranks; r++)
+                times += page->ranks_then[step][r] == page->log[turn].ranks ? page->rows[step][r][row] : 0;
+            if (times != 1) {
+                fprintf(stderr, "%s: row %zu of step %lu was computed %d times among %d ranks\n", what, row,
+                        (unsigned long)step, times, page->log[turn].ranks);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static const struct kill three[] = {{2, 7, BACKWARD}, {0, 30, UPDATED}, {3, 31, BEFORE}};
+
+/* Canonical order: the same bits as a replay; and not those of a run in which nothing happens. */
+static bool test_replay(void)
+{
+    struct gyre_nn_membership log[LOG_MOST];
+    uint64_t elastic = 0, replay = 0, quiet = 0;
+    setenv("GYRE_ORDER", "canonical", 1);
+    plan = (struct plan){
+        .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .kills = three, .nkills = 3};
+    bool good = run(5, 0, "elastic") && together(5, 2, &elastic, "elastic") && rows_counted(5, "elastic");
+    size_t logs = page->logs;
+    memcpy(log, page->log, sizeof log);
+    double loss = loss_of(5);
+    for (size_t i = 0; i < logs; i++)
+        printf("from step %lu: %d ranks\n", (unsigned long)log[i].step, log[i].ranks);
+    good = good && (logs == 4 || complain("elastic", "the memberships are not four"));
+    plan.kills = NULL;
+    plan.nkills = 0;
+    plan.replay = log;
+    plan.replays = logs;
+    good = good && run(5, 0, "replay") && together(5, 5, &replay, "replay");
+    good = good && (memcmp(&loss, &(double){loss_of(5)}, sizeof loss) == 0 || complain("replay", "another loss"));
+    plan.replays = 0;
+    good = good && run(5, 0, "quiet") && together(5, 5, &quiet, "quiet");
+    printf("elastic %016lx, replay %016lx, quiet %016lx\n", (unsigned long)elastic, (unsigned long)replay,
+           (unsigned long)quiet);
+    unsetenv("GYRE_ORDER");
+    return good && elastic == replay && elastic != quiet;
+}
+
+static bool test_deterministic(void)
+{
+    uint64_t elastic = 0, quiet = 0;
+    plan = (struct plan){
+        .strategy = "deterministic", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .kills = three, .nkills = 3};
+    bool good = run(4, 0, "deterministic") && together(4, 1, &elastic, "deterministic");
+    plan.nkills = 0;
+    good = good && run(1, 0, "deterministic, alone") && together(1, 1, &quiet, "deterministic, alone");
+    printf("deterministic: elastic %016lx, one rank %016lx\n", (unsigned long)elastic, (unsigned long)quiet);
+    return good && elastic == quiet;
+}
+
+static bool test_one_machine(void)
+{
+    static double params[PARAMS_MOST];
+    uint64_t hash;
+    double largest = 0;
+    plan = (struct plan){.strategy = "sync", .optimizer = GYRE_NN_MOMENTUM, .dtype = GYRE_FLOAT64};
+    bool good = run(6, 4, "random") && together(6, 2, &hash, "random");
+    memcpy(params, page->params, sizeof params);
+    double loss = loss_of(6);
+    good = good && run(1, 0, "one rank") && together(1, 1, &hash, "one rank");
+    for (size_t i = 0; i < PARAMS_MOST; i++)
+        largest = fmax(largest, fabs(params[i] - page->params[i]));
+    double apart = fabs(loss - loss_of(1));
+    printf("random deaths against one rank: parameters differ by %.3g, losses by %.3g\n", largest, apart);
+    return good && largest < 1e-12 && apart < 1e-7;
+}
+
+/* What cannot be: a strategy whose state dies with a rank; too few that are left. */
+static bool test_refusals(void)
+{
+    static const struct kill two[] = {{1, 3, BACKWARD}, {2, 9, BACKWARD}};
+    plan = (struct plan){.strategy = "zero", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32};
+    bool good = run(2, 0, "zero");
+    for (int i = 0; i < 2; i++)
+        good = good && page->end[i].status == GYRE_UNSUPPORTED && strstr(page->end[i].sentence, "sync");
+    plan = (struct plan){
+        .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .least = 3, .kills = two, .nkills = 2};
+    good = good && run(4, 0, "too few");
+    for (int i = 0; i < 4; i += 3)
+        good = good && ((page->end[i].status == GYRE_PARTITIONED &&
+                         strstr(page->end[i].sentence, "2 ranks are left, and the run needs 3")) ||
+                        complain("too few", page->end[i].sentence));
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    chance = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    page = launch_share(sizeof *page);
+    bool good = test_replay();
+    good = test_deterministic() && good;
+    good = test_one_machine() && good;
+    good = test_refusals() && good;
+    return good ? 0 : 1;
+}
