@@ -143,6 +143,13 @@ static void note_refused(struct gy_door *door, const struct gy_greeting *greetin
                handshake->from, text);
 }
 
+/* A greeting that is through, or was broken off, has the connection's keys in it. */
+static void forget(struct gy_greeting *greeting)
+{
+    gy_handshake_forget(&greeting->handshake);
+    gy_free(greeting);
+}
+
 static void drop_older_than(struct gy_door *door, int64_t age)
 {
     int64_t now = gy_now();
@@ -156,14 +163,8 @@ static void drop_older_than(struct gy_door *door, int64_t age)
             gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", greeting->from);
         gy_greeting_cancel(greeting);
         unlink_greeting(door, greeting);
-        gy_free(greeting);
+        forget(greeting);
     }
-}
-
-static void forget(struct gy_greeting *greeting)
-{
-    gy_handshake_forget(&greeting->handshake);
-    gy_free(greeting);
 }
 
 /* Takes over the greeting, so that keeping asks for no memory. */
@@ -182,33 +183,39 @@ static void keep(struct gy_door *door, struct gy_greeting *greeting)
     *at = greeting;
 }
 
-static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+/* What becomes of a visitor whose greeting came to its end; `greeting` is gone or kept. */
+static void receive(struct gy_door *door, struct gy_greeting *greeting, const struct gy_handshake *handshake,
+                    int errnum)
 {
-    struct gy_door *door = user;
-    struct gy_handshake handshake = greeting->handshake;
     int fd = greeting->fd;
+    bool refused = handshake->state == GY_HANDSHAKE_REFUSED;
 
-    unlink_greeting(door, greeting);
-    if (handshake.state != GY_HANDSHAKE_REFUSED && !errnum && fd >= 0 && !door->on[handshake.purpose]) {
+    if (!refused && !errnum && fd >= 0 && !door->on[handshake->purpose]) {
         door->guests += door->env.most > 0;
         keep(door, greeting);
         return;
     }
-    if (handshake.state == GY_HANDSHAKE_REFUSED)
+    if (refused)
         note_refused(door, greeting);
     else if (errnum || fd < 0)
         note_gone(door, greeting);
     forget(greeting);
-    if (handshake.state == GY_HANDSHAKE_REFUSED) {
-        if (door->refused)
-            door->refused(door->refused_user, &handshake);
-        return;
-    }
-    if (errnum || fd < 0)
+    if (refused && door->refused)
+        door->refused(door->refused_user, handshake);
+    if (refused || errnum || fd < 0)
         return;
     if (door->env.most)
         door->guests++;
-    door->on[handshake.purpose](door->user[handshake.purpose], (int)handshake.from, fd, &handshake.keys);
+    door->on[handshake->purpose](door->user[handshake->purpose], (int)handshake->from, fd, &handshake->keys);
+}
+
+/* Whom the door tells may close it, so that nothing of the greeting is looked at after that but a copy. */
+static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+{
+    struct gy_handshake handshake = greeting->handshake;
+
+    unlink_greeting(user, greeting);
+    receive(user, greeting, &handshake, errnum);
     gy_handshake_forget(&handshake);
 }
 
@@ -234,7 +241,7 @@ static void greet(struct gy_door *door, int fd, const struct sockaddr_storage *f
     gy_handshake_accept(&greeting->handshake, door->key, door->env.job, (uint32_t)door->env.rank,
                         (uint32_t)door->env.size, door->env.purposes, door->env.integrity);
     if (!gy_greeting_start(greeting, door->env.poller, fd, false, on_greeted, door)) {
-        gy_free(greeting);
+        forget(greeting);
         return;
     }
     greeting->next = door->greetings;
@@ -367,7 +374,7 @@ static void door_end(struct gy_door *door, bool forked)
             close(greeting->fd);
         else
             gy_greeting_cancel(greeting);
-        gy_free(greeting);
+        forget(greeting);
     }
     while ((kept = door->kept)) {
         door->kept = kept->next;
@@ -380,6 +387,7 @@ static void door_end(struct gy_door *door, bool forked)
     }
     close(door->fd);
     close(door->timer);
+    explicit_bzero(door->key, sizeof(door->key));
     gy_free(door);
 }
 

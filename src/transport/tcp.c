@@ -96,6 +96,13 @@ static struct tcp_link *find(struct tcp *tcp, int peer)
     return link;
 }
 
+/* Who has the descriptor keeps or closes it; nobody has the keys any more. */
+static void forget(struct tcp_parked *parked)
+{
+    explicit_bzero(parked, sizeof(*parked));
+    parked->fd = -1;
+}
+
 /* The door: a lower rank's half. Nothing is read before the layer above wants the link. */
 static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
@@ -186,8 +193,7 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     struct tcp_parked *parked = &tcp->parked[peer];
     if (parked->fd >= 0)
         connected(link, parked->fd, &parked->keys);
-    explicit_bzero(parked, sizeof(*parked));
-    parked->fd = -1;
+    forget(parked);
     *link_p = &link->base;
     return GYRE_SUCCESS;
 }
@@ -232,7 +238,7 @@ static void tcp_close(void *instance)
     for (int i = 0; i < tcp->env.world->size; i++) {
         if (tcp->parked[i].fd >= 0)
             close(tcp->parked[i].fd);
-        tcp->parked[i].fd = -1;
+        forget(&tcp->parked[i]);
     }
 }
 
@@ -268,9 +274,11 @@ static void tcp_fini(void *instance, bool forked)
         explicit_bzero(&link->opens, sizeof(link->opens));
         gy_free(link);
     }
-    for (int i = 0; forked && i < tcp->env.world->size; i++)
+    for (int i = 0; forked && i < tcp->env.world->size; i++) {
         if (tcp->parked[i].fd >= 0)
             close(tcp->parked[i].fd);
+        forget(&tcp->parked[i]);
+    }
     gy_free(tcp->parked);
     gy_free(tcp);
 }
