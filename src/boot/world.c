@@ -34,7 +34,7 @@ static void know_myself(struct gy_world *world)
     own->host_key = gy_topology_host_key(world->config->host_id);
     own->pid = (int32_t)getpid();
     own->cores = (uint32_t)gy_topology_usable_cores();
-    own->reach = world->config->reach;
+    own->reach = world->size - 1 <= world->config->reach_links ? world->config->reach : 0;
     gy_random(&own->nonce, sizeof(own->nonce));
 }
 

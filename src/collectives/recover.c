@@ -21,6 +21,7 @@
 #include "boot/meet.h"
 #include "collectives/request.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/mem.h"
 
 #define STEP (10 * GY_MILLISECOND)
@@ -170,6 +171,19 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
     return GYRE_SUCCESS;
 }
 
+/* Devices may have come and gone since the last meeting; a setting that names one that has gone is no reason to stay behind. */
+static uint32_t reach_now(const struct gy_context *ctx)
+{
+    struct gy_config config = ctx->config;
+    struct gy_error error = {.quiet = true};
+
+    if (gy_transports_reach(&config, &error) != GYRE_SUCCESS) {
+        gy_log(GY_LOG_WARN, "the next world of rank %d goes without RDMA: %s", ctx->world->rank, error.text);
+        return 0;
+    }
+    return ctx->world->size - 1 <= config.reach_links ? config.reach : 0;
+}
+
 gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
 {
     struct gy_word word = {
@@ -181,6 +195,7 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
     if (status != GYRE_SUCCESS)
         goto fail;
+    next.own.reach = reach_now(comm->ctx);
     gy_member_encode(&next.own, word.record);
     status = hold(comm, &word, &outcome, &error);
     if (status != GYRE_SUCCESS) {

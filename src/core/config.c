@@ -345,7 +345,7 @@ static const struct row rows[] = {
     {"GYRE_RDMA_QUEUE_PAIRS", parse_int, FIELD(rdma_queue_pairs), 1, 8, "1", "number",
      "queue pairs per RDMA device between two ranks, over which large messages are striped", "1 to 8", PLAIN},
     {"GYRE_RDMA_ACK_TIMEOUT", parse_int, FIELD(rdma_ack_timeout), -1, 31, "-1", "exponent",
-     "n: an RDMA device repeats what is not acknowledged within 4.096 us * 2^n, seven times; -1: by GYRE_PEER_TIMEOUT",
+     "n: an RDMA device repeats what is not acknowledged within 4.096 us * 2^n, seven times; -1, 0: by GYRE_PEER_TIMEOUT",
      "-1 to 31", PLAIN},
     {"GYRE_RDMA_RING", parse_power, FIELD(rdma_ring), 4096, 1 << 28, "256k", "bytes",
      "memory per RDMA link into which the peer writes: what may be on its way at once",

@@ -42,9 +42,10 @@ struct gy_config {
     int rdma_service_level; /* GYRE_RDMA_SERVICE_LEVEL */
     int rdma_traffic_class; /* GYRE_RDMA_TRAFFIC_CLASS */
     int rdma_queue_pairs;   /* GYRE_RDMA_QUEUE_PAIRS  per device and link */
-    int rdma_ack_timeout;   /* GYRE_RDMA_ACK_TIMEOUT  4.096 us * 2^n, -1 = by GYRE_PEER_TIMEOUT */
+    int rdma_ack_timeout;   /* GYRE_RDMA_ACK_TIMEOUT  4.096 us * 2^n, -1 and 0 = by GYRE_PEER_TIMEOUT */
     size_t rdma_ring;       /* GYRE_RDMA_RING  bytes that a peer may have on its way, a power of two */
     uint32_t reach;         /* no setting: what gy_transports_reach found, for the meeting */
+    int reach_links;        /* no setting: the largest number of other ranks for which that holds */
     bool show_choice;       /* GYRE_SHOW_CHOICE    print the algorithm chosen per shape, once */
 };
 

@@ -173,6 +173,14 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
 
 /* ---- the table ---- */
 
+/* Are there rails, but too little locked memory for links to all others? */
+static bool starved(const struct gy_rdma *rdma)
+{
+    const struct gy_config *config = rdma->env.config;
+
+    return config->reach_links < rdma->env.world->size - 1;
+}
+
 /* One line when some ranks have no RDMA, so that nobody wonders at TCP's figures. */
 static void tell_without(const struct gy_rdma *rdma, const char *why)
 {
@@ -187,8 +195,9 @@ static void tell_without(const struct gy_rdma *rdma, const char *why)
         if (!joined && first < 0)
             first = p;
     }
-    if (with == 0)
-        gy_log(GY_LOG_INFO, "transport rdma is not used: %s", why);
+    if (with == 0) /* a limit is easily raised, where anybody knows: on one host it matters to nobody */
+        gy_log(starved(rdma) && world->nlocals < world->size ? GY_LOG_WARN : GY_LOG_INFO,
+               "transport rdma is not used: %s", why);
     else if (!mine)
         gy_log(GY_LOG_WARN, "rank %d has no RDMA, other than %d ranks, and uses the next transport: %s", world->rank,
                with, why);
@@ -198,12 +207,42 @@ static void tell_without(const struct gy_rdma *rdma, const char *why)
                without, world->size, first);
 }
 
+/* Why this rank has said in the meeting that it has no rails. */
+static void explain(const struct gy_rdma *rdma, char *why, size_t why_bytes)
+{
+    struct gy_rdma_reach reach = {0};
+    int others = rdma->env.world->size - 1;
+
+    (void)gy_rdma_survey(rdma->env.config, &reach, why, why_bytes, &(struct gy_error){.quiet = true});
+    if (reach.bits && reach.links < others)
+        snprintf(why, why_bytes,
+                 "the limit of locked memory is %zu KiB, and links to %d ranks may need %zu KiB; raise it (ulimit -l, "
+                 "LimitMEMLOCK= of systemd)",
+                 gy_rdma_lockable() / 1024, others, (reach.link_bytes * (size_t)others + 1023) / 1024);
+}
+
+static gyre_status open_rails(struct gy_rdma *rdma, char *why, size_t why_bytes, struct gy_error *error)
+{
+    const struct gy_world *world = rdma->env.world;
+    uint32_t mine = world->members[world->rank].reach;
+
+    if (mine == 0) {
+        explain(rdma, why, why_bytes);
+        return GYRE_SUCCESS;
+    }
+    gyre_status status = gy_rdma_rails_open(rdma->env.config, mine, rdma->rail, &rdma->rails, why, why_bytes, error);
+    if (status == GYRE_SUCCESS && rdma->rails == 0)
+        status = gy_error_set(error, GYRE_SYSTEM, -1, "the RDMA devices of rank %d went away while the ranks met: %s",
+                              world->rank, why);
+    return status;
+}
+
 static gyre_status rdma_open(const struct gy_transport_env *env, void **instance_p, struct gy_error *error)
 {
     size_t size = (size_t)env->world->size;
     struct gy_rdma *rdma = gy_alloc_zero(1, sizeof(*rdma));
     int *parked = gy_alloc_zero(size, sizeof(int));
-    char why[160] = "";
+    char why[GY_RDMA_WHY] = "";
     gyre_status status = GYRE_SUCCESS;
 
     if (!rdma || !parked) {
@@ -214,13 +253,7 @@ static gyre_status rdma_open(const struct gy_transport_env *env, void **instance
         parked[i] = -1;
     rdma->env = *env;
     rdma->parked = parked;
-    if (env->world->members[env->world->rank].reach != 0)
-        status = gy_rdma_rails_open(env->config, rdma->rail, &rdma->rails, why, sizeof(why), error);
-    else
-        (void)gy_rdma_reach(env->config, &(uint32_t){0}, why, sizeof(why), &(struct gy_error){.quiet = true});
-    if (status == GYRE_SUCCESS && rdma->rails == 0 && env->world->members[env->world->rank].reach != 0)
-        status = gy_error_set(error, GYRE_SYSTEM, -1, "the RDMA devices of rank %d went away while the ranks met: %s",
-                              env->world->rank, why);
+    status = open_rails(rdma, why, sizeof(why), error);
     if (status != GYRE_SUCCESS)
         goto fail;
     rdma->memory = (struct gy_rdma_memory){.rails = rdma->rail, .rail_count = rdma->rails};
@@ -241,6 +274,21 @@ fail:
     return status;
 }
 
+/* A queue that cannot be asked would let its rank sleep for ever. */
+static bool arm_queue(struct gy_rdma_link *link, int rail)
+{
+    struct gy_rdma_queue *queue = &link->queue[rail];
+
+    if (queue->armed)
+        return true;
+    int errnum = link->rdma->rail[rail].verbs->req_notify_cq(queue->cq, 0);
+    queue->armed = errnum == 0;
+    if (errnum)
+        gy_link_fail(&link->base, GYRE_SYSTEM, "rdma, device %s, to rank %d: no event can be asked for: %s",
+                     link->rdma->rail[rail].name, link->base.peer, strerror(errnum));
+    return errnum == 0;
+}
+
 static bool rdma_arm(void *instance)
 {
     struct gy_rdma *rdma = instance;
@@ -250,11 +298,9 @@ static bool rdma_arm(void *instance)
             continue;
         if (link->base.state == GY_LINK_FAILED || link->ended)
             return false;
-        for (int r = 0; r < rdma->rails && link->queue[r].cq; r++) {
-            struct gy_rdma_queue *queue = &link->queue[r];
-            if (!queue->armed && rdma->rail[r].verbs->req_notify_cq(queue->cq, 0) == 0)
-                queue->armed = true;
-        }
+        for (int r = 0; r < rdma->rails && link->queue[r].cq; r++)
+            if (!arm_queue(link, r))
+                return false;
         if (link->staging && (gy_rdma_collect(link) || gy_rdma_digestible(link)))
             return false;
     }
@@ -296,37 +342,48 @@ static bool peer_is_gone(const struct gy_rdma_link *link)
     return link->watch.fd < 0 || recv(link->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* Unlike a socket's buffer, what is here is lost when the queue pair goes: waits until the peer's device has it all, as
- * long as the peer is there. */
-static void stop_link(struct gy_rdma_link *link, int64_t deadline)
+/* Unlike a socket's buffer, what is here is lost when the queue pair goes: it is kept until the peer's device has it all,
+ * as long as the peer is there. True: nothing is left to wait for. */
+static bool stop_link(struct gy_rdma_link *link)
 {
-    while (link->base.state == GY_LINK_OPEN && link->ready && !link->ended && !peer_is_gone(link) &&
-           gy_now() < deadline) {
-        gy_rdma_collect(link);
-        gy_rdma_flush(link);
-        gy_rdma_reap(link);
-        if (!link->base.first)
-            gy_rdma_flush_marks(link);
-        if (!link->base.first && gy_rdma_idle(link))
-            break;
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    }
-    if (link->watch.fd >= 0)
-        (void)shutdown(link->watch.fd, SHUT_WR);
+    if (link->base.state != GY_LINK_OPEN || !link->ready || link->ended || peer_is_gone(link))
+        return true;
+    gy_rdma_collect(link);
+    gy_rdma_flush(link);
+    gy_rdma_reap(link);
+    if (!link->base.first)
+        gy_rdma_flush_marks(link);
+    return !link->base.first && gy_rdma_idle(link);
 }
 
+/* All of them side by side: one whose peer is stuck takes no time from the others. */
 static void rdma_stop(void *instance)
 {
     struct gy_rdma *rdma = instance;
     int64_t deadline = gy_now() + STOP_NS;
 
-    for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
-        stop_link(link, deadline);
+    for (bool late = false, waiting = true; waiting && !late;) {
+        late = gy_now() >= deadline;
+        waiting = false;
+        for (struct gy_rdma_link *link = rdma->links; link; link = link->next) {
+            if (link->stopped)
+                continue;
+            link->stopped = stop_link(link) || late;
+            waiting |= !link->stopped;
+            if (link->stopped && link->watch.fd >= 0)
+                (void)shutdown(link->watch.fd, SHUT_WR);
+        }
+        if (waiting)
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
 }
 
 static void rdma_fini(void *instance, bool forked)
 {
     struct gy_rdma *rdma = instance;
+
+    bool lost = forked && rdma->rails > 0 &&
+                gy_verbs_keep_pages(rdma->rail[0].verbs); /* a child that must not touch them */
 
     if (!forked)
         rdma_close(instance);
@@ -335,9 +392,10 @@ static void rdma_fini(void *instance, bool forked)
         rdma->links = link->next;
         if (forked && link->watch.fd >= 0) /* the epoll set, the queue pairs and the memory's pages are the parent's */
             close(link->watch.fd);
-        if (forked)
+        if (forked && !lost)
             gy_free(link->staging);
-        gy_free(link->ring);
+        if (!lost)
+            gy_free(link->ring);
         gy_free(link);
     }
     for (int i = 0; forked && i < rdma->env.world->size; i++)
@@ -362,18 +420,9 @@ static void rdma_forget(void *instance, const void *memory)
     gy_rdma_memory_remove(&((struct gy_rdma *)instance)->memory, memory);
 }
 
-static bool rdma_available(char *why, size_t why_bytes)
-{
-    struct gy_config config = {.rdma_gid_index = -1};
-    uint32_t reach = 0;
-
-    return gy_rdma_reach(&config, &reach, why, why_bytes, &(struct gy_error){.quiet = true}) == GYRE_SUCCESS &&
-           reach != 0;
-}
-
 const struct gy_transport_ops gy_transport_rdma = {
     .name = "rdma",
-    .available = rdma_available,
+    .available = gy_transport_always_available, /* what there is was said in the meeting */
     .open = rdma_open,
     .reaches = rdma_reaches,
     .link = rdma_link,

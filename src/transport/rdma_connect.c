@@ -186,7 +186,7 @@ static uint8_t patience(const struct gy_config *config)
 {
     uint8_t n = 8;
 
-    if (config->rdma_ack_timeout >= 0)
+    if (config->rdma_ack_timeout > 0) /* 0 is for ever to a device: nobody may ask for that */
         return (uint8_t)config->rdma_ack_timeout;
     while (n < 16 && (INT64_C(4096) << (n + 1)) * (RETRIES + 1) * 4 <= config->peer_timeout_ns)
         n++;

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "core/mem.h"
 #include "core/topology.h"
+#include "transport/rdma_memory.h"
 
 #define MOST_PORTS 64 /* looked at */
 #define COMPLETIONS_LEAST 64
@@ -33,7 +35,8 @@ struct survey {
     const struct gy_verbs *verbs;
     struct ibv_device **devices;
     struct candidate *candidates;
-    int count;
+    int count, chosen;
+    struct gy_rdma_reach reach;
 };
 
 /* ---- one port ---- */
@@ -166,7 +169,7 @@ static void compare(struct survey *survey, const struct gy_config *config)
 {
     const struct candidate *best = NULL;
     const char *names[MOST_PORTS];
-    int distances[MOST_PORTS], left = 0, chosen = 0;
+    int distances[MOST_PORTS], left = 0;
 
     for (int i = 0; i < survey->count; i++)
         if (!survey->candidates[i].why[0])
@@ -196,20 +199,60 @@ static void compare(struct survey *survey, const struct gy_config *config)
             snprintf(it->why, sizeof(it->why), "%s is nearer to this rank", best->name);
         else if (it->rate < best->rate)
             snprintf(it->why, sizeof(it->why), "%s is faster", best->name);
-        else if (chosen == GY_RDMA_RAILS)
+        else if (survey->chosen == GY_RDMA_RAILS)
             snprintf(it->why, sizeof(it->why), "%d are enough", GY_RDMA_RAILS);
         else
-            chosen++;
+            survey->chosen++;
     }
 }
 
-/* NULL in survey_p->candidates: `why` says the reason. */
-static void survey_make(const struct gy_config *config, struct survey *survey_p, char *why, size_t why_bytes)
+static uint32_t kind_of(const struct candidate *it)
+{
+    return it->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? GY_REACH_ROCE : GY_REACH_INFINIBAND;
+}
+
+static void keep_to_kind(struct survey *survey, uint32_t reach)
+{
+    for (int i = 0; i < survey->count; i++)
+        if (!survey->candidates[i].why[0] && !(kind_of(&survey->candidates[i]) & reach))
+            snprintf(survey->candidates[i].why, sizeof(survey->candidates[i].why),
+                     "its link is of another kind than was said in the meeting");
+}
+
+/* A limit of locked memory that does not allow one link passes over what was chosen; of more links the world decides, which
+ * knows how many there are (rdma.c). */
+static void measure(struct survey *survey, const struct gy_config *config)
+{
+    bool asked = config->rdma_devices[0] || !gy_transport_wanted(config->transports, gy_transport_tcp.name);
+    size_t lockable = gy_rdma_lockable();
+    size_t link_bytes = 2 * config->rdma_ring * (size_t)survey->chosen; /* ring and staging, for each device */
+
+    survey->reach = (struct gy_rdma_reach){.links = INT_MAX, .link_bytes = link_bytes};
+    if (asked || link_bytes == 0 || lockable == SIZE_MAX)
+        return;
+    survey->reach.links = (int)gy_min_size(lockable / link_bytes, INT_MAX);
+    for (int i = 0; i < survey->count && survey->reach.links == 0; i++)
+        if (!survey->candidates[i].why[0])
+            snprintf(survey->candidates[i].why, sizeof(survey->candidates[i].why),
+                     "the limit of locked memory is %zu KiB, and %zu KiB are needed per link (ulimit -l)",
+                     lockable / 1024, (link_bytes + 1023) / 1024);
+}
+
+static void conclude(struct survey *survey)
+{
+    for (int i = 0; i < survey->count; i++)
+        if (!survey->candidates[i].why[0])
+            survey->reach.bits |= kind_of(&survey->candidates[i]);
+}
+
+/* NULL in survey_p->candidates: `why` says the reason. `reach`: kinds that will do, 0: any, for nothing has been said. */
+static void survey_make(const struct gy_config *config, uint32_t reach, struct survey *survey_p, char *why,
+                        size_t why_bytes)
 {
     int devices = 0;
 
     *survey_p = (struct survey){.verbs = gy_verbs_get(why, why_bytes)};
-    if (!survey_p->verbs)
+    if (!survey_p->verbs || !gy_verbs_survive_fork(survey_p->verbs, why, why_bytes))
         return;
     survey_p->devices = survey_p->verbs->get_device_list(&devices);
     if (!survey_p->devices || devices == 0) {
@@ -225,7 +268,12 @@ static void survey_make(const struct gy_config *config, struct survey *survey_p,
     for (int i = 0; i < devices; i++)
         look_at_device(survey_p, survey_p->devices[i], config);
     qsort(survey_p->candidates, (size_t)survey_p->count, sizeof(*survey_p->candidates), by_name);
+    if (reach)
+        keep_to_kind(survey_p, reach);
     compare(survey_p, config);
+    if (!reach)
+        measure(survey_p, config);
+    conclude(survey_p);
 }
 
 static void survey_end(struct survey *survey)
@@ -235,22 +283,35 @@ static void survey_end(struct survey *survey)
     gy_free(survey->candidates);
 }
 
-/* A list that names something must find it: silence would be a surprise. */
-static gyre_status check_list(const struct survey *survey, const struct gy_config *config, struct gy_error *error)
+/* "soft0 port 1, soft1 port 1"; as many as there is room for. */
+static void name_all(const struct survey *survey, char *text_p, size_t bytes)
+{
+    size_t used = 0;
+
+    snprintf(text_p, bytes, "none");
+    for (int i = 0; i < survey->count && used < bytes; i++)
+        used += (size_t)snprintf(text_p + used, bytes - used, "%s%s", i > 0 ? ", " : "", survey->candidates[i].name);
+}
+
+/* A list that names something must find it: silence would be a surprise. `why`: there are no candidates at all. */
+static gyre_status check_list(const struct survey *survey, const struct gy_config *config, const char *why,
+                              struct gy_error *error)
 {
     for (const char *at = config->rdma_devices; *at;) {
         int length = (int)strcspn(at, ",");
-        char item[GY_RDMA_NAME];
+        char item[GY_RDMA_NAME], all[320];
         bool found = false;
 
         snprintf(item, sizeof(item), "%.*s", length, at);
         for (int i = 0; i < survey->count && !found; i++)
             found = listed(item, survey->verbs->get_device_name(survey->candidates[i].device),
                            survey->candidates[i].port);
+        name_all(survey, all, sizeof(all));
         if (!found)
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
-                                "GYRE_RDMA_DEVICES names %s, which this machine has not; gyre-info lists what it has",
-                                item);
+                                "GYRE_RDMA_DEVICES names %s, which this machine has not; it has: %s%s%s%s", item, all,
+                                survey->candidates ? "" : " (", survey->candidates ? "" : why,
+                                survey->candidates ? "" : ")");
         at += length + (at[length] == ',');
     }
     return GYRE_SUCCESS;
@@ -303,28 +364,31 @@ fail:
     return gy_error_system(error, errno, "cannot %s RDMA device %s", what, it->name);
 }
 
-gyre_status gy_rdma_rails_open(const struct gy_config *config, struct gy_rdma_rail rails_p[GY_RDMA_RAILS], int *count_p,
-                               char *why, size_t why_bytes, struct gy_error *error)
+/* The reason that stands first among those passed over, if any was looked at. */
+static void first_reason(const struct survey *survey, char *why, size_t why_bytes)
+{
+    for (int i = 0; i < survey->count; i++)
+        if (survey->candidates[i].why[0]) {
+            snprintf(why, why_bytes, "%.71s: %.120s", survey->candidates[i].name, survey->candidates[i].why);
+            return;
+        }
+}
+
+gyre_status gy_rdma_rails_open(const struct gy_config *config, uint32_t reach,
+                               struct gy_rdma_rail rails_p[GY_RDMA_RAILS], int *count_p, char *why, size_t why_bytes,
+                               struct gy_error *error)
 {
     struct survey survey;
     int count = 0;
 
-    survey_make(config, &survey, why, why_bytes);
-    if (!survey.candidates) {
-        survey_end(&survey);
-        *count_p = 0;
-        return GYRE_SUCCESS;
-    }
-    gyre_status status = check_list(&survey, config, error);
-    for (int i = 0; i < survey.count && status == GYRE_SUCCESS; i++) {
-        if (survey.candidates[i].why[0]) {
-            if (count == 0)
-                snprintf(why, why_bytes, "%.71s: %.80s", survey.candidates[i].name, survey.candidates[i].why);
-            continue;
+    survey_make(config, reach, &survey, why, why_bytes);
+    gyre_status status = check_list(&survey, config, why, error);
+    for (int i = 0; i < survey.count && status == GYRE_SUCCESS; i++)
+        if (!survey.candidates[i].why[0]) {
+            status = rail_open(&survey, &survey.candidates[i], &rails_p[count], error);
+            count += status == GYRE_SUCCESS;
         }
-        status = rail_open(&survey, &survey.candidates[i], &rails_p[count], error);
-        count += status == GYRE_SUCCESS;
-    }
+    first_reason(&survey, why, why_bytes);
     survey_end(&survey);
     if (status != GYRE_SUCCESS)
         gy_rdma_rails_close(rails_p, count, false);
@@ -348,35 +412,23 @@ void gy_rdma_rails_close(struct gy_rdma_rail *rails, int count, bool forked)
     }
 }
 
-gyre_status gy_rdma_reach(const struct gy_config *config, uint32_t *reach_p, char *why, size_t why_bytes,
-                          struct gy_error *error)
+gyre_status gy_rdma_survey(const struct gy_config *config, struct gy_rdma_reach *reach_p, char *why, size_t why_bytes,
+                           struct gy_error *error)
 {
     struct survey survey;
-    uint32_t reach = 0;
 
     if (config->integrity >= GY_INTEGRITY_MAC) {
         snprintf(why, why_bytes, "GYRE_INTEGRITY asks for what a device that writes into memory does not do");
-        *reach_p = 0;
+        *reach_p = (struct gy_rdma_reach){.links = INT_MAX};
         return GYRE_SUCCESS;
     }
-    survey_make(config, &survey, why, why_bytes);
-    if (!survey.candidates) {
-        survey_end(&survey);
-        *reach_p = 0;
-        return GYRE_SUCCESS;
-    }
-    gyre_status status = check_list(&survey, config, error);
-    for (int i = 0; i < survey.count; i++) {
-        const struct candidate *it = &survey.candidates[i];
-
-        if (!it->why[0])
-            reach |= it->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? GY_REACH_ROCE : GY_REACH_INFINIBAND;
-        else if (reach == 0)
-            snprintf(why, why_bytes, "%.71s: %.80s", it->name, it->why);
-    }
-    survey_end(&survey);
+    survey_make(config, 0, &survey, why, why_bytes);
+    gyre_status status = check_list(&survey, config, why, error);
+    if (survey.reach.bits == 0)
+        first_reason(&survey, why, why_bytes);
     if (status == GYRE_SUCCESS)
-        *reach_p = reach;
+        *reach_p = survey.reach;
+    survey_end(&survey);
     return status;
 }
 
@@ -385,7 +437,11 @@ void gy_rdma_describe(const struct gy_config *config, gyre_print_func print, voi
     struct survey survey;
     char line[256], why[160] = "";
 
-    survey_make(config, &survey, why, sizeof(why));
+    survey_make(config, 0, &survey, why, sizeof(why));
+    if (!survey.candidates) {
+        snprintf(line, sizeof(line), "  rdma is not used: %s", why);
+        print(user, line);
+    }
     for (int i = 0; i < survey.count; i++) {
         const struct candidate *it = &survey.candidates[i];
         char gid[INET6_ADDRSTRLEN] = "?";

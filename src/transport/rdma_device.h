@@ -15,6 +15,7 @@
 
 #define GY_RDMA_RAILS 4 /* at most */
 #define GY_RDMA_NAME 72 /* "device/port" */
+#define GY_RDMA_WHY 200 /* a reason for having none */
 
 struct gy_rdma_rail {
     void *owner;
@@ -35,16 +36,26 @@ struct gy_rdma_rail {
     uint32_t most_inline;                /* bytes that a request can carry itself: known with the first queue pair */
 };
 
-/* Opens the rails. None is no error: *count_p is 0 and `why` says the reason. BAD_CONFIGURATION: GYRE_RDMA_DEVICES names
- * what is not there. NO_MEMORY, SYSTEM. */
-gyre_status gy_rdma_rails_open(const struct gy_config *config, struct gy_rdma_rail rails_p[GY_RDMA_RAILS], int *count_p,
-                               char *why, size_t why_bytes, struct gy_error *error);
+/* Opens the rails, of a kind that `reach` names: what was said in the meeting is kept, whatever has come or gone since. None
+ * is no error: *count_p is 0 and `why` says the reason. BAD_CONFIGURATION: GYRE_RDMA_DEVICES names what is not there.
+ * NO_MEMORY, SYSTEM. */
+gyre_status gy_rdma_rails_open(const struct gy_config *config, uint32_t reach,
+                               struct gy_rdma_rail rails_p[GY_RDMA_RAILS], int *count_p, char *why, size_t why_bytes,
+                               struct gy_error *error);
 /* Everything on them must be gone. In a forked child (`forked`) only its copies of the descriptors are closed: what the
  * kernel keeps for them is the parent's. */
 void gy_rdma_rails_close(struct gy_rdma_rail *rails, int count, bool forked);
-/* Bits of enum gy_reach: could rails be opened? */
-gyre_status gy_rdma_reach(const struct gy_config *config, uint32_t *reach_p, char *why, size_t why_bytes,
-                          struct gy_error *error);
+/* What a survey finds, for the meeting. */
+struct gy_rdma_reach {
+    uint32_t bits; /* of enum gy_reach: could rails be opened? */
+    int links;     /* for so many the limit of locked memory is enough; INT_MAX: for any number, or not to be asked */
+    size_t link_bytes; /* locked for each */
+};
+/* Where there are no rails `why` says the reason. RDMA that can be done without (GYRE_TRANSPORT has tcp, too, and no device is
+ * named) is left out where the limit of locked memory is too low, and is an error later where it cannot. BAD_CONFIGURATION:
+ * as above. */
+gyre_status gy_rdma_survey(const struct gy_config *config, struct gy_rdma_reach *reach_p, char *why, size_t why_bytes,
+                           struct gy_error *error);
 /* One line per port: chosen, with what; or passed over, and why. */
 void gy_rdma_describe(const struct gy_config *config, gyre_print_func print, void *user);
 

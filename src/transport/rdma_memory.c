@@ -4,24 +4,53 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
 
 #include "core/log.h"
 #include "core/mem.h"
+
+#define FIRST_USER_SPACE 0xEFFFFFFDu /* PROC_USER_INIT_INO of the kernel */
+
+/* ---- the limit ---- */
+
+/* Whether the kernel's own capability is there: in a user name space of its own it is not, whatever a process has there. */
+static bool may_exceed_limit(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    struct stat space;
+
+    return syscall(SYS_capget, &head, data) == 0 && (data[0].effective >> CAP_IPC_LOCK & 1) != 0 &&
+           stat("/proc/self/ns/user", &space) == 0 && space.st_ino == FIRST_USER_SPACE;
+}
+
+size_t gy_rdma_lockable(void)
+{
+    struct rlimit limit = {0};
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || may_exceed_limit())
+        return SIZE_MAX;
+    return (size_t)limit.rlim_cur;
+}
 
 /* ---- devices ---- */
 
 static gyre_status refusal(const struct gy_rdma_memory *memory, const struct gy_rdma_rail *rail, size_t bytes,
                            int errnum, struct gy_error *error)
 {
-    struct rlimit limit = {0};
     size_t needed = memory->locked + bytes * (size_t)memory->rail_count; /* every device counts for itself */
+    size_t limit = gy_rdma_lockable();
 
-    if ((errnum == ENOMEM || errnum == EAGAIN) && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < needed)
+    if ((errnum == ENOMEM || errnum == EAGAIN) && limit < needed)
         return gy_error_set(
             error, GYRE_NO_MEMORY, -1,
-            "RDMA device %s cannot lock %zu bytes: the limit of locked memory is %llu KiB, and at least %zu KiB "
+            "RDMA device %s cannot lock %zu bytes: the limit of locked memory is %zu KiB, and at least %zu KiB "
             "are needed now; raise it (ulimit -l, LimitMEMLOCK= of systemd)",
-            rail->name, bytes, (unsigned long long)limit.rlim_cur / 1024, (needed + 1023) / 1024);
+            rail->name, bytes, limit / 1024, (needed + 1023) / 1024);
     return gy_error_system(error, errnum, "RDMA device %s cannot register %zu bytes", rail->name, bytes);
 }
 

@@ -38,6 +38,9 @@ void gy_rdma_range_drop(struct gy_rdma_memory *memory, struct gy_rdma_range *ran
 /* Every queue pair is gone. `forked`: frees only what is this process's. */
 void gy_rdma_memory_free(struct gy_rdma_memory *memory, bool forked);
 
+/* How many bytes this process may lock: RLIMIT_MEMLOCK, from which CAP_IPC_LOCK frees; SIZE_MAX: any number. */
+size_t gy_rdma_lockable(void);
+
 /* Registers `bytes` with every rail, keys in `mr_p`; on failure the sentence says how much locked memory is needed.
  * NO_MEMORY, SYSTEM. */
 gyre_status gy_rdma_register(struct gy_rdma_memory *memory, void *start, size_t bytes, int access,

@@ -91,6 +91,7 @@ struct gy_rdma_link {
     struct gy_watch watch; /* of the socket, which tells the peer's end; fd −1: not connected yet, or no more */
     bool made;             /* queue pairs and memory are there */
     bool ready;            /* the peer can receive */
+    bool stopped;          /* everything that was handed over has left, or time is up */
     int64_t ended;         /* when the peer closed, 0: it did not */
     uint8_t hello[GY_RDMA_HELLO_BYTES + 1]; /* what came so far: hello, then one byte when the peer is ready */
     size_t hello_bytes;

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -68,12 +69,23 @@ static bool find(void *handle, const char *name, void *function_p)
     return true;
 }
 
+/* What older libraries have not got. */
+static void find_optional(void *handle)
+{
+    void *symbol = dlsym(handle, "ibv_is_fork_initialized");
+
+    memcpy(&library.is_fork_initialized, &symbol, sizeof(symbol));
+    symbol = dlsym(handle, "ibv_reg_dmabuf_mr");
+    memcpy(&library.reg_dmabuf_mr, &symbol, sizeof(symbol));
+}
+
 static bool find_all(void *handle)
 {
     const struct {
         const char *name;
         void *function_p;
     } wanted[] = {
+        {"ibv_fork_init", &library.fork_init},
         {"ibv_get_device_list", &library.get_device_list},
         {"ibv_free_device_list", &library.free_device_list},
         {"ibv_get_device_name", &library.get_device_name},
@@ -104,6 +116,7 @@ static bool find_all(void *handle)
     for (size_t i = 0; i < GY_ARRAY_LENGTH(wanted); i++)
         if (!find(handle, wanted[i].name, wanted[i].function_p))
             return false;
+    find_optional(handle);
     library.query_port = query_port;
     library.query_gid = query_gid;
     library.post_send = post_send;
@@ -136,6 +149,31 @@ static bool kernel_has_devices(void)
     if (folder)
         closedir(folder);
     return found;
+}
+
+static enum ibv_fork_status fork_status(const struct gy_verbs *verbs)
+{
+    return verbs->is_fork_initialized ? verbs->is_fork_initialized() : IBV_FORK_DISABLED;
+}
+
+bool gy_verbs_survive_fork(const struct gy_verbs *verbs, char *why, size_t why_bytes)
+{
+    if (fork_status(verbs) != IBV_FORK_DISABLED)
+        return true;
+    int errnum = verbs->fork_init();
+    if (errnum)
+        snprintf(why, why_bytes,
+                 "this kernel shares registered pages with forked children, and libibverbs cannot prevent it any more "
+                 "(%s): set RDMAV_FORK_SAFE=1",
+                 strerror(errnum > 0 ? errnum : errno));
+    return errnum == 0;
+}
+
+bool gy_verbs_keep_pages(const struct gy_verbs *verbs)
+{
+    enum ibv_fork_status status = fork_status(verbs);
+
+    return status == IBV_FORK_ENABLED || (status == IBV_FORK_DISABLED && !verbs->is_fork_initialized);
 }
 
 const struct gy_verbs *gy_verbs_get(char *why, size_t why_bytes)

@@ -12,6 +12,8 @@
 #include "core/base.h"
 
 struct gy_verbs {
+    enum ibv_fork_status (*is_fork_initialized)(void); /* NULL: a library that cannot say */
+    int (*fork_init)(void);
     struct ibv_device **(*get_device_list)(int *count_p);
     void (*free_device_list)(struct ibv_device **list);
     const char *(*get_device_name)(struct ibv_device *device);
@@ -27,6 +29,8 @@ struct gy_verbs {
     struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
     int (*dealloc_pd)(struct ibv_pd *pd);
     struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *memory, size_t bytes, int access);
+    struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t address, int fd,
+                                    int access); /* NULL: a library that has not got it */
     int (*dereg_mr)(struct ibv_mr *mr);
     struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *context);
     int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
@@ -43,6 +47,13 @@ struct gy_verbs {
     int (*poll_cq)(struct ibv_cq *cq, int most, struct ibv_wc *wc_p);
     int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 };
+
+/* A process may fork at any time (system() does): then a page that a device writes may be the child's, and the parent would
+ * look at a copy. Kernels from 5.12 on copy such a page for the child at once; on others the library has to keep registered
+ * pages from children, before it registers the first. False: it cannot, and `why` says what to do. Idempotent. */
+bool gy_verbs_survive_fork(const struct gy_verbs *verbs, char *why, size_t why_bytes);
+/* Has a forked child no registered pages? Then it must not touch them, nor free them. */
+bool gy_verbs_keep_pages(const struct gy_verbs *verbs);
 
 /* The table, or NULL with the reason in `why` (which may be of no bytes). Opens the library at the first call, and never
  * closes it. Thread-safe. */

@@ -2,6 +2,7 @@
  * asserts it), so no caller tests for NULL. And what is asked of all of them at once. */
 #include "transport/transport.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -25,12 +26,17 @@ bool gy_transport_wanted(const char *list, const char *name)
 
 gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error)
 {
-    char why[160] = "";
+    struct gy_rdma_reach reach = {0};
+    char why[GY_RDMA_WHY] = "";
 
     config->reach = 0;
+    config->reach_links = INT_MAX;
     if (!gy_transport_wanted(config->transports, gy_transport_rdma.name))
         return GYRE_SUCCESS;
-    return gy_rdma_reach(config, &config->reach, why, sizeof(why), error);
+    gyre_status status = gy_rdma_survey(config, &reach, why, sizeof(why), error);
+    config->reach = reach.bits;
+    config->reach_links = reach.links;
+    return status;
 }
 
 bool gy_transport_is_dialled(const struct gy_transport_ops *ops)

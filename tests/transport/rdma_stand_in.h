@@ -32,6 +32,9 @@ struct stand_in_device {
 extern struct stand_in_device stand_in_devices[STAND_IN_DEVICES];
 extern int stand_in_device_count;
 extern uint32_t stand_in_most_inline;
+extern enum ibv_fork_status stand_in_fork_status;
+extern bool stand_in_refuses_fork, stand_in_refuses_dmabuf;
+extern _Atomic bool stand_in_mute; /* no event can be asked for */
 /* `count` devices "soft0" …, one active RoCE port each, over 10.9.0.1, 10.9.1.1 … */
 void stand_in_reset(int count);
 
@@ -41,7 +44,8 @@ struct stand_in_counters {
     int contexts, pds, mrs, cqs, qps, channels; /* alive */
     uint64_t not_ready;                         /* receivers that were not */
     uint64_t sends, inlines, signalled;         /* requests of any kind */
-    uint64_t registrations;                     /* ever made */
+    uint64_t reads, writes;                     /* of them, those that no receiver notices */
+    uint64_t registrations, dmabufs;            /* ever made; of device memory */
     uint64_t per_device[STAND_IN_DEVICES];      /* requests */
 };
 struct stand_in_counters stand_in_count(void);

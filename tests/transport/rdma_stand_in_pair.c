@@ -1,0 +1,298 @@
+/* The stand-in's queue pairs, and the thread that takes from them in random turns what was posted. See
+ * rdma_stand_in_private.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "rdma_stand_in_private.h"
+
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+struct qp *stand_in_qps;
+
+static void free_request(struct request *request)
+{
+    free(request->copy);
+    free(request);
+}
+
+/* Everything that is posted comes back flushed. */
+static void break_qp(struct qp *qp)
+{
+    struct ibv_wc flushed = {.status = IBV_WC_WR_FLUSH_ERR, .qp_num = qp->base.qp_num};
+
+    qp->base.state = IBV_QPS_ERR;
+    while (qp->first) {
+        struct request *request = qp->first;
+        qp->first = request->next;
+        flushed.wr_id = request->wr.wr_id;
+        stand_in_complete(qp->base.send_cq, flushed);
+        free_request(request);
+    }
+    qp->last = NULL;
+    if (qp->receives > 0)
+        stand_in_complete(qp->base.recv_cq, flushed);
+    qp->receives = 0;
+}
+
+/* ---- the thread that is all devices ---- */
+
+static struct qp *find_qp(uint32_t number)
+{
+    struct qp *qp = stand_in_qps;
+    while (qp && qp->base.qp_num != number)
+        qp = qp->next;
+    return qp;
+}
+
+/* The bytes of the request's pieces, here; the far end is `far`. */
+static enum ibv_wc_status move(const struct qp *from, const struct qp *to, const struct request *request)
+{
+    bool reads = request->wr.opcode == IBV_WR_RDMA_READ;
+    unsigned char *far = (unsigned char *)(uintptr_t)request->wr.wr.rdma.remote_addr;
+    const unsigned char *copy = request->copy;
+    int right = reads ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+    size_t bytes = 0;
+
+    for (int i = 0; i < request->wr.num_sge; i++)
+        bytes += request->sge[i].length;
+    if (request->wr.opcode == IBV_WR_SEND_WITH_IMM)
+        MUST(bytes == 0);
+    else if (!(to->access & (unsigned)right) ||
+             !stand_in_covers(request->wr.wr.rdma.rkey, far, bytes, to->base.pd, right))
+        return IBV_WC_REM_ACCESS_ERR;
+    for (int i = 0; i < request->wr.num_sge; i++) {
+        const struct ibv_sge *sge = &request->sge[i];
+        unsigned char *near = (unsigned char *)(uintptr_t)sge->addr;
+
+        if (!copy && !stand_in_covers(sge->lkey, near, sge->length, from->base.pd, reads ? IBV_ACCESS_LOCAL_WRITE : 0))
+            return IBV_WC_LOC_PROT_ERR;
+        memcpy(reads ? near : far, reads ? far : copy ? copy : near, sge->length);
+        far += sge->length;
+        copy = copy ? copy + sge->length : NULL;
+    }
+    return IBV_WC_SUCCESS;
+}
+
+/* With an immediate it takes a receive request of the peer's. */
+static bool is_message(const struct request *request)
+{
+    return request->wr.opcode == IBV_WR_SEND_WITH_IMM || request->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static enum ibv_wc_status attempt(struct qp *qp, struct qp *peer, const struct request *request)
+{
+    enum ibv_wc_status status = stand_in_failing[stand_in_device_of(qp->base.context)];
+
+    if (status != IBV_WC_SUCCESS)
+        return status;
+    if (!peer || (peer->base.state != IBV_QPS_RTS && peer->base.state != IBV_QPS_RTR) || peer->peer != qp->base.qp_num)
+        return IBV_WC_RETRY_EXC_ERR;
+    if (is_message(request) && peer->receives == 0) {
+        stand_in_counters.not_ready++;
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    }
+    return move(qp, peer, request);
+}
+
+static void deliver(struct qp *peer, const struct request *request)
+{
+    struct ibv_wc wc = {.qp_num = peer->base.qp_num, .wc_flags = IBV_WC_WITH_IMM, .imm_data = request->wr.imm_data};
+
+    wc.opcode = request->wr.opcode == IBV_WR_SEND_WITH_IMM ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+    peer->receives--;
+    stand_in_complete(peer->base.recv_cq, wc);
+}
+
+static void execute(struct qp *qp)
+{
+    struct request *request = qp->first;
+    struct qp *peer = find_qp(qp->peer);
+    enum ibv_wc_status status = attempt(qp, peer, request);
+
+    qp->first = request->next;
+    if (!qp->first)
+        qp->last = NULL;
+    qp->sends--;
+    struct ibv_wc wc = {.wr_id = request->wr.wr_id, .status = status, .qp_num = qp->base.qp_num};
+    wc.opcode = request->wr.opcode == IBV_WR_SEND_WITH_IMM ? IBV_WC_SEND
+                : request->wr.opcode == IBV_WR_RDMA_READ   ? IBV_WC_RDMA_READ
+                                                           : IBV_WC_RDMA_WRITE;
+    if (status != IBV_WC_SUCCESS || request->wr.send_flags & IBV_SEND_SIGNALED)
+        stand_in_complete(qp->base.send_cq, wc);
+    if (status != IBV_WC_SUCCESS)
+        break_qp(qp);
+    else if (is_message(request))
+        deliver(peer, request);
+    free_request(request);
+}
+
+static void *run(void *nothing)
+{
+    unsigned dice = 1;
+    (void)nothing;
+
+    pthread_mutex_lock(&stand_in_lock);
+    for (;;) {
+        struct qp *chosen = NULL;
+        int ready = 0;
+        for (struct qp *qp = stand_in_qps; qp; qp = qp->next)
+            if (qp->first && qp->base.state == IBV_QPS_RTS && (unsigned)rand_r(&dice) % (unsigned)++ready == 0)
+                chosen = qp;
+        if (!chosen) {
+            pthread_cond_wait(&work, &stand_in_lock);
+            continue;
+        }
+        execute(chosen);
+        if (rand_r(&dice) % 8 == 0) { /* let posters and pollers in between */
+            pthread_mutex_unlock(&stand_in_lock);
+            pthread_mutex_lock(&stand_in_lock);
+        }
+    }
+    return NULL;
+}
+
+static void start(void)
+{
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, run, NULL) == 0);
+    pthread_detach(thread);
+}
+
+void stand_in_start(void)
+{
+    pthread_once(&started, start);
+}
+
+/* ---- verbs ---- */
+
+struct ibv_qp *stand_in_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    if (attr->cap.max_inline_data > stand_in_most_inline) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct qp *qp = calloc(1, sizeof(*qp));
+    qp->base = (struct ibv_qp){
+        .context = pd->context, .pd = pd, .send_cq = attr->send_cq, .recv_cq = attr->recv_cq, .state = IBV_QPS_RESET};
+    qp->most_sends = attr->cap.max_send_wr;
+    qp->most_receives = attr->cap.max_recv_wr;
+    pthread_mutex_lock(&stand_in_lock);
+    qp->base.qp_num = stand_in_number();
+    qp->next = stand_in_qps;
+    stand_in_qps = qp;
+    stand_in_counters.qps++;
+    pthread_mutex_unlock(&stand_in_lock);
+    return &qp->base;
+}
+
+int stand_in_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+{
+    struct qp *qp = (struct qp *)base;
+    static const int needed[] = {
+        [IBV_QPS_INIT] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+        [IBV_QPS_RTR] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+        [IBV_QPS_RTS] = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                        IBV_QP_MAX_QP_RD_ATOMIC,
+    };
+
+    MUST(attr->qp_state <= IBV_QPS_RTS && mask == needed[attr->qp_state] && attr->qp_state == qp->base.state + 1);
+    pthread_mutex_lock(&stand_in_lock);
+    qp->base.state = attr->qp_state;
+    if (attr->qp_state == IBV_QPS_INIT)
+        qp->access = attr->qp_access_flags;
+    if (attr->qp_state == IBV_QPS_RTR)
+        qp->peer = attr->dest_qp_num;
+    if (attr->qp_state == IBV_QPS_RTS)
+        qp->most_reads = attr->max_rd_atomic;
+    pthread_mutex_unlock(&stand_in_lock);
+    return 0;
+}
+
+int stand_in_destroy_qp(struct ibv_qp *base)
+{
+    pthread_mutex_lock(&stand_in_lock);
+    struct qp *qp = (struct qp *)base;
+    for (struct qp **at = &stand_in_qps; *at; at = &(*at)->next)
+        if (*at == qp) {
+            *at = qp->next;
+            break;
+        }
+    while (qp->first) {
+        struct request *request = qp->first;
+        qp->first = request->next;
+        free_request(request);
+    }
+    stand_in_counters.qps--;
+    pthread_mutex_unlock(&stand_in_lock);
+    free(qp);
+    return 0;
+}
+
+static void copy_inline(struct request *request)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < request->wr.num_sge; i++)
+        bytes += request->sge[i].length;
+    MUST(bytes <= stand_in_most_inline);
+    request->copy = malloc(bytes ? bytes : 1);
+    bytes = 0;
+    for (int i = 0; i < request->wr.num_sge; i++) {
+        memcpy(request->copy + bytes, (void *)(uintptr_t)request->sge[i].addr, request->sge[i].length);
+        bytes += request->sge[i].length;
+    }
+    stand_in_counters.inlines++;
+}
+
+int stand_in_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad_p)
+{
+    struct qp *qp = (struct qp *)base;
+
+    MUST(!wr->next && wr->num_sge <= 2);
+    pthread_mutex_lock(&stand_in_lock);
+    *bad_p = wr;
+    MUST(base->state == IBV_QPS_RTS || base->state == IBV_QPS_ERR);
+    MUST(qp->sends < qp->most_sends);
+    stand_in_counters.sends++;
+    stand_in_counters.reads += wr->opcode == IBV_WR_RDMA_READ;
+    stand_in_counters.writes += wr->opcode == IBV_WR_RDMA_WRITE;
+    MUST(wr->opcode != IBV_WR_RDMA_READ || qp->most_reads > 0);
+    stand_in_counters.per_device[stand_in_device_of(base->context)]++;
+    stand_in_counters.signalled += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
+    if (base->state == IBV_QPS_ERR) {
+        stand_in_complete(base->send_cq,
+                          (struct ibv_wc){.status = IBV_WC_WR_FLUSH_ERR, .qp_num = base->qp_num, .wr_id = wr->wr_id});
+        pthread_mutex_unlock(&stand_in_lock);
+        return 0;
+    }
+    struct request *request = calloc(1, sizeof(*request));
+    request->wr = *wr;
+    for (int i = 0; i < wr->num_sge; i++)
+        request->sge[i] = wr->sg_list[i];
+    if (wr->send_flags & IBV_SEND_INLINE)
+        copy_inline(request);
+    if (qp->last)
+        qp->last->next = request;
+    else
+        qp->first = request;
+    qp->last = request;
+    qp->sends++;
+    pthread_cond_signal(&work);
+    pthread_mutex_unlock(&stand_in_lock);
+    return 0;
+}
+
+int stand_in_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_p)
+{
+    struct qp *qp = (struct qp *)base;
+
+    pthread_mutex_lock(&stand_in_lock);
+    for (; wr; wr = wr->next) {
+        *bad_p = wr;
+        MUST(wr->num_sge == 0 && qp->receives < qp->most_receives);
+        qp->receives++;
+    }
+    pthread_mutex_unlock(&stand_in_lock);
+    return 0;
+}
