@@ -38,6 +38,8 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
         gy_context_free(ctx);
         return status;
     }
+    if (ctx->error.status != GYRE_SUCCESS) /* a newcomer's world may have failed already */
+        comm->error = ctx->error;
     *comm_p = comm;
     return GYRE_SUCCESS;
 }
@@ -118,7 +120,9 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
         pending |= r->comm == comm;
     if (pending && !ctx->closed) {
         /* Peers wait for what will never come, and links still point into the caller's buffers. */
-        gyre_comm_abort(comm);
+        char text[80]; /* where the world has failed already those who go on lose nothing with us */
+        snprintf(text, sizeof(text), "rank %d aborted the communicator", ctx->world->rank);
+        gy_overlay_report(ctx->overlay, GYRE_ABORTED, ctx->world->rank, text);
         gy_turn(ctx, gy_now());
     }
     gy_verify_settle(comm); /* peers compare results with ours, too */
@@ -139,7 +143,7 @@ gyre_status gyre_comm_abort(gyre_comm *comm)
     char text[80];
     int world = comm->ctx->world->rank;
     snprintf(text, sizeof(text), "rank %d aborted the communicator", world);
-    gy_overlay_report(comm->ctx->overlay, GYRE_ABORTED, world, text);
+    gy_overlay_abort(comm->ctx->overlay, text);
     return GYRE_SUCCESS;
 }
 

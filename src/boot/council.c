@@ -24,7 +24,8 @@
  * outcome because its chair died while it told it, asks everybody whom it is connected to.
  *
  * Who is out. A rank that learns of its own fate, or finds itself not in the outcome, is EXCLUDED. Members that are too
- * few for half a second are PARTITIONED, for good. */
+ * few for half a second are PARTITIONED, for good. Who ends with an error before anything is decided quits, and says so to
+ * whoever waits for it, now and whenever it is asked: it has failed in their eyes, without a proof. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +37,6 @@
 
 #define SHORT_GRACE (GY_SECOND / 2) /* a proof may come a little later than the failure */
 #define AWAY (GY_SECOND / 2)        /* between two looks: this rank was stopped, or elsewhere */
-#define UNENTERED_MOST 64           /* sessions that others have begun and this rank has not entered */
-#define KEPT 2                      /* outcomes of a communicator, for who asks */
 
 void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world)
 {
@@ -45,124 +44,17 @@ void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, con
     council->world = world;
 }
 
-static void set_blob(struct gy_blob *blob, struct gy_blob to)
-{
-    gy_free(blob->bytes);
-    *blob = to;
-}
-
-static bool copy_blob(struct gy_blob *blob, const uint8_t *bytes, size_t size)
-{
-    uint8_t *copy = gy_alloc(size ? size : 1);
-
-    if (!copy)
-        return false;
-    memcpy(copy, bytes, size);
-    set_blob(blob, (struct gy_blob){copy, size});
-    return true;
-}
-
-static void session_free(struct gy_session *session)
-{
-    set_blob(&session->proposal, (struct gy_blob){0});
-    set_blob(&session->best_proposal, (struct gy_blob){0});
-    gy_free(session->members);
-    gy_free(session->seats);
-    gy_free(session);
-}
-
-void gy_council_free(struct gy_council *council)
-{
-    while (council->sessions) {
-        struct gy_session *next = council->sessions->next;
-
-        session_free(council->sessions);
-        council->sessions = next;
-    }
-    gy_free(council->body);
-    council->body = NULL;
-}
-
-static struct gy_session *find(struct gy_council *council, uint32_t comm, uint32_t number)
-{
-    struct gy_session *session = council->sessions;
-
-    while (session && (session->comm != comm || session->number != number))
-        session = session->next;
-    return session;
-}
-
-/* Forgets the oldest of those that nobody here has entered: as if nothing had been heard of it, for in it nothing was
- * promised or accepted, and who knows its outcome is asked when it is entered. */
-static void forget_unentered(struct gy_council *council)
-{
-    struct gy_session **oldest = NULL, *session;
-
-    for (struct gy_session **at = &council->sessions; *at; at = &(*at)->next)
-        if (!(*at)->entered)
-            oldest = at;
-    if (!oldest)
-        return;
-    session = *oldest;
-    *oldest = session->next;
-    session_free(session);
-}
-
-/* NULL: no memory. */
-static struct gy_session *find_or_make(struct gy_council *council, uint32_t comm, uint32_t number)
-{
-    struct gy_session *session = find(council, comm, number);
-    int unentered = 0;
-
-    if (session)
-        return session;
-    for (session = council->sessions; session; session = session->next)
-        unentered += !session->entered;
-    if (!council->body)
-        council->body = gy_alloc(gy_council_message_most(council->world->size));
-    if (unentered >= UNENTERED_MOST)
-        forget_unentered(council);
-    session = council->body ? gy_alloc_zero(1, sizeof(*session)) : NULL;
-    if (!session)
-        return NULL;
-    session->seats = gy_alloc_zero((size_t)council->world->size, sizeof(*session->seats));
-    if (!session->seats) {
-        gy_free(session);
-        return NULL;
-    }
-    session->comm = comm;
-    session->number = number;
-    session->promised = session->joined = session->accepted = session->best = GY_NOBODY;
-    session->next = council->sessions;
-    council->sessions = session;
-    return session;
-}
-
-/* Nobody who is still in the one before can ask for those further back: it could not have ended without them. */
-static void forget_old(struct gy_council *council, uint32_t comm, uint32_t number)
-{
-    for (struct gy_session **at = &council->sessions; *at;) {
-        struct gy_session *session = *at;
-
-        if (session->comm != comm || session->number + KEPT > number) {
-            at = &session->next;
-            continue;
-        }
-        *at = session->next;
-        session_free(session);
-    }
-}
-
 /* ---- saying ---- */
 
 static size_t compose(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
                       int chair, const struct gy_blob *blob)
 {
+    enum gy_council_part part = session->quit ? GY_PART_QUIT : session->entered ? GY_PART_TAKES : GY_PART_NONE;
     struct gy_council_message message = {.type = (uint8_t)type,
                                          .comm = session->comm,
                                          .number = session->number,
                                          .chair = chair,
-                                         .entered = session->entered,
+                                         .part = part,
                                          .accepted = session->accepted,
                                          .word = session->word,
                                          .blob = blob ? blob->bytes : NULL,
@@ -177,16 +69,38 @@ static bool say(struct gy_council *council, const struct gy_session *session, en
     return gy_overlay_send(council->overlay, to, council->body, compose(council, session, type, chair, blob));
 }
 
+/* To all members that this rank is connected to, but `but` and itself. Where it has not entered it knows no members. */
+static void say_all(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int but,
+                    int chair, const struct gy_blob *blob)
+{
+    size_t bytes = compose(council, session, type, chair, blob);
+
+    for (int i = 0; i < session->count; i++) {
+        if (session->members[i] != but && session->members[i] != council->world->rank)
+            gy_overlay_send(council->overlay, session->members[i], council->body, bytes);
+    }
+}
+
+/* Passed on to the members; one that learns of it before it enters keeps it for who asks, and for itself. */
 static void decide(struct gy_council *council, struct gy_session *session, int from)
 {
     if (session->decided)
         return;
     session->decided = true;
-    gy_overlay_send_all(council->overlay, council->body,
-                        compose(council, session, GY_COUNCIL_DECIDE, session->accepted, &session->proposal), from);
+    say_all(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
 }
 
 /* ---- hearing ---- */
+
+/* Is this an outcome, and one of the session's members, as far as they are known? */
+static bool is_outcome(const struct gy_council *council, const struct gy_session *session,
+                       const struct gy_council_message *message, int from)
+{
+    if (gy_outcome_check(message->blob, message->blob_bytes, council->world->size, session->members, session->count))
+        return true;
+    gy_log(GY_LOG_WARN, "rank %d told an outcome of an agreement that is not understood", from);
+    return false;
+}
 
 static void hear_join(struct gy_council *council, struct gy_session *session, int from,
                       const struct gy_council_message *message)
@@ -199,22 +113,26 @@ static void hear_join(struct gy_council *council, struct gy_session *session, in
     }
     if (message->chair != council->world->rank)
         return;
+    if (message->accepted > session->best) {
+        if (!is_outcome(council, session, message, from) ||
+            !gy_blob_copy(&session->best_proposal, message->blob, message->blob_bytes))
+            return; /* it has not joined before I know what it has accepted: it tells me again */
+        session->best = message->accepted;
+    }
     if (!seat->joined)
         seat->word = message->word;
     seat->joined = true;
     seat->proposed = seat->accepted; /* what it was told may have been lost on it, for want of memory */
-    if (message->accepted > session->best && copy_blob(&session->best_proposal, message->blob, message->blob_bytes))
-        session->best = message->accepted;
     say(council, session, GY_COUNCIL_BEAT, from, council->world->rank, NULL);
 }
 
 static void hear_propose(struct gy_council *council, struct gy_session *session, int from,
                          const struct gy_council_message *message)
 {
-    if (session->decided || !session->entered || message->chair != from || from < session->promised ||
-        !gy_session_lives(council, from))
+    if (session->decided || session->quit || !session->entered || message->chair != from || from < session->promised ||
+        !gy_session_lives(council, from) || !is_outcome(council, session, message, from))
         return;
-    if (session->accepted != from && !copy_blob(&session->proposal, message->blob, message->blob_bytes))
+    if (session->accepted != from && !gy_blob_copy(&session->proposal, message->blob, message->blob_bytes))
         return; /* no memory: not accepted; it is told again */
     session->promised = session->accepted = from;
     say(council, session, GY_COUNCIL_ACCEPT, from, from, NULL);
@@ -223,10 +141,24 @@ static void hear_propose(struct gy_council *council, struct gy_session *session,
 static void hear_decide(struct gy_council *council, struct gy_session *session, int from,
                         const struct gy_council_message *message)
 {
-    if (session->decided || !copy_blob(&session->proposal, message->blob, message->blob_bytes))
+    if (session->decided || !is_outcome(council, session, message, from) ||
+        !gy_blob_copy(&session->proposal, message->blob, message->blob_bytes))
         return;
     session->accepted = message->chair;
     decide(council, session, from);
+}
+
+/* It has ended with an error, alone: who waits for it would do so for ever. What it has accepted may have been decided
+ * with it, so that nothing is proved. */
+static void hear_quit(struct gy_council *council, const struct gy_session *session, int from)
+{
+    char text[160];
+
+    if (!session->entered || session->decided || session->quit)
+        return;
+    snprintf(text, sizeof(text), "rank %d has ended an agreement with an error, and takes no part in it any more",
+             from);
+    gy_overlay_condemn(council->overlay, from, GYRE_PEER_LATE, text);
 }
 
 void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes)
@@ -238,12 +170,12 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
         gy_log(GY_LOG_WARN, "rank %d sent a message about an agreement that is not understood", from);
         return;
     }
-    session = message.type == GY_COUNCIL_ASK ? find(council, message.comm, message.number)
-                                             : find_or_make(council, message.comm, message.number);
+    session = message.type == GY_COUNCIL_ASK ? gy_session_find(council, message.comm, message.number)
+                                             : gy_session_make(council, message.comm, message.number);
     if (!session)
         return;
     session->seats[from].heard = gy_now();
-    session->seats[from].entered |= message.entered;
+    session->seats[from].entered |= message.part != GY_PART_NONE;
     if (message.type == GY_COUNCIL_JOIN)
         hear_join(council, session, from, &message);
     else if (message.type == GY_COUNCIL_PROPOSE)
@@ -254,6 +186,8 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
         hear_decide(council, session, from, &message);
     else if (message.type == GY_COUNCIL_ASK && session->decided)
         say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
+    if (message.part == GY_PART_QUIT)
+        hear_quit(council, session, from);
 }
 
 /* ---- the chair ---- */
@@ -306,7 +240,7 @@ static bool combine(struct gy_council *council, struct gy_session *session)
     }
     randombytes_buf(&outcome.job, sizeof(outcome.job));
     randombytes_buf(outcome.salt, sizeof(outcome.salt));
-    set_blob(&session->proposal, (struct gy_blob){blob, gy_outcome_encode(&outcome, words, blob, most)});
+    gy_blob_set(&session->proposal, (struct gy_blob){blob, gy_outcome_encode(&outcome, words, blob, most)});
     gy_free(words);
     gy_free(outcome.rank);
     return true;
@@ -315,7 +249,7 @@ static bool combine(struct gy_council *council, struct gy_session *session)
 static bool propose(struct gy_council *council, struct gy_session *session)
 {
     if (session->best > session->accepted) {
-        if (!copy_blob(&session->proposal, session->best_proposal.bytes, session->best_proposal.size))
+        if (!gy_blob_copy(&session->proposal, session->best_proposal.bytes, session->best_proposal.size))
             return false;
     } else if (session->accepted == GY_NOBODY && !combine(council, session)) {
         return false;
@@ -358,7 +292,7 @@ static void follow(struct gy_council *council, struct gy_session *session, int c
     if (say(council, session, GY_COUNCIL_JOIN, chair, chair,
             session->accepted == GY_NOBODY ? NULL : &session->proposal))
         session->joined = chair;
-    gy_overlay_send_all(council->overlay, council->body, compose(council, session, GY_COUNCIL_ASK, chair, NULL), chair);
+    say_all(council, session, GY_COUNCIL_ASK, chair, chair, NULL);
 }
 
 /* This rank may have been stopped: the silence of the others was its own. */
@@ -375,13 +309,20 @@ static void excuse(struct gy_council *council, struct gy_session *session, int64
     council->stepped = now;
 }
 
+void gy_council_exclude(struct gy_council *council, const char *why)
+{
+    snprintf(council->out, sizeof(council->out), "%s", why);
+}
+
 static gyre_status say_excluded(struct gy_council *council, const char *how, struct gy_error *error)
 {
     int own = council->world->rank;
 
+    if (how != council->out)
+        gy_council_exclude(council, how);
     return gy_error_set(error, GYRE_EXCLUDED, own,
                         "rank %d has been excluded, the others go on without it: %.400s; it can only end, or join anew",
-                        own, how);
+                        own, council->out);
 }
 
 /* Too few, and no news that could change it. */
@@ -428,13 +369,18 @@ static gyre_status say_parted(struct gy_council *council, const struct gy_sessio
 gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t number, struct gy_outcome *outcome_p,
                             struct gy_error *error)
 {
-    struct gy_session *session = find(council, comm, number);
+    struct gy_session *session = gy_session_find(council, comm, number);
     int own = council->world->rank, chair;
     const struct gy_fate *fate = gy_overlay_fate(council->overlay, own);
-    struct gy_outcome outcome;
     int64_t now = gy_now();
 
     excuse(council, session, now);
+    if (council->out[0])
+        return say_excluded(council, council->out, error);
+    if (gy_overlay_deaf(council->overlay)) {
+        *error = *gy_overlay_deaf(council->overlay);
+        return error->status;
+    }
     if (fate->status != GYRE_SUCCESS)
         return say_excluded(council, fate->why ? fate->why : gyre_status_text(fate->status), error);
     if (!session->decided && is_parted(council, session, now))
@@ -446,36 +392,66 @@ gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t 
         follow(council, session, chair, now);
     if (!session->decided)
         return GYRE_IN_PROGRESS;
-    if (!gy_outcome_decode(session->proposal.bytes, session->proposal.size, council->world->size, &outcome))
-        return gy_error_set(error, GYRE_NO_MEMORY, own, "rank %d has no memory for the outcome of an agreement", own);
-    for (int i = 0; i < outcome.ranks; i++) {
-        if (outcome.rank[i] == own) {
-            *outcome_p = outcome;
+    gy_outcome_read(session->proposal.bytes, session->proposal.size, council->world->size, &session->room);
+    for (int i = 0; i < session->room.ranks; i++) {
+        if (session->room.rank[i] == own) {
+            *outcome_p = session->room;
+            session->room = (struct gy_outcome){0};
             return GYRE_SUCCESS;
         }
     }
-    gy_outcome_free(&outcome);
     return say_excluded(council, "they did not wait for it", error);
+}
+
+/* What came before this rank knew the members names only these, or it is forgotten. */
+static void check_hearsay(const struct gy_council *council, struct gy_session *session)
+{
+    const struct gy_blob *told = &session->proposal, *best = &session->best_proposal;
+    int size = council->world->size;
+
+    if (session->decided && !gy_outcome_check(told->bytes, told->size, size, session->members, session->count)) {
+        session->decided = false;
+        session->accepted = GY_NOBODY;
+    }
+    if (session->best == GY_NOBODY || gy_outcome_check(best->bytes, best->size, size, session->members, session->count))
+        return;
+    session->best = GY_NOBODY;
+    for (int rank = 0; rank < size; rank++)
+        session->seats[rank].joined = false;
 }
 
 gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t number, const int *members, int count,
                              const struct gy_word *word, int64_t timeout_ns, struct gy_error *error)
 {
     struct gy_session *session;
+    struct gy_outcome room = {0};
     int *copy = gy_alloc((size_t)count * sizeof(*copy));
 
-    forget_old(council, comm, number);
-    session = copy ? find_or_make(council, comm, number) : NULL;
+    gy_sessions_forget(council, comm, number);
+    session = copy && gy_outcome_reserve(count, &room) ? gy_session_make(council, comm, number) : NULL;
     if (!session) {
         gy_free(copy);
+        gy_outcome_free(&room);
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory for an agreement", council->world->rank);
     }
     memcpy(copy, members, (size_t)count * sizeof(*copy));
     session->members = copy;
     session->count = count;
+    session->room = room;
     session->word = *word;
     session->timeout_ns = timeout_ns;
     session->began = council->stepped = gy_now();
     session->entered = true;
+    check_hearsay(council, session);
     return GYRE_SUCCESS;
+}
+
+void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number)
+{
+    struct gy_session *session = gy_session_find(council, comm, number);
+
+    if (!session || session->decided)
+        return;
+    session->quit = true;
+    say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);
 }

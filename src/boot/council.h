@@ -10,7 +10,7 @@
 
 #define GY_COUNCIL_RECORD 128 /* bytes of a member's record, opaque to the council, at most */
 
-enum gy_council_kind { GY_COUNCIL_AGREE = 1, GY_COUNCIL_SHRINK };
+enum gy_council_kind { GY_COUNCIL_AGREE = 1, GY_COUNCIL_SHRINK, GY_COUNCIL_GROW };
 
 struct gy_word {
     uint8_t kind;
@@ -40,6 +40,7 @@ struct gy_council {
     uint8_t *body;   /* for one message */
     int64_t stepped; /* when this rank last looked */
     bool parted;     /* too few once: never enough again */
+    char out[256];   /* why the others go on without this rank, which is for good; empty: they do not */
 };
 
 void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world);
@@ -53,9 +54,15 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
 gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t number, const int *members, int count,
                              const struct gy_word *word, int64_t timeout_ns, struct gy_error *error);
 /* Does what there is to do; to be called at every event and every 20 ms. GYRE_IN_PROGRESS; SUCCESS with *outcome_p, to be
- * freed by gy_outcome_free; EXCLUDED, PARTITIONED, NO_MEMORY with a sentence. */
+ * freed by gy_outcome_free; EXCLUDED, PARTITIONED, NO_MEMORY with a sentence: then gy_council_quit. */
 gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t number, struct gy_outcome *outcome_p,
                             struct gy_error *error);
+/* This rank does not step any more in a session that it has entered: who waits for it there is told, now or when it
+ * asks. Nothing where the session is decided. */
+void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number);
+/* What was decided with this rank goes on without it, because it could not: it is EXCLUDED from now on. Otherwise it would
+ * find everybody gone when it asks again, and go on alone. */
+void gy_council_exclude(struct gy_council *council, const char *why);
 void gy_outcome_free(struct gy_outcome *outcome);
 
 #endif

@@ -8,7 +8,8 @@
  *
  * Silence. The chair waits for members, members wait for their chair; everybody else is waited for by nobody.
  *   has it entered the session?   no: legal, until GYRE_TIMEOUT                                 -> PEER_LATE
- *                                 yes: it beats every second; silent for GYRE_STALL_TIMEOUT     -> PEER_STALLED */
+ *                                 yes: it beats every second; silent for GYRE_STALL_TIMEOUT     -> PEER_STALLED
+ *                                 it has ended it with an error, and says so (council.c)        -> PEER_LATE */
 #include <stdio.h>
 
 #include "boot/council_private.h"

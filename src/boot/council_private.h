@@ -1,5 +1,5 @@
-/* Shared by the parts of the council only: council.c (the algorithm), council_wire.c (its messages, pure), and
- * council_clocks.c (who is waited for, and how long). */
+/* Shared by the parts of the council only: council.c (the algorithm), council_sessions.c (its state), council_wire.c (its
+ * messages, pure), and council_clocks.c (who is waited for, and how long). */
 #ifndef GY_BOOT_COUNCIL_PRIVATE_H
 #define GY_BOOT_COUNCIL_PRIVATE_H
 
@@ -14,7 +14,14 @@ enum gy_council_type {
     GY_COUNCIL_ACCEPT,
     GY_COUNCIL_DECIDE, /* of whoever knows */
     GY_COUNCIL_ASK,    /* does anybody know? */
-    GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `entered` says whether in this session */
+    GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `part` says whether in this session */
+};
+
+/* The sender's part in the session. */
+enum gy_council_part {
+    GY_PART_NONE, /* it has not come to it yet */
+    GY_PART_TAKES,
+    GY_PART_QUIT, /* it has ended with an error, before anything was decided, and does not come back */
 };
 
 /* What one member has told me. */
@@ -35,6 +42,7 @@ struct gy_session {
     struct gy_session *next;
     uint32_t comm, number;
     bool entered, decided;
+    bool quit; /* this rank has ended it with an error */
     int *members, count;
     struct gy_word word;
     int64_t began, timeout_ns, beat_at, short_since;
@@ -42,6 +50,7 @@ struct gy_session {
     int joined;                   /* the chair that my last JOIN went to */
     int accepted, best;           /* whose proposals `proposal` and `best_proposal` are */
     struct gy_blob proposal;      /* that I have accepted; the outcome when decided */
+    struct gy_outcome room;       /* for the outcome, had when the session is entered */
     struct gy_blob best_proposal; /* the highest that those who joined me have accepted */
     struct gy_seat *seats;        /* [world size] */
 };
@@ -50,12 +59,20 @@ struct gy_council_message {
     uint8_t type;
     uint32_t comm, number;
     int chair;
-    bool entered;
+    enum gy_council_part part;
     int accepted;
     struct gy_word word;
     const uint8_t *blob; /* into the body that was decoded */
     size_t blob_bytes;
 };
+
+/* council_sessions.c. */
+void gy_blob_set(struct gy_blob *blob, struct gy_blob to);
+bool gy_blob_copy(struct gy_blob *blob, const uint8_t *bytes, size_t size); /* false: no memory, and it is as it was */
+struct gy_session *gy_session_find(struct gy_council *council, uint32_t comm, uint32_t number);
+struct gy_session *gy_session_make(struct gy_council *council, uint32_t comm, uint32_t number); /* NULL: no memory */
+/* What nobody can ask for who is in, or just before, session `number`: they could not have ended without it. */
+void gy_sessions_forget(struct gy_council *council, uint32_t comm, uint32_t number);
 
 /* council_wire.c. encode: the message's length; `body_p` has room for gy_council_message_most. decode: false, nonsense. */
 size_t gy_council_encode(const struct gy_council_message *message, uint8_t *body_p, size_t room);
@@ -63,7 +80,13 @@ bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_
 size_t gy_outcome_most(int size);
 size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_word *const *words, uint8_t *blob_p,
                          size_t room);
-/* false: nonsense, or no memory. */
+/* Is it an outcome, and are all that took part among `members` (ascending; NULL: ranks of the world)? */
+bool gy_outcome_check(const uint8_t *blob, size_t bytes, int size, const int *members, int count);
+/* Room for `count` members, to be freed by gy_outcome_free. false: no memory, and nothing is held. */
+bool gy_outcome_reserve(int count, struct gy_outcome *outcome_p);
+/* What has been checked, into what has been reserved. */
+void gy_outcome_read(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p);
+/* All three. false: nonsense, or no memory. */
 bool gy_outcome_decode(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p);
 
 /* council_clocks.c. */

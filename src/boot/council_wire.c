@@ -47,7 +47,7 @@ size_t gy_council_encode(const struct gy_council_message *message, uint8_t *body
     gy_wire_put(&wire, message->comm, 4);
     gy_wire_put(&wire, message->number, 4);
     gy_wire_put(&wire, (uint32_t)message->chair, 4);
-    gy_wire_put(&wire, message->entered, 1);
+    gy_wire_put(&wire, message->part, 1);
     if (message->type == GY_COUNCIL_JOIN) {
         gy_wire_put(&wire, (uint32_t)message->accepted, 4);
         gy_wire_put(&wire, message->word.kind, 1);
@@ -69,7 +69,7 @@ bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_
     message_p->comm = (uint32_t)gy_wire_get(&wire, 4);
     message_p->number = (uint32_t)gy_wire_get(&wire, 4);
     message_p->chair = (int)(int32_t)gy_wire_get(&wire, 4);
-    message_p->entered = gy_wire_get(&wire, 1) != 0;
+    message_p->part = (enum gy_council_part)gy_wire_get(&wire, 1);
     message_p->accepted = GY_NOBODY;
     if (message_p->type == GY_COUNCIL_JOIN) {
         message_p->accepted = (int)(int32_t)gy_wire_get(&wire, 4);
@@ -81,8 +81,9 @@ bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_
     message_p->blob = wire.at;
     message_p->blob_bytes = (size_t)(wire.end - wire.at);
     return !wire.bad && message_p->type >= GY_COUNCIL_JOIN && message_p->type <= GY_COUNCIL_BEAT &&
-           message_p->chair >= GY_NOBODY && message_p->chair < size && message_p->accepted >= GY_NOBODY &&
-           message_p->accepted < size && message_p->blob_bytes <= gy_outcome_most(size);
+           message_p->part <= GY_PART_QUIT && message_p->chair >= GY_NOBODY && message_p->chair < size &&
+           message_p->accepted >= GY_NOBODY && message_p->accepted < size &&
+           message_p->blob_bytes <= gy_outcome_most(size);
 }
 
 size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_word *const *words, uint8_t *blob_p,
@@ -103,35 +104,76 @@ size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_word 
     return wire.bad ? 0 : (size_t)(wire.at - blob_p);
 }
 
-bool gy_outcome_decode(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p)
+/* All but the members: how many these are. 0: nonsense. */
+static uint32_t get_head(struct gy_wire *wire, int size, struct gy_outcome *outcome_p)
+{
+    uint32_t ranks;
+
+    outcome_p->status = (gyre_status)gy_wire_get(wire, 1);
+    outcome_p->bits = gy_wire_get(wire, 8);
+    outcome_p->count = gy_wire_get(wire, 8);
+    outcome_p->job = gy_wire_get(wire, 8);
+    gy_wire_get_bytes(wire, outcome_p->salt, sizeof(outcome_p->salt));
+    ranks = (uint32_t)gy_wire_get(wire, 4);
+    if (wire->bad || ranks > (uint32_t)size ||
+        (outcome_p->status != GYRE_SUCCESS && !gy_status_is_failure(outcome_p->status)))
+        return 0;
+    return ranks;
+}
+
+bool gy_outcome_check(const uint8_t *blob, size_t bytes, int size, const int *members, int count)
 {
     struct gy_wire wire = gy_wire_over((void *)(uintptr_t)blob, bytes);
-    struct gy_outcome outcome = {.status = (gyre_status)gy_wire_get(&wire, 1)};
-    uint32_t ranks;
-    int last = GY_NOBODY;
+    struct gy_outcome head;
+    uint8_t record[GY_COUNCIL_RECORD];
+    uint32_t ranks = get_head(&wire, size, &head);
+    int last = GY_NOBODY, at = 0;
 
-    outcome.bits = gy_wire_get(&wire, 8);
-    outcome.count = gy_wire_get(&wire, 8);
-    outcome.job = gy_wire_get(&wire, 8);
-    gy_wire_get_bytes(&wire, outcome.salt, sizeof(outcome.salt));
-    ranks = (uint32_t)gy_wire_get(&wire, 4);
-    if (wire.bad || ranks == 0 || ranks > (uint32_t)size ||
-        (outcome.status != GYRE_SUCCESS && !gy_status_is_failure(outcome.status)))
-        return false;
-    outcome.ranks = (int)ranks;
-    outcome.rank = gy_alloc(ranks * sizeof(*outcome.rank));
-    outcome.record = gy_alloc_zero(ranks, GY_COUNCIL_RECORD);
-    for (int i = 0; outcome.rank && outcome.record && i < outcome.ranks; i++) {
-        outcome.rank[i] = (int)(int32_t)gy_wire_get(&wire, 4);
-        get_record(&wire, outcome.record[i]);
-        wire.bad |= outcome.rank[i] <= last || outcome.rank[i] >= size;
-        last = outcome.rank[i];
+    for (uint32_t i = 0; i < ranks && !wire.bad; i++) {
+        int rank = (int)(int32_t)gy_wire_get(&wire, 4);
+
+        get_record(&wire, record);
+        while (members && at < count && members[at] < rank)
+            at++;
+        wire.bad |= rank <= last || rank >= size || (members && (at == count || members[at] != rank));
+        last = rank;
     }
-    if (!outcome.rank || !outcome.record || wire.bad || wire.at != wire.end) {
+    return ranks > 0 && !wire.bad && wire.at == wire.end;
+}
+
+bool gy_outcome_reserve(int count, struct gy_outcome *outcome_p)
+{
+    struct gy_outcome outcome = {.rank = gy_alloc((size_t)count * sizeof(*outcome.rank)),
+                                 .record = gy_alloc_zero((size_t)count, GY_COUNCIL_RECORD)};
+
+    if (!outcome.rank || !outcome.record) {
         gy_outcome_free(&outcome);
         return false;
     }
     *outcome_p = outcome;
+    return true;
+}
+
+void gy_outcome_read(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p)
+{
+    struct gy_wire wire = gy_wire_over((void *)(uintptr_t)blob, bytes);
+
+    outcome_p->ranks = (int)get_head(&wire, size, outcome_p);
+    for (int i = 0; i < outcome_p->ranks; i++) {
+        outcome_p->rank[i] = (int)(int32_t)gy_wire_get(&wire, 4);
+        get_record(&wire, outcome_p->record[i]);
+    }
+}
+
+bool gy_outcome_decode(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p)
+{
+    struct gy_wire wire = gy_wire_over((void *)(uintptr_t)blob, bytes);
+    struct gy_outcome head;
+
+    if (!gy_outcome_check(blob, bytes, size, NULL, 0) ||
+        !gy_outcome_reserve((int)get_head(&wire, size, &head), outcome_p))
+        return false;
+    gy_outcome_read(blob, bytes, size, outcome_p);
     return true;
 }
 

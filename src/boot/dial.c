@@ -56,8 +56,11 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
         dial_end(dial, greeting->fd, 0);
         return;
     }
-    if (!refused && (errnum == ECONNRESET || errnum == EPIPE) && dial->attempts < ATTEMPTS && dial_start(dial) == 0)
-        return;
+    if (!refused && (errnum == ECONNRESET || errnum == EPIPE) && dial->attempts < ATTEMPTS) {
+        errnum = dial_start(dial);
+        if (errnum == 0)
+            return;
+    }
     gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank,
            refused ? gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text)
                    : strerror(errnum));

@@ -81,16 +81,26 @@ void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word)
         gy_flood_publish(overlay, overlay->verdict.status, overlay->verdict.rank);
 }
 
-static void flood_pending(struct gy_overlay *overlay)
+static bool report_take(struct gy_report *report)
 {
-    if (atomic_load_explicit(&overlay->pending, memory_order_acquire) == GY_PENDING_READY)
-        gy_flood_verdict(overlay, overlay->pending_status, overlay->pending_rank, overlay->pending_text, NULL);
+    if (atomic_load_explicit(&report->state, memory_order_acquire) != GY_PENDING_READY)
+        return false;
+    atomic_store_explicit(&report->state, GY_PENDING_DONE, memory_order_relaxed);
+    return true;
+}
+
+static void flood_reports(struct gy_overlay *overlay)
+{
+    if (report_take(&overlay->first))
+        gy_flood_verdict(overlay, overlay->first.status, overlay->first.rank, overlay->first.text, NULL);
+    if (report_take(&overlay->abort))
+        gy_flood_abort(overlay, overlay->abort.rank, overlay->abort.text, NULL);
 }
 
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 {
+    flood_reports(overlay);
     if (overlay->verdict.status == GYRE_SUCCESS) {
-        flood_pending(overlay);
         gy_neighbours_judge(overlay);
         gy_flood_look_at_word(overlay);
     }
@@ -104,23 +114,52 @@ bool gy_overlay_calm(const struct gy_overlay *overlay)
     return overlay->suspects == 0 && (overlay->word_seen == 0 || overlay->verdict.status != GYRE_SUCCESS);
 }
 
+/* Somebody was first: false. */
+static bool report_begin(struct gy_report *report)
+{
+    int none = GY_PENDING_NONE;
+
+    return atomic_compare_exchange_strong(&report->state, &none, GY_PENDING_WRITING);
+}
+
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
 {
-    int none = GY_PENDING_NONE, cause = atomic_load(&overlay->stranded) - 1, own = overlay->world->rank;
+    int cause = atomic_load(&overlay->stranded) - 1, own = overlay->world->rank;
+    struct gy_report *report = &overlay->first;
 
-    if (!atomic_compare_exchange_strong(&overlay->pending, &none, GY_PENDING_WRITING))
-        return; /* somebody was first */
-    overlay->pending_status = cause >= 0 ? GYRE_PEER_LEFT : status;
-    overlay->pending_rank = cause >= 0 ? cause : rank < 0 ? own : rank;
+    if (!report_begin(report))
+        return;
+    status = report->status = cause >= 0 ? GYRE_PEER_LEFT : status;
+    rank = report->rank = cause >= 0 ? cause : rank < 0 ? own : rank;
     if (cause >= 0)
-        snprintf(overlay->pending_text, sizeof(overlay->pending_text),
-                 "rank %d destroyed its communicator, and therefore %.400s", cause, text);
+        snprintf(report->text, sizeof(report->text), "rank %d destroyed its communicator, and therefore %.400s", cause,
+                 text);
     else
-        snprintf(overlay->pending_text, sizeof(overlay->pending_text), "%s", text);
-    status = overlay->pending_status;
-    rank = overlay->pending_rank;
-    atomic_store_explicit(&overlay->pending, GY_PENDING_READY, memory_order_release);
+        snprintf(report->text, sizeof(report->text), "%s", text);
+    atomic_store_explicit(&report->state, GY_PENDING_READY, memory_order_release);
     gy_flood_publish(overlay, status, rank);
+}
+
+void gy_overlay_abort(struct gy_overlay *overlay, const char *text)
+{
+    struct gy_report *report = &overlay->abort;
+
+    gy_overlay_report(overlay, GYRE_ABORTED, overlay->world->rank, text);
+    if (!report_begin(report))
+        return;
+    report->rank = overlay->world->rank;
+    snprintf(report->text, sizeof(report->text), "%s", text);
+    atomic_store_explicit(&report->state, GY_PENDING_READY, memory_order_release);
+}
+
+const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay)
+{
+    return overlay->aborted.status != GYRE_SUCCESS ? &overlay->aborted : NULL;
+}
+
+const struct gy_error *gy_overlay_deaf(const struct gy_overlay *overlay)
+{
+    return overlay->deaf.status != GYRE_SUCCESS ? &overlay->deaf : NULL;
 }
 
 void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error)

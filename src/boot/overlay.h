@@ -46,6 +46,12 @@ bool gy_overlay_calm(const struct gy_overlay *overlay);
  * bytes. Does not block. Async with respect to other threads: only the word is written; the driving thread floods at
  * its next check. First verdict wins. */
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
+/* The same for an abort that everybody wants to know of whatever has happened before: it ends agreements, too. */
+void gy_overlay_abort(struct gy_overlay *overlay, const char *text);
+/* Has somebody aborted? NULL: no. */
+const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay);
+/* Has this rank said that it goes on nowhere, since it cannot hear the others? NULL: no. */
+const struct gy_error *gy_overlay_deaf(const struct gy_overlay *overlay);
 /* Has `rank` said goodbye? Then it is not dead, but a collective that needs it ends with GYRE_PEER_LEFT. */
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank);
 /* Why did it leave? The rank because of whose leaving it could not go on, or itself. */
@@ -61,9 +67,8 @@ void gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status
 int64_t gy_overlay_fates_changed(const struct gy_overlay *overlay);
 /* Is there a connection to `rank`? Otherwise one is begun, whatever has happened. */
 bool gy_overlay_reach(struct gy_overlay *overlay, int rank);
-/* Messages of the council (council.h), which hears those that come. send: false, not connected or no memory. */
+/* Messages of the council (council.h), which hears those that come. false: not connected, or no memory. */
 bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
-void gy_overlay_send_all(struct gy_overlay *overlay, const void *body, size_t bytes, int but);
 struct gy_council *gy_overlay_council(struct gy_overlay *overlay);
 /* What gy_overlay_check does after the verdict no longer: judges those under suspicion. */
 void gy_overlay_attend(struct gy_overlay *overlay);

@@ -29,6 +29,8 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
 
     if (fd >= 0) {
         gy_neighbour_connected(neighbour, fd, keys);
+    } else if (neighbour->acquaintance && gy_error_is_shortage(overlay->world->dial_errnum)) {
+        neighbour->ended = true;          /* of ours: again at the next turn */
     } else if (neighbour->acquaintance) { /* died, or left, or gave up: the latter two it has told its neighbours */
         neighbour->suspect_since = gy_now() + ABSENCE_GRACE;
         neighbour->suspect_errnum = overlay->world->dial_errnum;
@@ -38,7 +40,9 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
     }
 }
 
-/* From the door: a neighbour that dials us, or somebody whose acquaintance we are. */
+/* From the door: a neighbour that dials us, or somebody whose acquaintance we are. It has proved who it is, so one that we
+ * still take for connected has lost that connection, and does not come back to it: closing the new one would look like our
+ * death. */
 static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_overlay *overlay = user;

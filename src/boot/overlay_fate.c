@@ -147,16 +147,6 @@ bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, siz
     return neighbour && gy_stream_send(&neighbour->stream, GY_OVERLAY_COUNCIL, body, bytes);
 }
 
-void gy_overlay_send_all(struct gy_overlay *overlay, const void *body, size_t bytes, int but)
-{
-    for (int i = 0; i < overlay->count; i++) {
-        struct gy_neighbour *neighbour = overlay->neighbours[i];
-
-        if (neighbour->rank != but && neighbour->connected && !neighbour->ended)
-            gy_stream_send(&neighbour->stream, GY_OVERLAY_COUNCIL, body, bytes);
-    }
-}
-
 struct gy_council *gy_overlay_council(struct gy_overlay *overlay)
 {
     return &overlay->council;

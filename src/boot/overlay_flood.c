@@ -23,9 +23,8 @@ void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank)
         atomic_compare_exchange_strong(overlay->word, &none, (uint64_t)(rank + 1) << 8 | (uint64_t)status);
 }
 
-size_t gy_flood_encode(const struct gy_overlay *overlay, uint8_t body_p[GY_OVERLAY_BODY])
+size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY])
 {
-    const struct gy_error *verdict = &overlay->verdict;
     struct gy_wire wire = gy_wire_over(body_p, GY_OVERLAY_BODY);
     size_t length = strnlen(verdict->text, GY_OVERLAY_TEXT);
 
@@ -35,12 +34,21 @@ size_t gy_flood_encode(const struct gy_overlay *overlay, uint8_t body_p[GY_OVERL
     return 8 + length;
 }
 
+static void send_verdict(struct gy_overlay *overlay, enum gy_overlay_kind kind, const struct gy_error *verdict,
+                         const struct gy_neighbour *from)
+{
+    uint8_t body[GY_OVERLAY_BODY];
+    size_t bytes = gy_flood_encode(verdict, body);
+
+    for (int i = 0; i < overlay->count; i++) {
+        if (overlay->neighbours[i] != from)
+            gy_stream_send(&overlay->neighbours[i]->stream, (uint8_t)kind, body, bytes);
+    }
+}
+
 void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from)
 {
-    uint8_t body[GY_OVERLAY_BODY];
-    size_t bytes;
-
     gy_fate_of_verdict(overlay, status, rank, text, from); /* in front of the verdict, on every connection */
     if (overlay->verdict.status != GYRE_SUCCESS)
         return;
@@ -49,25 +57,49 @@ void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, 
     snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
     gy_log(from ? GY_LOG_INFO : GY_LOG_ERROR, "%s", overlay->verdict.text);
     gy_flood_publish(overlay, status, rank);
-    bytes = gy_flood_encode(overlay, body);
-    for (int i = 0; i < overlay->count; i++) {
-        if (overlay->neighbours[i] != from)
-            gy_stream_send(&overlay->neighbours[i]->stream, GY_OVERLAY_VERDICT, body, bytes);
-    }
+    send_verdict(overlay, GY_OVERLAY_VERDICT, &overlay->verdict, from);
+}
+
+void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, const struct gy_neighbour *from)
+{
+    if (overlay->aborted.status != GYRE_SUCCESS)
+        return;
+    overlay->aborted.status = GYRE_ABORTED;
+    overlay->aborted.rank = rank;
+    snprintf(overlay->aborted.text, sizeof(overlay->aborted.text), "%.*s", GY_OVERLAY_TEXT, text);
+    gy_flood_verdict(overlay, GYRE_ABORTED, rank, text, from);
+    send_verdict(overlay, GY_OVERLAY_ABORT, &overlay->aborted, from);
+}
+
+static bool decode(const struct gy_neighbour *from, uint8_t *body, size_t bytes, struct gy_error *verdict_p)
+{
+    struct gy_wire wire = gy_wire_over(body, bytes);
+    uint32_t status = (uint32_t)gy_wire_get(&wire, 4), rank = (uint32_t)gy_wire_get(&wire, 4);
+
+    if (wire.bad || bytes > GY_OVERLAY_BODY || !gy_status_is_failure(status) ||
+        rank >= (uint32_t)from->overlay->world->size)
+        return false;
+    verdict_p->status = (gyre_status)status;
+    verdict_p->rank = (int)rank;
+    memcpy(verdict_p->text, wire.at, bytes - 8);
+    verdict_p->text[bytes - 8] = '\0';
+    return true;
 }
 
 void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 {
-    struct gy_overlay *overlay = from->overlay;
-    struct gy_wire wire = gy_wire_over(body, bytes);
-    uint32_t status = (uint32_t)gy_wire_get(&wire, 4), rank = (uint32_t)gy_wire_get(&wire, 4);
-    char text[GY_OVERLAY_TEXT + 1];
+    struct gy_error verdict;
 
-    if (wire.bad || bytes > GY_OVERLAY_BODY || !gy_status_is_failure(status) || rank >= (uint32_t)overlay->world->size)
-        return;
-    memcpy(text, wire.at, bytes - 8);
-    text[bytes - 8] = '\0';
-    gy_flood_verdict(overlay, (gyre_status)status, (int)rank, text, from);
+    if (decode(from, body, bytes, &verdict))
+        gy_flood_verdict(from->overlay, verdict.status, verdict.rank, verdict.text, from);
+}
+
+void gy_flood_hear_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes)
+{
+    struct gy_error verdict;
+
+    if (decode(from, body, bytes, &verdict) && verdict.status == GYRE_ABORTED)
+        gy_flood_abort(from->overlay, verdict.rank, verdict.text, from);
 }
 
 static void send_goodbye(struct gy_neighbour *to, int rank)
@@ -103,7 +135,9 @@ void gy_flood_catch_up(struct gy_neighbour *neighbour)
 
     gy_fate_catch_up(neighbour);
     if (overlay->verdict.status != GYRE_SUCCESS)
-        gy_stream_send(&neighbour->stream, GY_OVERLAY_VERDICT, body, gy_flood_encode(overlay, body));
+        gy_stream_send(&neighbour->stream, GY_OVERLAY_VERDICT, body, gy_flood_encode(&overlay->verdict, body));
+    if (overlay->aborted.status != GYRE_SUCCESS)
+        gy_stream_send(&neighbour->stream, GY_OVERLAY_ABORT, body, gy_flood_encode(&overlay->aborted, body));
     for (int rank = 0; rank < overlay->world->size; rank++) {
         if (overlay->left[rank])
             send_goodbye(neighbour, rank);
@@ -119,15 +153,47 @@ void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t byte
         gy_flood_goodbye(from->overlay, (int)rank, (int)cause, from);
 }
 
+/* What it says cannot be heard for want of memory or descriptors, which is not its fault: this rank goes on nowhere, and
+ * says so, so that nobody waits for it. */
+static void go_deaf(struct gy_neighbour *neighbour, int errnum)
+{
+    struct gy_overlay *overlay = neighbour->overlay;
+    int own = overlay->world->rank;
+    struct gy_error error = {.rank = own};
+
+    if (overlay->deaf.status != GYRE_SUCCESS || overlay->left[own])
+        return;
+    gy_error_system(&error, errnum, "rank %d cannot hear rank %d any more, and gives up", own, neighbour->rank);
+    overlay->deaf = error;
+    gy_flood_verdict(overlay, error.status, own, error.text, NULL);
+    if (gy_fate_learn(overlay, own, GYRE_PEER_LEFT, true, error.text))
+        gy_fate_flood(overlay, own, NULL);
+    gy_flood_goodbye(overlay, own, own, NULL);
+}
+
+/* Does the end of this connection say that the process is gone? Its kernel does: by an end of what it has begun to say, by
+ * a door that is refused, and on this host by a reset. What happens to a connection that has not come to anything may be
+ * the work of a rank that lives: its door is crowded, or it has no memory. Between hosts a reset may also come from one
+ * that gave up on us, while the network was cut. */
+static bool is_proof(const struct gy_neighbour *neighbour, int errnum, bool local)
+{
+    if (errnum == ECONNREFUSED)
+        return true;
+    return neighbour->introduced && (errnum == 0 || (local && (errnum == ECONNRESET || errnum == EPIPE)));
+}
+
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
 {
     struct gy_overlay *overlay = neighbour->overlay;
     const struct gy_member *member = &overlay->world->members[neighbour->rank];
     bool local = member->host == overlay->world->members[overlay->world->rank].host;
-    /* The kernel of its host says so. A reset may also come from one that gave up on us, while the network was cut. */
-    bool proved = errnum == 0 || errnum == ECONNREFUSED || (local && errnum != EPROTO);
+    bool proved = is_proof(neighbour, errnum, local);
     char text[GY_OVERLAY_TEXT];
 
+    if (gy_error_is_shortage(errnum)) {
+        go_deaf(neighbour, errnum);
+        return;
+    }
     if (overlay->left[neighbour->rank]) {
         if (proved && gy_fate_learn(overlay, neighbour->rank, GYRE_PEER_DEAD, true, "it failed, and then ended"))
             gy_fate_flood(overlay, neighbour->rank, NULL);

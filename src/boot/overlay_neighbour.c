@@ -3,7 +3,8 @@
  *   end of file without goodbye ──► death
  *   pidfd says gone ──► what it said last is read; neither goodbye nor end of file within 3 ms ──► death
  *
- * Invariant. A goodbye travels in front of the end of file, so an end without one is a death. */
+ * Invariant. A goodbye travels in front of the end of file, so an end without one is a death. A rank that lives therefore
+ * closes no connection of its own accord, but for one that its peer has replaced. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -113,6 +114,12 @@ static void watch_pid(struct gy_neighbour *neighbour, uint64_t namespace_id)
 
 /* ---- what it says ---- */
 
+static void hear_identity(struct gy_neighbour *neighbour, uint64_t namespace_id)
+{
+    neighbour->introduced = true;
+    watch_pid(neighbour, namespace_id);
+}
+
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
     struct gy_neighbour *neighbour = user;
@@ -127,8 +134,10 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         gy_fate_hear(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_COUNCIL)
         gy_council_hear(&neighbour->overlay->council, neighbour->rank, body, bytes);
+    else if (kind == GY_OVERLAY_ABORT)
+        gy_flood_hear_abort(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_IDENTITY && bytes == 8)
-        watch_pid(neighbour, gy_wire_get(&wire, 8));
+        hear_identity(neighbour, gy_wire_get(&wire, 8));
     else
         gy_log(GY_LOG_WARN, "rank %d sent an overlay message of kind %u that is not understood", neighbour->rank, kind);
 }
@@ -167,10 +176,8 @@ struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool
 
 void gy_neighbour_renew(struct gy_neighbour *neighbour)
 {
-    if (!neighbour->ended)
-        return;
     gy_stream_close(&neighbour->stream);
-    neighbour->connected = neighbour->ended = false;
+    neighbour->connected = neighbour->ended = neighbour->introduced = false;
     neighbour->suspect_errnum = 0;
 }
 
@@ -191,10 +198,11 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
                        neighbour, &error) != GYRE_SUCCESS) {
         neighbour->ended = true;
         gy_overlay_give_up(overlay, &error);
-        gy_stream_refuse(fd, keys, GY_OVERLAY_VERDICT, verdict, gy_flood_encode(overlay, verdict));
+        gy_stream_refuse(fd, keys, GY_OVERLAY_VERDICT, verdict, gy_flood_encode(&overlay->verdict, verdict));
         return;
     }
     neighbour->connected = true;
+    neighbour->stream.keeps = true;
     gy_stream_widen(&neighbour->stream, gy_council_message_most(overlay->world->size));
     neighbour->stream.sent_count = &counters->messages_sent;
     neighbour->stream.received_count = &counters->messages_received;

@@ -17,9 +17,18 @@ enum gy_overlay_kind {
     GY_OVERLAY_VERDICT,
     GY_OVERLAY_GOODBYE,
     GY_OVERLAY_FATE,
-    GY_OVERLAY_COUNCIL
+    GY_OVERLAY_COUNCIL,
+    GY_OVERLAY_ABORT
 };
-enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY };
+enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY, GY_PENDING_DONE };
+
+/* By any thread: who moves `state` from NONE to WRITING fills the fields, the driving thread reads them at READY. */
+struct gy_report {
+    _Atomic int state;
+    gyre_status status;
+    int rank;
+    char text[GY_OVERLAY_TEXT + 1];
+};
 
 struct gy_neighbour {
     struct gy_overlay *overlay;
@@ -28,6 +37,7 @@ struct gy_neighbour {
     bool acquaintance; /* of ours: no neighbour by its number, see overlay_connect.c */
     bool dialled;      /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
+    bool introduced; /* it has said IDENTITY: it takes part, so the end of its connection says something about it */
     struct gy_stream stream;
     struct gy_watch pidfd; /* fd −1: none */
     struct gy_watch probe; /* fd −1: none; a bare connection to its door, while its own dial is awaited */
@@ -48,14 +58,11 @@ struct gy_overlay {
     _Atomic uint64_t *word;
     int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
     int suspects;
-    struct gy_error verdict; /* driving thread only */
-    _Atomic int stranded;    /* 1 + the rank whose leaving ended us; written by the driving thread, once */
-    /* Reported by any thread; who moves pending from NONE to WRITING fills the fields, the driving thread reads them at
-     * READY. */
-    _Atomic int pending;
-    gyre_status pending_status;
-    int pending_rank;
-    char pending_text[GY_OVERLAY_TEXT + 1];
+    struct gy_error verdict;       /* driving thread only, like the next two */
+    struct gy_error aborted;       /* somebody wants the end of everything, whatever the verdict was */
+    struct gy_error deaf;          /* this rank cannot hear the others any more, and goes on nowhere */
+    _Atomic int stranded;          /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    struct gy_report first, abort; /* an abort that comes after something else is news all the same */
 };
 
 /* overlay_flood.c */
@@ -63,16 +70,20 @@ void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank);
 /* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
 void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from);
-/* The verdict, which there is, as the body of a message: so many bytes. */
-size_t gy_flood_encode(const struct gy_overlay *overlay, uint8_t body_p[GY_OVERLAY_BODY]);
+/* A verdict as the body of a message: so many bytes. */
+size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY]);
 void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
 void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+/* An abort is passed on once, also after a verdict; it is the verdict where there is none. */
+void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, const struct gy_neighbour *from);
+void gy_flood_hear_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 /* One neighbour that connects only now is told what the others were told already. */
 void gy_flood_catch_up(struct gy_neighbour *neighbour);
 /* Another rank of this host has published a word; its sentence is waited for, a short time. */
 void gy_flood_look_at_word(struct gy_overlay *overlay);
-/* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended). */
+/* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended), or this rank cannot hear it
+ * for want of memory: that is the end of this rank. */
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
 
 /* overlay_fate.c. Learning changes what this rank knows: false, nothing new. Flooding tells the others. */
@@ -89,7 +100,7 @@ void gy_fates_free(struct gy_overlay *overlay);
 struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials);
 /* NULL: no memory. */
 struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials);
-/* One that has ended is as before its first connection. */
+/* One that has ended is as before its first connection, and so is one whose rank has connected anew. */
 void gy_neighbour_renew(struct gy_neighbour *neighbour);
 /* Takes over `fd`. */
 void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys);

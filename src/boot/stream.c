@@ -56,7 +56,7 @@ static void watch(struct gy_stream *stream, bool room)
 
 static void broken(struct gy_stream *stream, int errnum)
 {
-    stream->deaf = errnum == EBADMSG;
+    stream->deaf = errnum == EBADMSG || (stream->keeps && (errnum == EPROTO || errnum == ENOMEM));
     if (stream->deaf)
         watch(stream, stream->out_begin < stream->out_end);
     else

@@ -13,8 +13,9 @@ struct gy_stream;
 /* One whole message. May close this stream, must not free its memory. */
 typedef void (*gy_stream_message_func)(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes);
 /* The peer ended (errnum 0) or the connection broke, or spoke nonsense (EPROTO), or what came is not what was sent
- * (EBADMSG, and stream->flaw says why). The socket is closed already; but after EBADMSG it is deaf: nothing more is read
- * from it, and what is sent still leaves, so that the peer can be told why. */
+ * (EBADMSG, and stream->flaw says why), or could not be had for want of memory (ENOMEM). The socket is closed already; but
+ * after EBADMSG, and where stream->keeps after all that this side has decided, it is deaf: nothing more is read from it,
+ * and what is sent still leaves, so that the peer can be told why. */
 typedef void (*gy_stream_closed_func)(void *user, struct gy_stream *stream, int errnum);
 
 struct gy_stream {
@@ -22,6 +23,7 @@ struct gy_stream {
     struct gy_watch watch;
     int fd;       /* −1: closed */
     bool deaf;    /* what comes is not believed any more */
+    bool keeps;   /* set by the user: an end of this socket would tell the peer that this process has ended */
     size_t limit; /* longest body that is believed */
     size_t room;  /* for a body; grows up to limit where gy_stream_widen has raised that */
     struct gy_seal seal_out, seal_in;

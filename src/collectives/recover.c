@@ -36,10 +36,10 @@ void gy_recover_look(struct gy_context *ctx)
         gy_context_fail(ctx);
 }
 
-/* An abort is the end, whatever came before it. */
-static bool is_aborted(const struct gy_context *ctx)
+/* An abort is the end, whatever came before it. NULL: there is none. */
+static const struct gy_error *find_abort(const struct gy_context *ctx)
 {
-    return ctx->error.status == GYRE_ABORTED;
+    return ctx->error.status == GYRE_ABORTED ? &ctx->error : gy_overlay_aborted(ctx->overlay);
 }
 
 static int by_number(const void *a, const void *b)
@@ -70,10 +70,11 @@ static gyre_status hold(struct gyre_comm *comm, const struct gy_word *word, stru
     struct gy_context *ctx = comm->ctx;
     struct gy_council *council = gy_overlay_council(ctx->overlay);
     gy_recover_look(ctx);
-    gyre_status status = is_aborted(ctx) ? GYRE_IN_PROGRESS : enter(comm, word, error);
-    if (status == GYRE_SUCCESS)
+    gyre_status status = find_abort(ctx) ? GYRE_IN_PROGRESS : enter(comm, word, error);
+    bool entered = status == GYRE_SUCCESS;
+    if (entered)
         status = GYRE_IN_PROGRESS;
-    while (status == GYRE_IN_PROGRESS && !is_aborted(ctx)) {
+    while (status == GYRE_IN_PROGRESS && !find_abort(ctx)) {
         status = gy_council_step(council, comm->id, comm->councils, outcome_p, error);
         if (status != GYRE_IN_PROGRESS)
             break;
@@ -82,8 +83,12 @@ static gyre_status hold(struct gyre_comm *comm, const struct gy_word *word, stru
         if (!ctx->closed)
             gy_progress(ctx);
     }
-    if (status == GYRE_IN_PROGRESS)
-        return gy_error_set(error, GYRE_ABORTED, ctx->error.rank, "%.900s", ctx->error.text);
+    if (status != GYRE_SUCCESS && entered)
+        gy_council_quit(council, comm->id, comm->councils);
+    if (status == GYRE_IN_PROGRESS) {
+        const struct gy_error *why = find_abort(ctx);
+        return gy_error_set(error, GYRE_ABORTED, why->rank, "%.900s", why->text);
+    }
     if (status == GYRE_SUCCESS && outcome_p->status != GYRE_SUCCESS) {
         status = outcome_p->status;
         gy_outcome_free(outcome_p);
@@ -206,6 +211,7 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     gy_outcome_free(&outcome);
     if (status == GYRE_SUCCESS)
         return GYRE_SUCCESS;
+    gy_council_exclude(gy_overlay_council(comm->ctx->overlay), error.text);
 fail:
     comm->error = error;
     return status;

@@ -31,7 +31,7 @@ static void message(uint8_t *body, size_t size)
     size_t bytes = gy_council_encode(&told, room, sizeof(room));
     check(bytes == size && gy_council_decode(room, bytes, RANKS, &again));
     check(again.type == told.type && again.comm == told.comm && again.number == told.number);
-    check(again.chair == told.chair && again.accepted == told.accepted && again.entered == told.entered);
+    check(again.chair == told.chair && again.accepted == told.accepted && again.part == told.part);
     check(again.word.bits == told.word.bits && again.word.count == told.word.count &&
           again.word.kind == told.word.kind && again.word.record_bytes == told.word.record_bytes);
     check(again.blob_bytes == told.blob_bytes &&

@@ -1,0 +1,346 @@
+/* The council by itself: several of them in one process, over an overlay and a clock of this file. Messages wait in one
+ * queue until they are delivered, so that a test chooses what is lost, and who hears what before it dies. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot/council_private.h"
+#include "core/clock.h"
+#include "core/mem.h"
+
+#define RANKS 4
+#define COMM 7u
+#define MESSAGES 4096
+
+struct node {
+    int rank;
+    bool dead;
+    struct gy_world world;
+    struct gy_council council;
+    struct gy_fate fates[RANKS];
+    int heard; /* messages */
+};
+
+static struct node nodes[RANKS];
+static struct gy_config config = {.stall_timeout_ns = 30 * GY_SECOND};
+static struct message {
+    int from, to;
+    size_t bytes;
+    uint8_t body[1024];
+} queue[MESSAGES];
+static int queued;
+static int64_t now;
+
+/* ---- the overlay and the clock ---- */
+
+static struct node *node_of(const struct gy_overlay *overlay)
+{
+    return (struct node *)(uintptr_t)overlay;
+}
+
+int64_t __wrap_gy_now(void);
+const struct gy_fate *__wrap_gy_overlay_fate(const struct gy_overlay *overlay, int rank);
+void __wrap_gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status, const char *why);
+int64_t __wrap_gy_overlay_fates_changed(const struct gy_overlay *overlay);
+bool __wrap_gy_overlay_reach(struct gy_overlay *overlay, int rank);
+bool __wrap_gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
+const struct gy_error *__wrap_gy_overlay_deaf(const struct gy_overlay *overlay);
+
+int64_t __wrap_gy_now(void)
+{
+    return now;
+}
+
+const struct gy_fate *__wrap_gy_overlay_fate(const struct gy_overlay *overlay, int rank)
+{
+    return &node_of(overlay)->fates[rank];
+}
+
+void __wrap_gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status, const char *why)
+{
+    struct gy_fate *fate = &node_of(overlay)->fates[rank];
+
+    (void)why;
+    if (fate->status == GYRE_SUCCESS)
+        *fate = (struct gy_fate){.status = status, .when = now};
+}
+
+int64_t __wrap_gy_overlay_fates_changed(const struct gy_overlay *overlay)
+{
+    (void)overlay;
+    return 0;
+}
+
+bool __wrap_gy_overlay_reach(struct gy_overlay *overlay, int rank)
+{
+    (void)overlay;
+    return !nodes[rank].dead;
+}
+
+bool __wrap_gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes)
+{
+    struct message *message = &queue[queued];
+
+    cr_assert(queued < MESSAGES && bytes <= sizeof(message->body) && rank != node_of(overlay)->rank);
+    message->from = node_of(overlay)->rank;
+    message->to = rank;
+    message->bytes = bytes;
+    memcpy(message->body, body, bytes);
+    queued++;
+    return true;
+}
+
+const struct gy_error *__wrap_gy_overlay_deaf(const struct gy_overlay *overlay)
+{
+    (void)overlay;
+    return NULL;
+}
+
+/* ---- what happens ---- */
+
+static void begin(void)
+{
+    now = 1000 * GY_SECOND;
+    queued = 0;
+    memset(nodes, 0, sizeof(nodes));
+    for (int i = 0; i < RANKS; i++) {
+        nodes[i].rank = i;
+        nodes[i].world = (struct gy_world){.rank = i, .size = RANKS, .config = &config};
+        gy_council_init(&nodes[i].council, (struct gy_overlay *)(uintptr_t)&nodes[i], &nodes[i].world);
+    }
+}
+
+static void end(void)
+{
+    for (int i = 0; i < RANKS; i++)
+        gy_council_free(&nodes[i].council);
+}
+
+static gyre_status enter(int rank, int members, uint64_t bits)
+{
+    static const int all[RANKS] = {0, 1, 2, 3};
+    struct gy_word word = {.kind = GY_COUNCIL_AGREE, .bits = bits};
+    struct gy_error error = {.rank = -1, .quiet = true};
+
+    return gy_council_enter(&nodes[rank].council, COMM, 1, all, members, &word, 600 * GY_SECOND, &error);
+}
+
+static gyre_status step(int rank, uint64_t *bits_p)
+{
+    struct gy_outcome outcome;
+    struct gy_error error = {.rank = -1, .quiet = true};
+    gyre_status status = gy_council_step(&nodes[rank].council, COMM, 1, &outcome, &error);
+
+    if (status == GYRE_SUCCESS) {
+        *bits_p = outcome.bits;
+        gy_outcome_free(&outcome);
+    }
+    return status;
+}
+
+/* Everything that is on its way, but to and from the dead. */
+static void deliver(void)
+{
+    for (int i = 0; i < queued; i++) {
+        struct message message = queue[i];
+
+        if (nodes[message.to].dead)
+            continue;
+        nodes[message.to].heard++;
+        gy_council_hear(&nodes[message.to].council, message.from, message.body, message.bytes);
+    }
+    queued = 0;
+}
+
+static void die(int rank)
+{
+    nodes[rank].dead = true;
+    for (int i = 0; i < RANKS; i++)
+        nodes[i].fates[rank] = (struct gy_fate){.status = GYRE_PEER_DEAD, .proved = true, .when = now};
+}
+
+/* Steps all of first .. last that live until each has ended, 20 ms apart; a minute at most. */
+static void run(int first, int last, gyre_status status_p[RANKS], uint64_t bits_p[RANKS])
+{
+    int left = last - first + 1;
+    int64_t limit = now + 60 * GY_SECOND;
+
+    for (int i = 0; i < RANKS; i++)
+        status_p[i] = GYRE_IN_PROGRESS;
+    while (left > 0 && now < limit) {
+        for (int i = first; i <= last; i++) {
+            if (nodes[i].dead || status_p[i] != GYRE_IN_PROGRESS)
+                continue;
+            status_p[i] = step(i, &bits_p[i]);
+            left -= status_p[i] != GYRE_IN_PROGRESS;
+        }
+        deliver();
+        now += 20 * GY_MILLISECOND;
+    }
+}
+
+static void tell(int from, int to, enum gy_council_type type, int chair, const void *blob, size_t bytes)
+{
+    struct gy_council_message message = {.type = (uint8_t)type,
+                                         .comm = COMM,
+                                         .number = 1,
+                                         .chair = chair,
+                                         .part = GY_PART_TAKES,
+                                         .accepted = type == GY_COUNCIL_JOIN ? 0 : GY_NOBODY,
+                                         .word.kind = GY_COUNCIL_AGREE,
+                                         .blob = blob,
+                                         .blob_bytes = bytes};
+    uint8_t body[1024];
+
+    gy_council_hear(&nodes[to].council, from, body, gy_council_encode(&message, body, sizeof(body)));
+}
+
+/* An outcome of one rank. */
+static size_t outcome_of(int rank, uint8_t blob_p[256])
+{
+    struct gy_word word = {0};
+    const struct gy_word *words[] = {&word};
+    struct gy_outcome outcome = {.bits = 99, .ranks = 1, .rank = &rank};
+
+    return gy_outcome_encode(&outcome, words, blob_p, 256);
+}
+
+/* ---- tests ---- */
+
+Test(council, members_agree_and_nobody_else_hears_of_it)
+{
+    gyre_status status[RANKS];
+    uint64_t bits[RANKS];
+
+    begin();
+    for (int i = 0; i < RANKS - 1; i++)
+        cr_assert(enter(i, RANKS - 1, ~(UINT64_C(1) << i)) == GYRE_SUCCESS);
+    run(0, RANKS - 2, status, bits);
+    for (int i = 0; i < RANKS - 1; i++)
+        cr_assert(status[i] == GYRE_SUCCESS && bits[i] == ~UINT64_C(7), "rank %d: %d", i, status[i]);
+    cr_assert(nodes[RANKS - 1].heard == 0, "who is no member heard %d messages", nodes[RANKS - 1].heard);
+    end();
+}
+
+/* A chair that has ended alone lives, is connected and answers. */
+Test(council, a_chair_that_quits_is_not_waited_for)
+{
+    gyre_status status[RANKS];
+    uint64_t bits[RANKS];
+    int64_t began;
+
+    for (int late = 0; late < 2; late++) { /* it quits before, or after, the others come */
+        begin();
+        cr_assert(enter(0, RANKS, 1) == GYRE_SUCCESS);
+        if (late == 0)
+            gy_council_quit(&nodes[0].council, COMM, 1);
+        for (int i = 1; i < RANKS; i++)
+            cr_assert(enter(i, RANKS, 3) == GYRE_SUCCESS);
+        for (int i = 0; late == 1 && i < RANKS; i++)
+            cr_assert(step(i, bits) == GYRE_IN_PROGRESS);
+        if (late == 1)
+            gy_council_quit(&nodes[0].council, COMM, 1);
+        began = now;
+        run(1, RANKS - 1, status, bits);
+        for (int i = 1; i < RANKS; i++) {
+            cr_assert(status[i] == GYRE_SUCCESS && bits[i] == 3, "rank %d: %d", i, status[i]);
+            cr_assert(nodes[i].fates[0].status == GYRE_PEER_LATE && !nodes[i].fates[0].proved);
+        }
+        cr_assert(now - began < 2 * GY_SECOND);
+        end();
+    }
+}
+
+/* Of two only the other is left, which is not enough: it is told so, in time. */
+Test(council, who_is_too_few_without_the_chair_that_quit_ends)
+{
+    gyre_status status[RANKS];
+    uint64_t bits[RANKS];
+
+    begin();
+    cr_assert(enter(0, 2, 1) == GYRE_SUCCESS && enter(1, 2, 1) == GYRE_SUCCESS);
+    gy_council_quit(&nodes[0].council, COMM, 1);
+    run(1, 1, status, bits);
+    cr_assert(status[1] == GYRE_PARTITIONED, "%d", status[1]);
+    end();
+}
+
+Test(council, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
+{
+    static const uint8_t garbage[40] = {1, 2, 3};
+    uint8_t blob[256];
+    uint64_t bits;
+    size_t bytes = outcome_of(RANKS - 1, blob); /* of one that is no member */
+    gyre_status status[RANKS];
+    uint64_t all[RANKS];
+
+    begin();
+    cr_assert(enter(1, RANKS - 1, 5) == GYRE_SUCCESS && enter(2, RANKS - 1, 5) == GYRE_SUCCESS);
+    for (int which = 0; which < 2; which++) {
+        const uint8_t *body = which ? blob : garbage;
+        size_t size = which ? bytes : sizeof(garbage);
+
+        queued = 0;
+        tell(0, 1, GY_COUNCIL_PROPOSE, 0, body, size);
+        tell(0, 1, GY_COUNCIL_DECIDE, 0, body, size);
+        cr_assert(queued == 0, "%d messages followed from nonsense", queued);
+        cr_assert(step(1, &bits) == GYRE_IN_PROGRESS);
+    }
+    tell(RANKS - 1, 2, GY_COUNCIL_DECIDE, 0, blob, bytes); /* of who is no member, too */
+    cr_assert(step(2, &bits) == GYRE_IN_PROGRESS);
+    tell(2, 0, GY_COUNCIL_DECIDE, 0, blob, bytes); /* before it has entered: an outcome, for all it knows */
+    cr_assert(enter(0, RANKS - 1, 5) == GYRE_SUCCESS && step(0, &bits) == GYRE_IN_PROGRESS);
+    tell(1, 0, GY_COUNCIL_JOIN, 0, garbage, sizeof(garbage));
+    tell(2, 0, GY_COUNCIL_JOIN, 0, blob, bytes);
+    queued = 0;
+    cr_assert(step(0, &bits) == GYRE_IN_PROGRESS);
+    run(0, RANKS - 2, status, all);
+    for (int i = 0; i < RANKS - 1; i++)
+        cr_assert(status[i] == GYRE_SUCCESS && all[i] == 5, "rank %d: %d", i, status[i]);
+    end();
+}
+
+/* Every allocation fails once, also where the first chair has decided, alone, and dies before it has told anybody: the
+ * next one then must know what had been accepted, whatever it has no memory for. */
+Test(council, agreement_without_memory)
+{
+    gyre_status status[RANKS];
+    uint64_t bits[RANKS], first;
+
+    for (int dies = 0; dies < 2; dies++) {
+        uint64_t nth = 0, before;
+
+        do {
+            begin();
+            before = gy_alloc_count();
+            gy_alloc_fail_at(++nth);
+            for (int i = 0; i < RANKS; i++) {
+                gyre_status entered = enter(i, RANKS, ~(UINT64_C(1) << i));
+
+                cr_assert(entered == GYRE_SUCCESS || entered == GYRE_NO_MEMORY);
+                cr_assert(entered == GYRE_SUCCESS || enter(i, RANKS, ~(UINT64_C(1) << i)) == GYRE_SUCCESS);
+            }
+            first = 0;
+            for (int i = 0; dies && first == 0 && i < 1000; i++) {
+                for (int rank = RANKS - 1; rank >= 0; rank--) /* the chair last, whose DECIDE is then in the queue */
+                    if (step(rank, &first) != GYRE_IN_PROGRESS)
+                        break;
+                if (first == 0)
+                    deliver();
+                now += 20 * GY_MILLISECOND;
+            }
+            cr_assert(!dies || first == ~UINT64_C(15));
+            if (dies) {
+                queued = 0;
+                die(0);
+            }
+            run(dies, RANKS - 1, status, bits);
+            for (int i = dies; i < RANKS; i++)
+                cr_assert(status[i] == GYRE_SUCCESS && bits[i] == ~UINT64_C(15), "allocation %lu, rank %d: %d, %lx",
+                          (unsigned long)nth, i, status[i], (unsigned long)bits[i]);
+            end();
+        } while (gy_alloc_count() - before >= nth);
+        gy_alloc_fail_at(0);
+        cr_assert(nth > 20, "only %lu allocations", (unsigned long)nth);
+    }
+}
