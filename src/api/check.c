@@ -167,6 +167,8 @@ static bool blocks_overlap(const struct view *view, int size)
     return false;
 }
 
+#define MOST_BYTES ((size_t)1 << 57) /* an address space of five levels of pages has no more */
+
 enum part { NOTHING, BLOCK, WHOLE, VECTOR };
 
 /* What each rank reads and writes: its own block, all of them, or a vector of `count`. */
@@ -228,6 +230,23 @@ static bool lists_differ(const struct gyre_comm *comm, const struct gy_call *cal
     return false;
 }
 
+/* Can the vector of the call, of which this rank may have a part alone, be addressed? What any rank reckons with its bytes,
+ * as floats of four times their width and with a few bits to spare, then fits 64 bits. */
+static bool addressable(const struct gyre_comm *comm, const struct gy_call *call, size_t element)
+{
+    enum part in = parts[call->collective].in, out = parts[call->collective].out;
+    bool blocked = in == BLOCK || in == WHOLE || out == BLOCK || out == WHOLE;
+    size_t bytes = element, ins = 0, outs = 0;
+    for (int b = 0; call->varying && b < comm->size; b++)
+        if (__builtin_add_overflow(ins, call->in_counts[b], &ins) ||
+            __builtin_add_overflow(outs, call->out_counts[b], &outs))
+            return false;
+    size_t count = call->varying ? gy_max_size(ins, outs) : call->count;
+    if (blocked && !call->varying && __builtin_mul_overflow(bytes, (size_t)comm->size, &bytes))
+        return false;
+    return !__builtin_mul_overflow(bytes, count, &bytes) && bytes <= MOST_BYTES;
+}
+
 static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *call)
 {
     size_t element = gyre_dtype_size(call->dtype);
@@ -239,8 +258,7 @@ static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *c
                                                          : 0;
     size_t out = root || !parts[call->collective].out_root ? elements_of(comm, call, parts[call->collective].out, false)
                                                            : 0;
-    size_t most = (SIZE_MAX >> 1) / element;
-    if (in > most || out > most || (call->count > UINT32_MAX && call->count > most / (size_t)comm->size))
+    if (!addressable(comm, call, element) || (call->varying && gy_max_size(in, out) > MOST_BYTES / element))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                              "count %zu of %zu-byte elements on %d ranks is more than memory can hold",
                              gy_max_size(call->count, gy_max_size(in, out)), element, comm->size);

@@ -136,7 +136,9 @@ static void wrong_values(const struct trial *given, int form)
 static void wrong_buffers(const struct trial *given, int form)
 {
     struct trial it = *given;
-    static const size_t huge[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1};
+    size_t many = ((size_t)1 << 57) / gyre_dtype_size(it.dtype) + 1; /* more than an address space */
+    const size_t huge[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, many};
+    int other = rank == 0; /* whose block is none of this rank's business where it is not the root */
     bool varying = it.kind >= TRIAL_ALL_GATHERV && it.kind <= TRIAL_ALL_TO_ALLV;
     if (it.kind != TRIAL_RECV)
         WITH("no input", x->input = NULL);
@@ -147,6 +149,9 @@ static void wrong_buffers(const struct trial *given, int form)
     for (size_t i = 0; i < sizeof huge / sizeof *huge; i++)
         WITH("a huge count",
              (x->count = x->counts[0][0] = x->counts[0][rank] = x->in_counts[rank] = x->out_counts[rank] = huge[i]));
+    if (varying && size > 1)
+        WITH("a huge block of another rank",
+             (x->root = other, x->counts[0][other] = x->in_counts[other] = x->out_counts[other] = many));
     if (varying && it.kind != TRIAL_REDUCE_SCATTERV) {
         WITH("blocks that overlap",
              (x->layout = TRIAL_GAPS, x->in_places[0] = x->in_places[1] = 3, x->out_places[0] = x->out_places[1] = 3));
