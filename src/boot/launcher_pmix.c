@@ -27,6 +27,7 @@
 #define EVERYBODY (UINT32_MAX - 1) /* PMIX_RANK_WILDCARD: of the job as a whole */
 
 enum { GLOBAL = 3 };                                                         /* scope */
+enum { OVER_ALREADY = -157 };                                                /* PMIX_OPERATION_SUCCEEDED: at once */
 enum { TYPE_BOOL = 1, TYPE_UINT16 = 13, TYPE_UINT32 = 14, TYPE_BYTES = 27 }; /* of a value */
 
 struct process {
@@ -195,7 +196,8 @@ static gyre_status ask(struct gy_identity *identity, const struct gy_config *con
         return status;
     if (!get_number(identity->exchange_user, "pmix.job.size", EVERYBODY, &number) || number > INT32_MAX)
         return gy_error_set(error, GYRE_MEETING_FAILED, -1,
-                            "PMIx does not say how many ranks there are (pmix.job.size); set GYRE_LAUNCHER");
+                            "rank %d: PMIx does not say how many ranks there are (pmix.job.size); set GYRE_LAUNCHER",
+                            identity->rank);
     identity->size = (int)number;
     if (get_number(identity->exchange_user, "pmix.lrank", (uint32_t)identity->rank, &number))
         identity->local_rank = (int)number;
@@ -269,7 +271,7 @@ static bool meet(struct meeting *meeting)
     if (status != 0) { /* no callback will come */
         leave_fence(fence);
         leave_fence(fence);
-        return fail(meeting, "PMIx_Fence", status);
+        return status == OVER_ALREADY || fail(meeting, "PMIx_Fence", status);
     }
     came = await(fence, meeting->deadline);
     status = came ? fence->status : 0;

@@ -90,7 +90,7 @@ static gyre_status resolve(const struct gy_world *world, const struct gy_address
         if (gy_address_resolve(address->host, address->port, resolved_p, &attempt) == GYRE_SUCCESS)
             return GYRE_SUCCESS;
         if (attempt.status != GYRE_MEETING_FAILED || gy_now() >= deadline)
-            return gy_error_set(error, attempt.status, -1, "%s", attempt.text);
+            return gy_error_set(error, attempt.status, -1, "rank %d: %s", world->rank, attempt.text);
         if (!told)
             gy_log(GY_LOG_WARN, "%.300s; trying for %.0f s", attempt.text, (double)patience / (double)GY_SECOND);
         gy_poller_poll(world->poller, GY_SECOND / 4);

@@ -62,7 +62,7 @@ name() { # Debian gives the host's own name 127.0.1.1: to the others it would be
     unshare -rm bash -euc '
         mount --bind "$folder/hosts" /etc/hosts
         says 1 "host-of-rank-0 is 127.0.1.1 here, which is this host itself: give it its address in /etc/hosts, or set MASTER_ADDR or GYRE_ADDRESS to a number"
-        MASTER_ADDR=no-such-host.invalid says 1 "\"no-such-host.invalid\" cannot be resolved"'
+        MASTER_ADDR=no-such-host.invalid says 1 "rank 1: the meeting address \"no-such-host.invalid\" cannot be resolved"'
 }
 
 interface() {
