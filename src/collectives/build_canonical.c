@@ -21,44 +21,30 @@
 
 enum { SEND_LANE, RECV_LANE };
 
-struct group {
-    int first, bits; /* ranks [first, first + 2^bits) */
-};
-
 struct script {
     struct gy_builder *builder;
     const struct gy_plan_shape *shape;
-    struct group groups[31];
-    int count, mine; /* groups; the one that I am in */
-    int index;       /* mine, in the group */
-    int pieces;      /* P */
-    bool fine;       /* blocks are ranks, else pieces */
+    struct gy_bit_groups of;
+    int pieces; /* P */
+    bool fine;  /* blocks are ranks, else pieces */
     enum gy_space work;
     bool sends, open;        /* this pass emits sends, else receives; its lane is there */
     int round, receives;     /* of the lane under construction; of the receives so far */
     int last_lo, last_width; /* of the last receive, in pieces */
 };
 
-static int group_size(const struct group *group)
+static int group_size(const struct gy_bit_group *group)
 {
     return 1 << group->bits;
 }
 
 static void set_up(struct script *script, struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
-    *script = (struct script){.builder = builder, .shape = shape, .fine = shape->collective == GY_REDUCE_SCATTER};
-    int first = 0;
-    for (int bits = 30; bits >= 0; bits--) {
-        if (!((unsigned)shape->size >> bits & 1))
-            continue;
-        if (shape->rank >= first && shape->rank < first + (1 << bits)) {
-            script->mine = script->count;
-            script->index = shape->rank - first;
-        }
-        script->groups[script->count++] = (struct group){first, bits};
-        first += 1 << bits;
-    }
-    script->pieces = group_size(&script->groups[0]);
+    *script = (struct script){.builder = builder,
+                              .shape = shape,
+                              .of = gy_bit_groups(shape->size, shape->rank),
+                              .fine = shape->collective == GY_REDUCE_SCATTER};
+    script->pieces = group_size(&script->of.groups[0]);
     bool output = shape->collective == GY_ALL_REDUCE ||
                   (shape->collective == GY_REDUCE_TO && shape->rank == shape->root);
     script->work = output ? GY_OUTPUT : GY_SCRATCH;
@@ -120,12 +106,12 @@ static void add_receive(struct script *script, enum gy_step_kind kind, int peer,
 
 static void halve(struct script *script)
 {
-    const struct group *group = &script->groups[script->mine];
+    const struct gy_bit_group *group = &script->of.groups[script->of.mine];
     for (int k = 0; k < group->bits; k++) {
-        int other = script->index ^ (1 << k), width = script->pieces >> (k + 1);
+        int other = script->of.index ^ (1 << k), width = script->pieces >> (k + 1);
         enum gy_space src = k == 0 ? GY_INPUT : script->work;
         add_send(script, group->first + other, range_lo(script, other, k + 1), width, src);
-        add_receive(script, GY_RECV_REDUCE, group->first + other, range_lo(script, script->index, k + 1), width, src,
+        add_receive(script, GY_RECV_REDUCE, group->first + other, range_lo(script, script->of.index, k + 1), width, src,
                     script->work);
     }
 }
@@ -133,45 +119,45 @@ static void halve(struct script *script)
 /* From the group behind mine, then to the one before. */
 static void fold(struct script *script)
 {
-    const struct group *group = &script->groups[script->mine];
-    if (script->mine + 1 < script->count) {
-        int peer = group[1].first + (script->index & (group_size(&group[1]) - 1));
-        add_receive(script, GY_RECV_REDUCE, peer, range_lo(script, script->index, group->bits),
+    const struct gy_bit_group *group = &script->of.groups[script->of.mine];
+    if (script->of.mine + 1 < script->of.count) {
+        int peer = group[1].first + (script->of.index & (group_size(&group[1]) - 1));
+        add_receive(script, GY_RECV_REDUCE, peer, range_lo(script, script->of.index, group->bits),
                     script->pieces >> group->bits, script->work, script->work);
     }
-    if (script->mine == 0)
+    if (script->of.mine == 0)
         return;
-    for (int i = script->index; i < group_size(&group[-1]); i += group_size(group))
+    for (int i = script->of.index; i < group_size(&group[-1]); i += group_size(group))
         add_send(script, group[-1].first + i, range_lo(script, i, group[-1].bits), script->pieces >> group[-1].bits,
                  group->bits == 0 ? GY_INPUT : script->work);
 }
 
 static void spread(struct script *script)
 {
-    const struct group *group = &script->groups[script->mine];
-    if (script->mine > 0)
-        for (int i = script->index; i < group_size(&group[-1]); i += group_size(group))
+    const struct gy_bit_group *group = &script->of.groups[script->of.mine];
+    if (script->of.mine > 0)
+        for (int i = script->of.index; i < group_size(&group[-1]); i += group_size(group))
             add_receive(script, GY_RECV, group[-1].first + i, range_lo(script, i, group[-1].bits),
                         script->pieces >> group[-1].bits, GY_OUTPUT, GY_OUTPUT);
-    if (script->mine + 1 < script->count)
-        add_send(script, group[1].first + (script->index & (group_size(&group[1]) - 1)),
-                 range_lo(script, script->index, group->bits), script->pieces >> group->bits, GY_OUTPUT);
+    if (script->of.mine + 1 < script->of.count)
+        add_send(script, group[1].first + (script->of.index & (group_size(&group[1]) - 1)),
+                 range_lo(script, script->of.index, group->bits), script->pieces >> group->bits, GY_OUTPUT);
     for (int k = group->bits - 1; k >= 0; k--) {
-        int other = script->index ^ (int)(1u << (k & 31)), width = script->pieces >> (k + 1);
-        add_send(script, group->first + other, range_lo(script, script->index, k + 1), width, GY_OUTPUT);
+        int other = script->of.index ^ (int)(1u << (k & 31)), width = script->pieces >> (k + 1);
+        add_send(script, group->first + other, range_lo(script, script->of.index, k + 1), width, GY_OUTPUT);
         add_receive(script, GY_RECV, group->first + other, range_lo(script, other, k + 1), width, GY_OUTPUT, GY_OUTPUT);
     }
 }
 
 static void send_to_root(struct script *script)
 {
-    int root = script->shape->root, bits = script->groups[0].bits;
+    int root = script->shape->root, bits = script->of.groups[0].bits;
     if (script->shape->rank == root) {
         for (int i = 0; i < script->pieces; i++)
             if (i != root)
                 add_receive(script, GY_RECV, i, range_lo(script, i, bits), 1, GY_OUTPUT, GY_OUTPUT);
-    } else if (script->mine == 0) {
-        add_send(script, root, range_lo(script, script->index, bits), 1, script->work);
+    } else if (script->of.mine == 0) {
+        add_send(script, root, range_lo(script, script->of.index, bits), 1, script->work);
     }
 }
 
@@ -179,7 +165,7 @@ static void send_to_root(struct script *script)
 static int holder_of(const struct script *script, int block)
 {
     for (int i = 0; i < script->pieces; i++) {
-        int piece = range_lo(script, i, script->groups[0].bits);
+        int piece = range_lo(script, i, script->of.groups[0].bits);
         if (block >= edge(script, piece) && block < edge(script, piece + 1))
             return i;
     }
@@ -189,15 +175,15 @@ static int holder_of(const struct script *script, int block)
 /* Of the piece that I hold at the end of the reduction. */
 static int piece_blocks(const struct script *script)
 {
-    int piece = range_lo(script, script->index, script->groups[0].bits);
+    int piece = range_lo(script, script->of.index, script->of.groups[0].bits);
     return edge(script, piece + 1) - edge(script, piece);
 }
 
 /* Receives this rank's block last, so that `receives` is still that of the reduction when the blocks leave. */
 static void send_to_owners(struct script *script)
 {
-    int rank = script->shape->rank, piece = range_lo(script, script->index, script->groups[0].bits);
-    for (int b = edge(script, piece); script->mine == 0 && b < edge(script, piece + 1); b++) {
+    int rank = script->shape->rank, piece = range_lo(script, script->of.index, script->of.groups[0].bits);
+    for (int b = edge(script, piece); script->of.mine == 0 && b < edge(script, piece + 1); b++) {
         if (b == rank || !script->sends)
             continue;
         int round = script->round;
@@ -240,8 +226,8 @@ void gy_build_canonical(struct gy_builder *builder, const struct gy_plan_shape *
     set_up(&script, builder, shape);
     struct gy_plan *plan = gy_builder_plan(builder);
     plan->blocks = script.fine ? shape->size : script.pieces;
-    if (script.work == GY_SCRATCH && script.groups[script.mine].bits > 0) {
-        int lo = range_lo(&script, script.index, 1);
+    if (script.work == GY_SCRATCH && script.of.groups[script.of.mine].bits > 0) {
+        int lo = range_lo(&script, script.of.index, 1);
         plan->scratch_slots = 1;
         plan->scratch_lo = edge(&script, lo);
         plan->scratch_width = edge(&script, lo + script.pieces / 2) - plan->scratch_lo;

@@ -11,6 +11,7 @@
  * Blocks move in the order in which the ring takes them, a few groups' at a time. Invariant: as in build_hierarchical.c; a
  * block being reduced has a slot of its own, but the rank's own one, which is made in the output. */
 #include "collectives/hierarchical.h"
+#include "core/mem.h"
 
 #define CHUNKS 8 /* of groups whose blocks move inside together */
 
@@ -19,6 +20,7 @@ enum { OUTSIDE_SEND = GY_INSIDE_COPY + 1, OUTSIDE_RECV };
 struct blocks {
     struct gy_composition *base;
     const struct gy_hierarchy *h;
+    const int *below; /* [groups + 1] blocks of my slice in the groups before this one: their slots */
     int rank;
     bool owner;
 };
@@ -29,13 +31,13 @@ static int group_before(const struct gy_hierarchy *h, int k)
     return ((h->mine - k) % h->groups + h->groups) % h->groups;
 }
 
-/* Blocks of a slice that groups below this one have. */
-static int slots_below(const struct gy_hierarchy *h, int group, int slice)
+/* The list `below`, the caller's to free; NULL: no memory. Of a rank that owns no slice, zeros. */
+static int *count_slots(const struct gy_hierarchy *h)
 {
-    int slots = 0;
-    for (int g = 0; g < group; g++)
-        slots += (gy_hierarchy_members(h, g) - slice + h->slices - 1) / h->slices;
-    return slots;
+    int *below = gy_alloc_zero((size_t)h->groups + 1, sizeof(*below));
+    for (int g = 0; below && h->place < h->slices && g < h->groups; g++)
+        below[g + 1] = below[g] + (gy_hierarchy_members(h, g) - h->place + h->slices - 1) / h->slices;
+    return below;
 }
 
 static enum gy_space place_of(const struct blocks *blocks, int block)
@@ -51,27 +53,11 @@ static void add(struct blocks *blocks, int lane, enum gy_step_kind kind, int pee
         (struct gy_round){.kind = kind, .peer = peer, .lo = block, .width = 1, .src = src, .dst = dst, .slot = slot});
 }
 
-/* ---- reduce_scatter ---- */
-
-static void send_inputs(struct blocks *blocks, int group, int to)
-{
-    for (int i = to; i < gy_hierarchy_members(blocks->h, group); i += blocks->h->slices)
-        add(blocks, GY_INSIDE_SEND, GY_SEND, blocks->h->peers[to], gy_hierarchy_rank(blocks->h, group, i), GY_INPUT,
-            GY_INPUT, 0);
-}
-
-static void reduce_blocks(struct blocks *blocks, int lane, int group, int peer, bool first)
-{
-    const struct gy_hierarchy *h = blocks->h;
-    int slot = slots_below(h, group, h->place);
-    for (int i = h->place; i < gy_hierarchy_members(h, group); i += h->slices, slot++) {
-        int block = gy_hierarchy_rank(h, group, i);
-        enum gy_space work = place_of(blocks, block);
-        add(blocks, lane, GY_RECV_REDUCE, peer, block, first ? GY_INPUT : work, work, slot);
-    }
-}
-
-static void reduce_inside(struct blocks *blocks)
+/* What happens between the ranks of a group: to the member x places before me what it asks for and from the one x places
+ * behind me what I do, a few groups' blocks at a time, in the order in which the ring takes or brings them; `ahead`: places
+ * in the circle of groups before mine. */
+static void inside(struct blocks *blocks, int ahead, void (*give)(struct blocks *, int group, int to),
+                   void (*take)(struct blocks *, int group, int from, int x))
 {
     const struct gy_hierarchy *h = blocks->h;
     int chunks = h->groups < CHUNKS ? h->groups : CHUNKS;
@@ -79,12 +65,36 @@ static void reduce_inside(struct blocks *blocks)
         for (int x = 1; x < h->members; x++) {
             int to = (h->place + h->members - x) % h->members, from = (h->place + x) % h->members;
             for (int k = h->groups * chunk / chunks; k < h->groups * (chunk + 1) / chunks; k++) {
-                if (to < h->slices)
-                    send_inputs(blocks, group_before(h, k + 1), to);
-                if (blocks->owner)
-                    reduce_blocks(blocks, GY_INSIDE_RECV, group_before(h, k + 1), h->peers[from], x == 1);
+                give(blocks, group_before(h, k + ahead), to);
+                take(blocks, group_before(h, k + ahead), from, x);
             }
         }
+}
+
+/* ---- reduce_scatter ---- */
+
+static void give_inputs(struct blocks *blocks, int group, int to)
+{
+    for (int i = to; to < blocks->h->slices && i < gy_hierarchy_members(blocks->h, group); i += blocks->h->slices)
+        add(blocks, GY_INSIDE_SEND, GY_SEND, blocks->h->peers[to], gy_hierarchy_rank(blocks->h, group, i), GY_INPUT,
+            GY_INPUT, 0);
+}
+
+static void reduce_blocks(struct blocks *blocks, int lane, int group, int peer, bool first)
+{
+    const struct gy_hierarchy *h = blocks->h;
+    int slot = blocks->below[group];
+    for (int i = h->place; i < gy_hierarchy_members(h, group); i += h->slices, slot++) {
+        int block = gy_hierarchy_rank(h, group, i);
+        enum gy_space work = place_of(blocks, block);
+        add(blocks, lane, GY_RECV_REDUCE, peer, block, first ? GY_INPUT : work, work, slot);
+    }
+}
+
+static void take_operands(struct blocks *blocks, int group, int from, int x)
+{
+    if (blocks->owner)
+        reduce_blocks(blocks, GY_INSIDE_RECV, group, blocks->h->peers[from], x == 1);
 }
 
 static void reduce_outside(struct blocks *blocks)
@@ -92,7 +102,7 @@ static void reduce_outside(struct blocks *blocks)
     const struct gy_hierarchy *h = blocks->h;
     int next = blocks->base->owners[(h->mine + 1) % h->groups], previous = blocks->base->owners[group_before(h, 1)];
     for (int k = 0; k + 1 < h->groups; k++) {
-        int group = group_before(h, k + 1), slot = slots_below(h, group, h->place);
+        int group = group_before(h, k + 1), slot = blocks->below[group];
         enum gy_space src = k == 0 && h->members == 1 ? GY_INPUT : GY_SCRATCH;
         for (int i = h->place; i < gy_hierarchy_members(h, group); i += h->slices, slot++)
             add(blocks, OUTSIDE_SEND, GY_SEND, next, gy_hierarchy_rank(h, group, i), src, src, slot);
@@ -103,10 +113,10 @@ static void reduce_outside(struct blocks *blocks)
 static void reduce_scatter(struct blocks *blocks)
 {
     const struct gy_hierarchy *h = blocks->h;
-    reduce_inside(blocks);
+    inside(blocks, 1, give_inputs, take_operands);
     if (blocks->owner)
         reduce_outside(blocks);
-    int slot = slots_below(h, h->mine, h->place);
+    int slot = blocks->below[h->mine];
     for (int i = h->place + h->slices; blocks->owner && i < h->members; i += h->slices)
         add(blocks, GY_INSIDE_SEND, GY_SEND, h->peers[i], h->peers[i], GY_SCRATCH, GY_SCRATCH, ++slot);
     if (!blocks->owner)
@@ -149,20 +159,17 @@ static void pass_on(struct blocks *blocks, int group, int slice, int peer, bool 
     }
 }
 
-static void gather_inside(struct blocks *blocks)
+static void give_gathered(struct blocks *blocks, int group, int to)
 {
-    const struct gy_hierarchy *h = blocks->h;
-    int chunks = h->groups < CHUNKS ? h->groups : CHUNKS;
-    for (int chunk = 0; chunk < chunks; chunk++)
-        for (int x = 1; x < h->members; x++) {
-            int to = (h->place + h->members - x) % h->members, from = (h->place + x) % h->members;
-            for (int k = h->groups * chunk / chunks; k < h->groups * (chunk + 1) / chunks; k++) {
-                if (blocks->owner)
-                    pass_on(blocks, group_before(h, k), h->place, h->peers[to], true);
-                if (from < h->slices)
-                    pass_on(blocks, group_before(h, k), from, h->peers[from], false);
-            }
-        }
+    if (blocks->owner)
+        pass_on(blocks, group, blocks->h->place, blocks->h->peers[to], true);
+}
+
+static void take_gathered(struct blocks *blocks, int group, int from, int x)
+{
+    (void)x;
+    if (from < blocks->h->slices)
+        pass_on(blocks, group, from, blocks->h->peers[from], false);
 }
 
 static void all_gather(struct blocks *blocks)
@@ -175,18 +182,23 @@ static void all_gather(struct blocks *blocks)
         add(blocks, GY_INSIDE_RECV, GY_RECV, h->peers[i], h->peers[i], GY_OUTPUT, GY_OUTPUT, 0);
     if (blocks->owner)
         gather_outside(blocks);
-    gather_inside(blocks);
+    inside(blocks, 0, give_gathered, take_gathered);
 }
 
 void gy_build_hierarchical_blocks(struct gy_builder *builder, struct gy_composition *composition)
 {
     const struct gy_hierarchy *h = &composition->hierarchy;
-    struct blocks blocks = {composition, h, composition->shape->rank, h->place < h->slices};
+    int *below = count_slots(h);
+    struct blocks blocks = {composition, h, below, composition->shape->rank, h->place < h->slices};
     struct gy_plan *plan = gy_builder_plan(builder);
     bool scatters = composition->shape->collective == GY_REDUCE_SCATTER;
+    if (!below) {
+        gy_builder_fail(builder);
+        return;
+    }
     plan->blocks = h->size;
     if (scatters && blocks.owner) {
-        plan->scratch_slots = slots_below(h, h->groups, h->place);
+        plan->scratch_slots = below[h->groups];
         plan->scratch_width = 1;
     }
     gy_composition_begin(composition, builder);
@@ -197,4 +209,5 @@ void gy_build_hierarchical_blocks(struct gy_builder *builder, struct gy_composit
     else
         all_gather(&blocks);
     gy_rounds_close(&composition->rounds);
+    gy_free(below);
 }

@@ -14,34 +14,17 @@
 
 enum { SEND_LANE, RECV_LANE };
 
-struct group {
-    int first, bits; /* ranks [first, first + 2^bits) */
-};
-
 struct script {
     struct gy_builder *builder;
     const struct gy_plan_shape *shape;
-    struct group groups[31];
-    int count, mine; /* groups; the one that I am in */
-    int index;       /* mine, in the group */
-    int last;        /* version with my group's reduction, and those behind */
+    struct gy_bit_groups of;
+    int last; /* version with my group's reduction, and those behind */
 };
 
 static void set_up(struct script *script, struct gy_builder *builder, const struct gy_plan_shape *shape)
 {
-    *script = (struct script){.builder = builder, .shape = shape};
-    int first = 0;
-    for (int bits = 30; bits >= 0; bits--) {
-        if (!((unsigned)shape->size >> bits & 1))
-            continue;
-        if (shape->rank >= first && shape->rank < first + (1 << bits)) {
-            script->mine = script->count;
-            script->index = shape->rank - first;
-        }
-        script->groups[script->count++] = (struct group){first, bits};
-        first += 1 << bits;
-    }
-    script->last = script->groups[script->mine].bits + (script->mine + 1 < script->count);
+    *script = (struct script){.builder = builder, .shape = shape, .of = gy_bit_groups(shape->size, shape->rank)};
+    script->last = script->of.groups[script->of.mine].bits + (script->of.mine + 1 < script->of.count);
 }
 
 static enum gy_space place_of(int version)
@@ -62,40 +45,40 @@ static struct gy_step *add_step(struct script *script, enum gy_step_kind kind, i
 
 static void emit_sends(struct script *script)
 {
-    const struct group *group = &script->groups[script->mine];
-    int round = 0, version = script->last, own = script->index;
+    const struct gy_bit_group *group = &script->of.groups[script->of.mine];
+    int round = 0, version = script->last, own = script->of.index;
     for (; round < group->bits; round++) {
         struct gy_step *step = add_step(script, GY_SEND, group->first + (own ^ (1 << round)), place_of(round),
                                         GY_OUTPUT);
         if (round > 0)
             gy_step_need(step, RECV_LANE, 1, false, false);
     }
-    for (int i = own; script->mine > 0 && i < 1 << group[-1].bits; i += 1 << group->bits, round++) {
+    for (int i = own; script->of.mine > 0 && i < 1 << group[-1].bits; i += 1 << group->bits, round++) {
         struct gy_step *step = add_step(script, GY_SEND, group[-1].first + i, place_of(version), GY_OUTPUT);
         if (version > 0)
             gy_step_need(step, RECV_LANE, round - (version - 1), false, false);
     }
-    if (script->mine + 1 == script->count || own >= 1 << group[1].bits)
+    if (script->of.mine + 1 == script->of.count || own >= 1 << group[1].bits)
         return;
     struct gy_step *step = add_step(script, GY_SEND, group[1].first + own,
-                                    script->mine > 0 ? GY_OUTPUT : place_of(version), GY_OUTPUT);
-    gy_step_need(step, RECV_LANE, round - (version - (script->mine == 0)), false, false);
+                                    script->of.mine > 0 ? GY_OUTPUT : place_of(version), GY_OUTPUT);
+    gy_step_need(step, RECV_LANE, round - (version - (script->of.mine == 0)), false, false);
 }
 
 static void emit_receives(struct script *script)
 {
-    const struct group *group = &script->groups[script->mine];
+    const struct gy_bit_group *group = &script->of.groups[script->of.mine];
     for (int version = 0; version < script->last; version++) {
-        int peer = version < group->bits ? group->first + (script->index ^ (1 << version))
-                                         : group[1].first + (script->index & ((1 << group[1].bits) - 1));
+        int peer = version < group->bits ? group->first + (script->of.index ^ (1 << version))
+                                         : group[1].first + (script->of.index & ((1 << group[1].bits) - 1));
         struct gy_step *step = add_step(script, GY_RECV_REDUCE, peer, place_of(version), place_of(version + 1));
         step->flip = peer < script->shape->rank;
         if (version > 0)
             gy_step_need(step, SEND_LANE, 1, false, false);
     }
-    if (script->mine == 0)
+    if (script->of.mine == 0)
         return;
-    struct gy_step *step = add_step(script, GY_RECV, group[-1].first + script->index, GY_OUTPUT, GY_OUTPUT);
+    struct gy_step *step = add_step(script, GY_RECV, group[-1].first + script->of.index, GY_OUTPUT, GY_OUTPUT);
     int last_send = script->last % 2 ? (group->bits - 1) & ~1 /* the last that is not read from scratch */
                                      : group->bits + (1 << (group[-1].bits - group->bits)) - 1;
     gy_step_need(step, SEND_LANE, script->last - last_send, false, false);
@@ -108,7 +91,7 @@ static void emit_copy(struct script *script)
     gy_builder_lane(script->builder, 0, -1);
     struct gy_step *copy = add_step(script, GY_COPY, -1, GY_SCRATCH, GY_OUTPUT);
     gy_step_need(copy, RECV_LANE, -(version - 1), false, false);
-    if (version - 1 < script->groups[0].bits)
+    if (version - 1 < script->of.groups[0].bits)
         gy_step_need(copy, SEND_LANE, -(version - 1), false, false);
 }
 
@@ -123,6 +106,6 @@ void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_pla
     emit_sends(&script);
     gy_builder_lane(builder, 0, -1);
     emit_receives(&script);
-    if (script.mine == 0 && script.last % 2)
+    if (script.of.mine == 0 && script.last % 2)
         emit_copy(&script);
 }

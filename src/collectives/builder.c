@@ -85,3 +85,20 @@ void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool w
     assert(i < GY_NEEDS);
     step->needs[i] = (struct gy_need){(int8_t)lane, everyone, whole, lag};
 }
+
+struct gy_bit_groups gy_bit_groups(int size, int rank)
+{
+    struct gy_bit_groups all = {.count = 0};
+    int first = 0;
+    for (int bits = 30; bits >= 0; bits--) {
+        if (!((unsigned)size >> bits & 1))
+            continue;
+        if (rank >= first && rank < first + (1 << bits)) {
+            all.mine = all.count;
+            all.index = rank - first;
+        }
+        all.groups[all.count++] = (struct gy_bit_group){first, bits};
+        first += 1 << bits;
+    }
+    return all;
+}

@@ -19,6 +19,16 @@ struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind ki
 void gy_builder_fail(struct gy_builder *builder);
 void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole);
 
+/* The ranks in groups by the bits of their number, largest first: group g has ranks [first, first + 2^bits). */
+struct gy_bit_groups {
+    struct gy_bit_group {
+        int first, bits;
+    } groups[31];
+    int count, mine; /* groups; the one that the rank is in */
+    int index;       /* the rank's, in its group */
+};
+struct gy_bit_groups gy_bit_groups(int size, int rank);
+
 void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
 void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);

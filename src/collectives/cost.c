@@ -161,13 +161,21 @@ static double climb(const struct gy_cost_case *it, int rank, double tile, bool r
     return time;
 }
 
+/* The same in a chain, where every rank has one child: the last of all is as far as there are other ranks. */
+static double chain(const struct gy_cost_case *it, double tile, bool reduces)
+{
+    const struct gy_cluster *c = it->cluster;
+    double link = longer(0, tile - c->burst) * it->ranks_per_host / c->bandwidth;
+    return (it->ranks - 1) * (hop(c) + fill(c, tile, reduces) + link);
+}
+
 static double pipelined(const struct gy_cost_case *it, const struct share *share)
 {
     const struct gy_cluster *c = it->cluster;
     double whole = bytes_of(it) / (it->algorithm == GY_DOUBLE_TREE ? 2 : 1);
     double tile = shorter((double)it->tile * (double)it->element, whole), tiles = longer(1, whole / tile);
-    double slowest = 0;
-    for (int i = 0; i < 64; i++) { /* some of all, the ends among them */
+    double slowest = it->algorithm == GY_RING ? chain(it, tile, share->reduced > 0) : 0;
+    for (int i = 0; i < 64 && it->algorithm != GY_RING; i++) { /* some of all, the ends among them */
         int rank = i < 32 ? (int)((double)i / 32 * it->ranks)
                           : it->ranks - 1 - (int)((double)(i - 32) / 32 * it->ranks);
         slowest = longer(slowest, climb(it, rank, tile, share->reduced > 0));

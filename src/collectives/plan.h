@@ -137,7 +137,7 @@ struct gy_range {
 /* Of PACK and UNPACK: block p of the range is block (lo + stride * (p / run) + p % run) mod blocks on the other side. */
 struct gy_runs {
     int32_t lo, stride, run; /* run >= 1 */
-    int16_t slot;            /* where that side is GY_SCRATCH */
+    int32_t slot;            /* where that side is GY_SCRATCH */
 };
 
 struct gy_step {
@@ -146,7 +146,7 @@ struct gy_step {
     int32_t rounds;        /* >= 1 */
     struct gy_range range; /* the same elements in every operand */
     enum gy_space src, src2, dst;
-    int16_t slot0, slot_stride; /* scratch slot (src or dst) */
+    int32_t slot0, slot_stride; /* scratch slot (src or dst) */
     bool flip, keep;
     struct gy_runs runs;
     struct gy_need needs[GY_NEEDS];

@@ -253,11 +253,11 @@ static bool fold(struct gy_step *step, const struct gy_rounds_entry *entry, int 
         range.stride = round->lo - range.lo;
         stride = slots > 0 ? (round->slot - step->slot0 + slots) % slots : 0;
     }
-    int slot = slots > 0 ? (step->slot0 + stride * step->rounds) % slots : 0;
+    int slot = slots > 0 ? (int)((step->slot0 + (int64_t)stride * step->rounds) % slots) : 0;
     if (gy_range_block(range, blocks, step->rounds) != round->lo || slot != round->slot)
         return false;
     step->range = range;
-    step->slot_stride = (int16_t)stride;
+    step->slot_stride = stride;
     step->rounds++;
     return true;
 }
@@ -281,7 +281,7 @@ static void emit(struct gy_builder *builder, const struct gy_rounds_entry *entry
     step->range = (struct gy_range){round->lo, 0, round->width};
     step->src = round->src;
     step->dst = round->dst;
-    step->slot0 = (int16_t)round->slot;
+    step->slot0 = round->slot;
     step->flip = round->flip;
     for (int n = 0; n < GY_NEEDS; n++)
         step->needs[n] = mapped.needs[n];

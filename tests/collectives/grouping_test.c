@@ -64,6 +64,34 @@ Test(grouping, plans_of_large_worlds_are_small)
             }
 }
 
+/* A scratch slot per block, of which a world can have more than 32767. */
+Test(grouping, more_slots_than_16_bits_can_count)
+{
+    enum { SIZE = 40000 };
+    static int groups[SIZE];
+    for (int r = 0; r < SIZE; r++)
+        groups[r] = r < SIZE - 1 ? r : r - 1; /* one rank each, but the last two */
+    struct gy_plan_shape shape = {GY_REDUCE_SCATTER, GY_HIERARCHICAL, 5, SIZE, 0, groups};
+    struct gy_plan *plan = gy_plan_build(&shape);
+    cr_assert_not_null(plan);
+    bool used[SIZE] = {false};
+    int reduced = 0;
+    cr_assert_eq(plan->scratch_slots, SIZE);
+    for (int s = 0; s < plan->steps; s++)
+        for (int round = 0; round < plan->step[s].rounds; round++) {
+            const struct gy_step *step = &plan->step[s];
+            int block = gy_range_block(step->range, plan->blocks, round);
+            int64_t slot = ((int64_t)step->slot0 + (int64_t)step->slot_stride * round) % SIZE;
+            if (step->kind != GY_RECV_REDUCE || step->dst != GY_SCRATCH)
+                continue;
+            cr_assert(slot == block && !used[slot], "block %d has slot %ld", block, (long)slot);
+            used[slot] = true;
+            reduced++;
+        }
+    cr_assert_eq(reduced, SIZE - 2, "of all but the rank's own, and of the one that it sends first");
+    gy_plan_free(plan);
+}
+
 /* Whichever allocation fails, there is no plan, and nothing is left behind (AddressSanitizer). */
 Test(grouping, plans_without_memory)
 {

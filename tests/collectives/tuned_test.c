@@ -1,5 +1,6 @@
 /* The choice by cost: what is cheap on which cluster, the same again from the cache, and nothing where nothing is known. */
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "collectives/cost.h"
 #include "collectives/tuned.h"
@@ -53,6 +54,21 @@ Test(tuned, the_choice_is_the_cheapest)
                           gy_algorithm_name(chosen), gy_algorithm_name((enum gy_algorithm)a));
             }
         }
+    }
+}
+
+/* A chain's cost grows with its ranks, and finding it does not: no plan is built of every rank. */
+Test(tuned, a_chain_of_a_million_ranks, .timeout = 20)
+{
+    struct gy_cluster cluster = gy_cluster_default();
+    double before = 0, more = 0;
+    for (int ranks = 2; ranks <= 1 << 20; ranks *= 2) {
+        struct gy_cost_case it = {&cluster, GY_BROADCAST, GY_RING, ranks, ranks / 3, 1, 1000, 65536, 4};
+        double cost = gy_cost(&it);
+        cr_assert(cost > before && (ranks < 8 || fabs((cost - before) / more - 2) < 0.01), "%d ranks: %g s", ranks,
+                  cost);
+        more = cost - before;
+        before = cost;
     }
 }
 
