@@ -1,19 +1,22 @@
-/* One loop over one signalfd and the ranks' output pipes.
+/* One loop over one signalfd and the ranks' output pipes; for restarts and faults also over their times.
  *
  *   running --a rank fails--> grace (2 s: the others report) --> SIGTERM (2 s) --> SIGKILL
+ *   elastic: running --a rank fails, --min are left--> running, and the rank starts again; fewer: as above
  *   running --SIGINT, SIGTERM, SIGHUP--> forwarded at once, then as after SIGTERM; a second one: SIGKILL
  *
  * Invariants. Each rank leads a process group of its own, so that what it forked ends with it. A rank that ended stays
  * a zombie (WNOWAIT) until the very end: its process id, and so its group's, cannot be given to a stranger whom we
- * would kill.
+ * would kill. Where it is to be started again, what is left of its group is killed first.
  * If the launcher itself is killed, PR_SET_PDEATHSIG ends the ranks. Only rank 0 has stdin. */
 #include "launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,18 +30,23 @@
 
 #include "cores.h"
 #include "label.h"
+#include "restart.h"
 
 #define FIRST_PORT 10000u /* below are services */
 #define PORT_TRIES 100
 
 #define GRACE_MS 2000
-#define LATE_MS 200 /* a death by signal may show this much after what it caused */
+#define NEWCOMERS_MS 30000 /* who joined has so long after the first who has ended in order */
+#define LATE_MS 200        /* a death by signal may show this much after what it caused */
 
 enum phase { RUNNING, GRACE, TERMINATING, KILLING };
 
 struct rank {
     pid_t pid;
-    bool ended;
+    bool ended, newcomer;
+    bool struck; /* dead by our own hand; its end has not come here yet */
+    struct gy_restart again;
+    int64_t wake_ms; /* it is stopped until then; 0: it is not */
     struct gy_label out, err;
 };
 
@@ -48,9 +56,12 @@ struct job {
     int started, alive;
     enum phase phase;
     int64_t deadline_ms;
-    int status;        /* what the tool will exit with */
-    char verdict[256]; /* last line, "" when all is well */
-    bool killed;       /* the verdict is a death by signal */
+    int status;           /* what the tool will exit with */
+    char verdict[256];    /* last line, "" when all is well */
+    bool killed;          /* the verdict is a death by signal */
+    int64_t succeeded_ms; /* elastic: when a rank ended with 0, and nobody is started any more; 0: not yet */
+    struct gy_chaos chaos;
+    int64_t began_ms;
     sigset_t old_mask;
     int signals; /* signalfd */
     char port[8], secret[65];
@@ -119,8 +130,10 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-static void set_environment(const struct job *job, int rank)
+static void set_environment(const struct job *job, int rank, bool again)
 {
+    if (again)
+        setenv("GYRE_JOIN", "1", 1);
     set_number("RANK", rank);
     set_number("WORLD_SIZE", job->launch->ranks);
     set_number("LOCAL_RANK", rank);
@@ -134,7 +147,8 @@ static void set_environment(const struct job *job, int rank)
 }
 
 /* The child's life up to exec; what goes wrong is written to `report` as an errno. */
-static _Noreturn void become_rank(const struct job *job, int rank, pid_t parent, int in, int out, int err, int report)
+static _Noreturn void become_rank(const struct job *job, int rank, bool again, pid_t parent, int in, int out, int err,
+                                  int report)
 {
     int problem = 0;
     setpgid(0, 0);
@@ -144,7 +158,7 @@ static _Noreturn void become_rank(const struct job *job, int rank, pid_t parent,
     if ((in >= 0 && dup2(in, 0) < 0) || (out >= 0 && dup2(out, 1) < 0) || (err >= 0 && dup2(err, 2) < 0)) {
         problem = errno;
     } else {
-        set_environment(job, rank);
+        set_environment(job, rank, again);
         if (job->launch->bind)
             gy_cores_bind(rank);
         execvp(job->launch->path, job->launch->argv);
@@ -157,10 +171,10 @@ static _Noreturn void become_rank(const struct job *job, int rank, pid_t parent,
 
 /* What rank `rank` reads: nothing, the keyboard through a pipe (its group is not the terminal's), or our own stdin
  * (−1). */
-static int open_input(struct job *job, int rank)
+static int open_input(struct job *job, int rank, bool again)
 {
     int ends[2];
-    if (rank > 0)
+    if (rank > 0 || again)
         return open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (!isatty(0) || pipe2(ends, O_CLOEXEC))
         return -1;
@@ -169,11 +183,11 @@ static int open_input(struct job *job, int rank)
 }
 
 /* 0, or the errno of what failed. */
-static int start_rank(struct job *job, int rank)
+static int start_rank(struct job *job, int rank, bool again)
 {
     struct rank *it = &job->ranks[rank];
     int out[2] = {-1, -1}, err[2] = {-1, -1}, report[2], problem = 0;
-    int in = open_input(job, rank);
+    int in = open_input(job, rank, again);
     pid_t parent = getpid();
     if (pipe2(report, O_CLOEXEC))
         return errno;
@@ -181,7 +195,7 @@ static int start_rank(struct job *job, int rank)
         return errno;
     it->pid = fork();
     if (it->pid == 0)
-        become_rank(job, rank, parent, in, out[1], err[1], report[1]);
+        become_rank(job, rank, again, parent, in, out[1], err[1], report[1]);
     problem = it->pid < 0 ? errno : 0;
     close(report[1]);
     if (in >= 0)
@@ -193,8 +207,11 @@ static int start_rank(struct job *job, int rank)
         gy_label_open(&it->err, rank, err[0], STDERR_FILENO);
     }
     if (!problem) {
-        job->started++;
+        job->started += !again;
         job->alive++;
+        it->ended = false;
+        it->newcomer = again;
+        gy_restart_began(&it->again, now_ms());
         setpgid(it->pid, it->pid); /* also here: whoever is first, a kill of the group always finds it */
         if (read(report[0], &problem, sizeof problem) != (ssize_t)sizeof problem)
             problem = 0; /* end of file: exec closed it */
@@ -239,6 +256,49 @@ static void judge(struct job *job, int rank, const siginfo_t *info)
                  (int)job->ranks[rank].pid, info->si_status);
 }
 
+__attribute__((format(printf, 2, 3))) static void tell(const struct job *job, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s: %s\n", job->launch->tool, text);
+}
+
+/* What is left where ranks may fail: nothing happens, or the rank is due to start again, or the job ends. */
+static void judge_elastic(struct job *job, int rank, const siginfo_t *info)
+{
+    struct rank *it = &job->ranks[rank];
+    const struct gy_launch *launch = job->launch;
+    bool by_signal = info->si_code != CLD_EXITED;
+    char how[96];
+    if (!by_signal && info->si_status == 0 && !job->succeeded_ms)
+        job->succeeded_ms = now_ms();
+    if (job->phase != RUNNING || (!by_signal && info->si_status == 0))
+        return;
+    if (by_signal)
+        snprintf(how, sizeof how, "was killed by signal %d (%s)", info->si_status, strsignal(info->si_status));
+    else
+        snprintf(how, sizeof how, "ended with exit status %d", info->si_status);
+    if (job->succeeded_ms) {
+        tell(job, "rank %d (pid %d) %s, after others had come to their end", rank, (int)it->pid, how);
+        return;
+    }
+    bool again = gy_restart_failed(&it->again, now_ms(), launch->restarts);
+    if (again)
+        tell(job, "rank %d (pid %d) %s; it starts again in %.2f s (%d of %d)", rank, (int)it->pid, how,
+             (double)(it->again.due_ms - now_ms()) / 1000, it->again.failures, launch->restarts);
+    else
+        tell(job, "rank %d (pid %d) %s, and is given up after %d starts", rank, (int)it->pid, how,
+             it->again.failures + 1);
+    if (job->alive >= launch->least)
+        return;
+    job->status = by_signal ? 128 + info->si_status : info->si_status;
+    snprintf(job->verdict, sizeof job->verdict, "%d rank%s left, fewer than --min %d; the last to go, rank %d, %s",
+             job->alive, job->alive == 1 ? " is" : "s are", launch->least, rank, how);
+}
+
 static void look_for_ends(struct job *job)
 {
     for (int i = 0; i < job->started; i++) {
@@ -248,10 +308,122 @@ static void look_for_ends(struct job *job)
             continue;
         it->ended = true;
         job->alive--;
-        judge(job, i, &info);
+        it->wake_ms = 0;
+        it->struck = false;
+        if (job->launch->elastic)
+            judge_elastic(job, i, &info);
+        else
+            judge(job, i, &info);
     }
     if (job->phase == RUNNING && job->verdict[0])
         enter(job, GRACE);
+}
+
+/* Its old process, and whatever that forked, is out of the way first. */
+static void start_again(struct job *job, int rank)
+{
+    struct rank *it = &job->ranks[rank];
+    kill(-it->pid, SIGKILL);
+    gy_label_close(&it->out);
+    gy_label_close(&it->err);
+    waitpid(it->pid, NULL, 0);
+    int problem = start_rank(job, rank, true);
+    it->again.due_ms = 0;
+    if (problem)
+        tell(job, "rank %d cannot be started again: %s", rank, strerror(problem));
+    else
+        tell(job, "rank %d has started again (pid %d)", rank, (int)it->pid);
+}
+
+static int count_living(const struct job *job)
+{
+    int living = job->alive;
+    for (int i = 0; i < job->started; i++)
+        living -= job->ranks[i].struck;
+    return living;
+}
+
+static void strike(struct job *job)
+{
+    static const char *const names[] = {"kill", "stop", "cut"};
+    struct gy_chaos *chaos = &job->chaos;
+    struct rank *it = &job->ranks[chaos->rank];
+    char what[160] = "";
+    if (it->ended || it->struck)
+        snprintf(what, sizeof what, "it is not there");
+    else if (chaos->kind == GY_CHAOS_CUT)
+        gy_chaos_cut(it->pid, chaos->dice, what, sizeof what);
+    else if (chaos->kind == GY_CHAOS_KILL && job->launch->elastic && count_living(job) <= job->launch->least)
+        snprintf(what, sizeof what, "spared: no more than --min %d are left", job->launch->least);
+    else if (chaos->kind == GY_CHAOS_KILL) {
+        kill(-it->pid, SIGKILL);
+        it->struck = true;
+    } else {
+        snprintf(what, sizeof what, "for %.3f s", (double)chaos->stop_ms / 1000);
+        kill(-it->pid, SIGSTOP);
+        it->wake_ms = now_ms() + chaos->stop_ms;
+    }
+    tell(job, "chaos %" PRIu64 " at %.3f s: %s rank %d%s%s", chaos->number, (double)chaos->at_ms / 1000,
+         names[chaos->kind], chaos->rank, *what ? ": " : "", what);
+    gy_chaos_next(chaos, job->launch->ranks);
+}
+
+/* Newcomers may be waiting for a world that is no more. */
+static bool only_newcomers(const struct job *job)
+{
+    bool any = false;
+    for (int i = 0; i < job->started; i++) {
+        const struct rank *it = &job->ranks[i];
+        if (!it->ended && !it->newcomer)
+            return false;
+        any = any || !it->ended;
+    }
+    return any;
+}
+
+/* What is due by now: starts, faults, ends of stops. */
+static void look_at_clock(struct job *job)
+{
+    int64_t now = now_ms();
+    for (int i = 0; i < job->started; i++) {
+        struct rank *it = &job->ranks[i];
+        if (it->wake_ms && (now >= it->wake_ms || job->phase != RUNNING)) {
+            kill(-it->pid, SIGCONT);
+            it->wake_ms = 0;
+        }
+        if (job->phase != RUNNING || job->succeeded_ms)
+            it->again.due_ms = 0;
+        else if (it->again.due_ms && now >= it->again.due_ms)
+            start_again(job, i);
+    }
+    if (job->phase == RUNNING && job->succeeded_ms && now >= job->succeeded_ms + NEWCOMERS_MS && only_newcomers(job))
+        enter(job, TERMINATING);
+    while (job->chaos.rate > 0 && job->phase == RUNNING && !job->succeeded_ms &&
+           now >= job->began_ms + job->chaos.at_ms)
+        strike(job);
+}
+
+static int64_t sooner(int64_t left, int64_t due_ms, int64_t now)
+{
+    return due_ms && due_ms - now < left ? due_ms - now : left;
+}
+
+/* Milliseconds until something may have to be done without an event. */
+static int64_t time_left(const struct job *job)
+{
+    int64_t now = now_ms(), left = job->phase == RUNNING ? 1000 : job->deadline_ms - now;
+    for (int i = 0; i < job->started; i++)
+        left = sooner(sooner(left, job->ranks[i].again.due_ms, now), job->ranks[i].wake_ms, now);
+    return job->chaos.rate > 0 && !job->succeeded_ms ? sooner(left, job->began_ms + job->chaos.at_ms, now) : left;
+}
+
+/* Somebody runs, or will. */
+static bool anybody(const struct job *job)
+{
+    bool any = job->alive > 0;
+    for (int i = 0; i < job->started && !any; i++)
+        any = job->ranks[i].again.due_ms != 0;
+    return any;
 }
 
 static void on_signal(struct job *job)
@@ -290,7 +462,7 @@ static void pass_keyboard(struct job *job)
 static void wait_for_event(struct job *job, struct pollfd *fds)
 {
     nfds_t count = 0;
-    int64_t left = job->phase == RUNNING ? 1000 : job->deadline_ms - now_ms();
+    int64_t left = time_left(job);
     fds[count++] = (struct pollfd){.fd = job->signals, .events = POLLIN};
     bool keyboard = job->keyboard >= 0 && tcgetpgrp(0) == getpgrp();
     fds[count++] = (struct pollfd){.fd = keyboard ? 0 : -1, .events = POLLIN};
@@ -313,10 +485,11 @@ static void wait_for_event(struct job *job, struct pollfd *fds)
 static void run_until_ended(struct job *job, struct pollfd *fds)
 {
     look_for_ends(job);
-    while (job->alive > 0) {
+    while (anybody(job)) {
         wait_for_event(job, fds);
         look_for_ends(job); /* before the signals: what failed before a Ctrl-C is the cause */
         on_signal(job);
+        look_at_clock(job);
         if (job->phase == RUNNING || job->phase == KILLING || now_ms() < job->deadline_ms)
             continue;
         enter(job, job->phase == GRACE ? TERMINATING : KILLING);
@@ -353,7 +526,7 @@ static void start_all(struct job *job)
 {
     const struct gy_launch *launch = job->launch;
     for (int i = 0; i < launch->ranks; i++) {
-        int problem = start_rank(job, i);
+        int problem = start_rank(job, i, false);
         if (!problem)
             continue;
         job->status = problem == ENOENT ? 127 : 126;
@@ -375,6 +548,10 @@ int gy_launch_run(const struct gy_launch *launch)
         job.status = 1;
         snprintf(job.verdict, sizeof job.verdict, "cannot prepare %d ranks: %s", launch->ranks, strerror(errno));
     } else {
+        job.began_ms = now_ms();
+        job.chaos = launch->chaos;
+        if (job.chaos.rate > 0)
+            gy_chaos_next(&job.chaos, launch->ranks);
         start_all(&job);
         run_until_ended(&job, fds);
         clean_up(&job);

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "chaos.h"
+
 #define GY_LAUNCH_RANKS_MOST 1024
 
 struct gy_launch {
@@ -14,6 +16,11 @@ struct gy_launch {
     int ranks;
     bool label; /* each line of output begins with "[rank] " */
     bool bind;  /* rank i runs on the (i mod cores)-th core of this process's mask */
+    /* A rank that fails is started again, as a newcomer (GYRE_JOIN=1), and the others go on, unless there are fewer than
+     * `least`; a rank fails at most `restarts` times in a row. The job has succeeded when a rank has. */
+    bool elastic;
+    int least, restarts;
+    struct gy_chaos chaos;
 };
 
 /* Returns the exit status for the tool: 0 when every rank ended with 0, else the first failing rank's status, 128 +

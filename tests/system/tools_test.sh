@@ -51,6 +51,11 @@ refused 'program to run is missing' "$run" -n 2
 refused "not 'two'" "$run" -n two true
 refused "not '0'" "$run" -n 0 true
 refused "requires an argument" "$run" -n
+refused 'min and --restarts go with --elastic' "$run" -n 2 --min 1 true
+refused 'more than the 2 ranks' "$run" -n 2 --elastic --min 3 true
+for text in 5 x,1 5,0 5,-1 5,1x 5,1e9; do
+    refused "'$text' is no SEED,RATE" "$run" -n 2 --chaos $text true
+done
 refused "unexpected argument 'x'" "$info" x
 refused 'collective is missing' "$perf"
 refused "'all_reduced'" "$perf" all_reduced
@@ -73,6 +78,12 @@ refused "'magic' is none of sgd, .*adamw" "$train" --optimizer magic
 refused "'cifar' is none of digits, idx:DIR, csv:FILE" "$train" --data cifar
 refused "not '0'" "$train" --batch 0
 refused "lr" "$train" --lr fast
+refused 'go with --elastic' "$train" --min 2
+refused 'leave --elastic out' "$train" --elastic --replay-membership "$work/none"
+expect 1 'cannot open .*/none: No such file' "$train" --replay-membership "$work/none"
+printf '0 4\n7 0\n' >"$work/memberships"
+expect 1 'memberships, line 2: not "STEP RANKS"' "$train" --replay-membership "$work/memberships"
+expect 1 'strategy zero .* cannot be elastic: take sync or deterministic' "$train" --elastic --strategy zero
 refused 'GYRE_LOG=loud is invalid' env GYRE_LOG=loud "$train"
 refused "GYRE_TIMEOUTS is no setting of gyre; did you mean GYRE_TIMEOUT" env GYRE_TIMEOUTS=3 "$info"
 refused "GYRE_TIMEOUT=soon is invalid" env GYRE_TIMEOUT=soon "$run" -n 1 true
@@ -102,6 +113,22 @@ expect 127 "cannot start '/no/such/program'" "$run" -n 3 /no/such/program
 expect 0 '^$' "$run" -n 4 -l -- bash -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE ${MASTER_ADDR:?} ${MASTER_PORT:?} >/dev/null; echo "I am $RANK of ${#GYRE_SECRET}"'
 [ "$(sort "$work/out" | tr '\n' ';')" = '[0] I am 0 of 64;[1] I am 1 of 64;[2] I am 2 of 64;[3] I am 3 of 64;' ] || fail "labels: $(cat "$work/out")"
 [ "$(echo hello | "$run" -n 3 cat)" = hello ] || fail "stdin belongs to rank 0 alone"
+
+# Elastic: what fails starts again, as a newcomer, but not for ever; too few that are left end the job.
+export work
+expect 0 '^gyre-run: rank 1 .* ended with exit status 7, and is given up after 2 starts$' "$run" --elastic --restarts 1 -n 2 bash -c '
+    [ $RANK = 1 ] && echo "join ${GYRE_JOIN:-no}" && exit 7
+    until grep -q "given up" "$work/err"; do sleep 0.02; done'
+[ "$(tr '\n' ';' <"$work/out")" = 'join no;join 1;' ] || fail "starts of rank 1: $(cat "$work/out")"
+grep -q 'it starts again in 0.25 s (1 of 1)' "$work/err" || fail "no restart is announced: $(cat "$work/err")"
+expect 3 'fewer than --min 2; the last to go, rank [0-2], ended with exit status 3$' "$run" --elastic --min 2 -n 3 bash -c 'exit 3'
+# The same seed, the same faults, whatever becomes of the ranks.
+for i in 1 2; do
+    expect 0 '' "$run" --elastic --restarts 99 -n 3 --chaos 7,60 bash -c 'until [ $(grep -c chaos "$work/err") -ge 12 ]; do sleep 0.05; done'
+    sed -n 's/.*\(chaos [0-9]* at .*: [a-z]* rank [0-9]\).*/\1/p' "$work/err" | head -n 12 >"$work/faults.$i"
+done
+[ "$(wc -l <"$work/faults.1")" = 12 ] && cmp "$work/faults.1" "$work/faults.2" || fail "faults differ: $(cat "$work"/faults.?)"
+for word in kill stop cut; do grep -q " $word rank" "$work/faults.1" || fail "no $word in $(cat "$work/faults.1")"; done
 
 # Ctrl-C ends all, and what they forked.
 "$run" -n 3 bash -c 'sleep 987 & echo $! $$; wait' >"$work/pids" 2>"$work/err" &

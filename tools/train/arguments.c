@@ -30,6 +30,10 @@ enum {
     KEY_PIPELINE,
     KEY_RECOMPUTE,
     KEY_DETERMINISTIC,
+    KEY_ELASTIC,
+    KEY_LEAST,
+    KEY_MEMBERSHIP,
+    KEY_REPLAY,
     KEY_BATCH,
     KEY_EPOCHS,
     KEY_STEPS,
@@ -77,6 +81,12 @@ static const struct argp_option options[] = {
     {"pipeline", KEY_PIPELINE, "N", 0, "layers divided over N ranks each: --strategy pipeline:stages=N", 2},
     {"recompute", KEY_RECOMPUTE, NULL, 0, "... and their forwards done again, which saves activations", 2},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0, "the same bits on any number of ranks: --strategy deterministic", 2},
+    {"elastic", KEY_ELASTIC, NULL, 0,
+     "a rank that dies costs the step in flight: the others go on (sync, deterministic)", 2},
+    {"min", KEY_LEAST, "N", 0, "... as long as N of them are left (default 1)", 2},
+    {"membership", KEY_MEMBERSHIP, "FILE", 0, "... and write how many ranks there were from which step on", 2},
+    {"replay-membership", KEY_REPLAY, "FILE", 0,
+     "with as many ranks, from the same steps on, as the elastic run that wrote FILE; without a failure", 2},
     {"check", KEY_CHECK, "N", 0, "compare the ranks' state every N steps (default 100; 0: never)", 2},
     {"batch", KEY_BATCH, "GLOBAL", 0, "samples of a step, divided over the ranks (default 64)", 2},
     {"epochs", KEY_EPOCHS, "E", 0, "passes over the training samples (default 30)", 2},
@@ -272,6 +282,10 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
     case KEY_PIPELINE: parse->stages = (int)gy_options_integer("--pipeline", arg, 1, 1024); break;
     case KEY_RECOMPUTE: parse->recompute = true; break;
     case KEY_STALENESS: parse_staleness(train, arg); break;
+    case KEY_ELASTIC: parse->out.elastic = true; break;
+    case KEY_LEAST: parse->out.least = (int)gy_options_integer("--min", arg, 1, INT32_MAX); break;
+    case KEY_MEMBERSHIP: parse->out.membership = arg; break;
+    case KEY_REPLAY: parse->out.replay_membership = arg; break;
     case KEY_CHECK: train->check_every = (uint64_t)gy_options_integer("--check", arg, 0, INT64_MAX); break;
     case KEY_BATCH: train->batch = (size_t)gy_options_integer("--batch", arg, 1, INT32_MAX); break;
     case KEY_EPOCHS: train->epochs = (size_t)gy_options_integer("--epochs", arg, 1, INT32_MAX); break;
@@ -361,6 +375,10 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
         train->optimizer.weight_decay = parse.decay;
     apply_pipeline(&parse, train);
     model_options_settle(&parse.out.model, parse.out.data);
+    if ((parse.out.least || parse.out.membership) && !parse.out.elastic)
+        gy_options_refuse("--min and --membership go with --elastic");
+    if (parse.out.replay_membership && parse.out.elastic)
+        gy_options_refuse("--replay-membership repeats a run without its failures: leave --elastic out");
     if (parse.out.sample && strncmp(parse.out.data, "text:", 5) != 0)
         gy_options_refuse("--sample writes text: it needs --data text:FILE");
     if (parse.out.explain && parse.out.model.kind != MODEL_RECOMMENDER)

@@ -13,6 +13,9 @@ struct arguments {
     size_t sample;  /* bytes of text to write */
     size_t explain; /* test samples to explain */
     bool measure_overlap, verify_single, progress_thread, quiet;
+    bool elastic;
+    int least;                                  /* ranks of an elastic run */
+    const char *membership, *replay_membership; /* files */
 };
 
 /* Exits with status 2 and one line where an argument is wrong. */

@@ -4,6 +4,7 @@
 #include "answers.h"
 #include "arguments.h"
 #include "launch.h"
+#include "membership.h"
 #include "metrics.h"
 #include "options.h"
 
@@ -27,6 +28,7 @@ struct job {
     struct gyre_nn_train_result result;
     double hidden;
     double staleness[GYRE_NN_STALENESS_BINS];
+    bool began; /* an elastic run has told its first membership */
 };
 
 static bool say(const struct job *job)
@@ -83,6 +85,39 @@ static int meet(struct job *job)
     return 0;
 }
 
+/* The first rank writes the metrics, whichever it is by now. */
+static int open_metrics(struct job *job)
+{
+    char text[512];
+    if (job->rank != 0 || !job->arguments.metrics || job->metrics)
+        return 0;
+    job->metrics = metrics_open(job->arguments.metrics, job->began);
+    snprintf(text, sizeof(text), "cannot create %s: %s", job->arguments.metrics, strerror(errno));
+    return job->metrics ? 0 : complain(job, text);
+}
+
+/* An elastic run has other ranks from now on. */
+static void on_change(void *user, const gyre_comm *comm, const struct gyre_nn_membership *now)
+{
+    struct job *job = user;
+    const char *path = job->arguments.membership;
+    char text[512];
+    job->rank = comm ? gyre_comm_rank(comm) : 0;
+    job->ranks = now->ranks;
+    bool first = !job->began;
+    job->began = true;
+    if (job->rank != 0)
+        return;
+    open_metrics(job);
+    metrics_membership(job->metrics, now);
+    snprintf(text, sizeof(text), "cannot write %s", path ? path : "");
+    if (path && !membership_write(path, now, first))
+        complain(job, text);
+    if (say(job) && !first)
+        printf("step %" PRIu64 ": %d rank%s\n", now->step, now->ranks, now->ranks == 1 ? "" : "s");
+    fflush(stdout);
+}
+
 static gyre_status make_model(const struct job *job, gyre_nn_model **model_p)
 {
     return model_make(&job->arguments.model, job->data, job->arguments.train.seed, model_p);
@@ -93,13 +128,8 @@ static int prepare(struct job *job)
     if (model_open_data(&job->arguments.model, job->arguments.data, &job->data) != GYRE_SUCCESS ||
         make_model(job, &job->model) != GYRE_SUCCESS)
         return complain(job, gyre_nn_last_error());
-    if (job->rank == 0 && job->arguments.metrics) {
-        job->metrics = metrics_open(job->arguments.metrics);
-        char text[512];
-        snprintf(text, sizeof(text), "cannot create %s: %s", job->arguments.metrics, strerror(errno));
-        if (!job->metrics)
-            return complain(job, text);
-    }
+    if (open_metrics(job))
+        return 1;
     if (say(job))
         printf("%s on %s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n",
                model_names[job->arguments.model.kind], job->arguments.data, job->data->ntrain, job->data->ntest,
@@ -134,8 +164,25 @@ static void print_staleness(const double *counts)
     printf("\n");
 }
 
+static gyre_status run_elastic(struct job *job, const struct gyre_nn_train_options *options)
+{
+    struct gyre_nn_elastic elastic = {
+        .size = sizeof(elastic), .least = job->arguments.least, .changed = on_change, .user = job};
+    struct gyre_nn_membership *replay = NULL;
+    const char *problem = NULL;
+    if (job->arguments.replay_membership)
+        problem = membership_read(job->arguments.replay_membership, &replay, &elastic.replays);
+    if (problem)
+        return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL, problem);
+    elastic.replay = replay;
+    gyre_status status = gyre_nn_train_elastic(job->model, job->data, &job->comm, options, &elastic, &job->result);
+    free(replay);
+    return status;
+}
+
 static int train(struct job *job)
 {
+    bool elastic = job->arguments.elastic || job->arguments.replay_membership;
     struct gyre_nn_train_options options = job->arguments.train;
     gyre_status status = GYRE_SUCCESS;
     options.staleness = job->staleness;
@@ -146,7 +193,8 @@ static int train(struct job *job)
         options.report_user = job;
     }
     if (status == GYRE_SUCCESS)
-        status = gyre_nn_train(job->model, job->data, job->comm, &options, &job->result);
+        status = elastic ? run_elastic(job, &options)
+                         : gyre_nn_train(job->model, job->data, job->comm, &options, &job->result);
     if (status == GYRE_SUCCESS && options.trace)
         status = gyre_nn_trace_write(options.trace, job->comm, job->arguments.trace);
     gyre_nn_trace_free(options.trace);

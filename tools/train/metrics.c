@@ -13,12 +13,12 @@ struct metrics {
     int problem; /* errno of the first failure */
 };
 
-struct metrics *metrics_open(const char *path)
+struct metrics *metrics_open(const char *path, bool more)
 {
     struct metrics *metrics = calloc(1, sizeof(*metrics));
     if (!metrics)
         return NULL;
-    metrics->file = fopen(path, "we");
+    metrics->file = fopen(path, more ? "ae" : "we");
     if (!metrics->file) {
         int problem = errno;
         free(metrics);
@@ -50,6 +50,13 @@ void metrics_epoch(struct metrics *metrics, const struct gyre_nn_report *r)
             json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", (json_int_t)r->epoch,
                       "step", (json_int_t)r->step, "loss", number(r->loss), "test_loss", number(r->test_loss),
                       "accuracy", number(r->accuracy), "lr", number(r->rate), "seconds", number(r->seconds)));
+}
+
+void metrics_membership(struct metrics *metrics, const struct gyre_nn_membership *now)
+{
+    if (metrics)
+        put(metrics,
+            json_pack("{s:s, s:I, s:i}", "event", "membership", "step", (json_int_t)now->step, "ranks", now->ranks));
 }
 
 void metrics_overlap(struct metrics *metrics, const struct gyre_nn_overlap *o)

@@ -5,8 +5,9 @@
 #include <gyre/nn.h>
 
 struct metrics;
-struct metrics *metrics_open(const char *path); /* NULL: errno says why */
+struct metrics *metrics_open(const char *path, bool more); /* more: behind what is there. NULL: errno says why */
 void metrics_epoch(struct metrics *metrics, const struct gyre_nn_report *report);
+void metrics_membership(struct metrics *metrics, const struct gyre_nn_membership *now);
 void metrics_overlap(struct metrics *metrics, const struct gyre_nn_overlap *overlap);
 void metrics_verify(struct metrics *metrics, double difference, double loss, double single_loss);
 /* hidden: NaN is written as null. */

@@ -1,0 +1,77 @@
+/* Lines are appended one by one, each by the rank that is the first one then, so that the file is whole when any of them
+ * dies. A line takes the place of those before it whose step is not below its own: the state of such a change was lost with
+ * those who had it. Reading gives increasing steps. */
+#include "membership.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINES_MOST 1000000
+
+bool membership_write(const char *path, const struct gyre_nn_membership *now, bool first)
+{
+    char line[64];
+    int length = snprintf(line, sizeof(line), "%" PRIu64 " %d\n", now->step, now->ranks);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (first ? O_TRUNC : O_APPEND), 0666);
+    if (fd < 0)
+        return false;
+    bool good = write(fd, line, (size_t)length) == length;
+    return close(fd) == 0 && good;
+}
+
+static bool read_line(const char *line, struct gyre_nn_membership *out)
+{
+    char *end;
+    errno = 0;
+    uint64_t step = strtoull(line, &end, 10);
+    if (*line < '0' || *line > '9' || *end != ' ')
+        return false;
+    long ranks = strtol(end + 1, &end, 10);
+    *out = (struct gyre_nn_membership){.step = step, .ranks = (int)ranks};
+    return errno == 0 && (*end == '\n' || *end == 0) && ranks >= 1 && ranks <= INT_MAX;
+}
+
+const char *membership_read(const char *path, struct gyre_nn_membership **list_p, size_t *count_p)
+{
+    static char problem[400];
+    struct gyre_nn_membership *list = NULL, now;
+    char line[128];
+    size_t count = 0, number = 0;
+    FILE *file = fopen(path, "re");
+    *problem = 0;
+    if (!file)
+        snprintf(problem, sizeof(problem), "cannot open %s: %s", path, strerror(errno));
+    while (file && !*problem && fgets(line, sizeof(line), file)) {
+        number++;
+        if (!read_line(line, &now) || number > LINES_MOST) {
+            snprintf(problem, sizeof(problem), "%s, line %zu: not \"STEP RANKS\"", path, number);
+            break;
+        }
+        while (count > 0 && list[count - 1].step >= now.step)
+            count--;
+        struct gyre_nn_membership *more = realloc(list, (count + 1) * sizeof(*list));
+        if (!more) {
+            snprintf(problem, sizeof(problem), "no memory for %s", path);
+            break;
+        }
+        list = more;
+        list[count++] = now;
+    }
+    if (file)
+        fclose(file);
+    if (!*problem && count == 0)
+        snprintf(problem, sizeof(problem), "%s holds no membership", path);
+    if (*problem) {
+        free(list);
+        return problem;
+    }
+    *list_p = list;
+    *count_p = count;
+    return NULL;
+}
