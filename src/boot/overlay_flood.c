@@ -159,7 +159,7 @@ static void go_deaf(struct gy_neighbour *neighbour, int errnum)
 {
     struct gy_overlay *overlay = neighbour->overlay;
     int own = overlay->world->rank;
-    struct gy_error error = {.rank = own};
+    struct gy_error error = {.rank = own, .quiet = overlay->verdict.status == GYRE_SUCCESS}; /* the verdict is logged */
 
     if (overlay->deaf.status != GYRE_SUCCESS || overlay->left[own])
         return;

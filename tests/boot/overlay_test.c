@@ -1,14 +1,17 @@
 /* Deaths and goodbyes over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
  * when gy_overlay_check told them, and whom it named. Early: one dies between the meeting and its overlay, and another
  * comes to its own only when all the rest have failed because of that; nobody may blame anybody but the dead one.
+ * Living: what looks like a death and is none.
  * What a busy machine makes sleepers late (fault_noise.c) is allowed thrice beside the 100 ms, as in fault_times.c. */
 #include <signal.h>
 #include <sys/prctl.h>
 
 #include "../system/fault_noise.h"
+#include "boot/overlay_private.h"
+#include "core/mem.h"
 #include "ranks.h"
 
-enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, AWAIT };
+enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, LIVING, AWAIT };
 
 /* How many said goodbye; when the verdict came; set by the test: begin to wait only when the rank is dead. */
 enum found { FOUND_LEFT, FOUND_WHEN, FOUND_LATE };
@@ -177,6 +180,99 @@ static void died_early(int size, int victim)
     ranks_expect(ranks, size, GYRE_PEER_DEAD, "died");
 }
 
+/* ---- what is no proof of death ---- */
+
+static void turn(struct gy_poller *poller, struct gy_overlay *overlay, struct rank *rank)
+{
+    rank->status = gy_overlay_check(overlay, &rank->error);
+    gy_poller_poll(poller, GY_MILLISECOND);
+}
+
+static void be_ready(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    const struct rank *ranks = rank - rank->rank;
+
+    atomic_store(&rank->stage, STAGE_READY);
+    for (int i = 0; i < rank->size; i++)
+        while (atomic_load(&ranks[i].stage) < STAGE_READY)
+            turn(poller, overlay, rank);
+}
+
+/* Rank 1 has no memory for what rank 0 says: that is the end of rank 1, and of nobody else. */
+static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    static const uint8_t message[GY_OVERLAY_BODY + 1];
+    int64_t until = gy_now() + 20 * GY_SECOND;
+
+    if (rank->rank == 1)
+        gy_alloc_fail_at(1); /* the next that it asks for is room for this message */
+    be_ready(rank, poller, overlay);
+    if (rank->rank == 0)
+        CHECK(gy_overlay_send(overlay, 1, message, sizeof(message)), "rank 0 is not connected to rank 1");
+    while (gy_now() < until && (rank->status == GYRE_SUCCESS || gy_overlay_fate(overlay, 1)->status == GYRE_SUCCESS))
+        turn(poller, overlay, rank);
+    for (int i = 0; i < rank->size; i++)
+        rank->found[i] = gy_overlay_fate(overlay, i)->status;
+    rank->found[7] = gy_overlay_deaf(overlay) != NULL;
+}
+
+static void deaf(void)
+{
+    struct rank *ranks = begin(3, LIVING, 0);
+
+    for (int i = 0; i < 3; i++)
+        ranks[i].body = live_deaf;
+    ranks_run(ranks, 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK(ranks[i].status == GYRE_NO_MEMORY && ranks[i].error.rank == 1, "rank %d: %d, blames %d: %s", i,
+              ranks[i].status, ranks[i].error.rank, ranks[i].error.text);
+        CHECK(ranks[i].found[0] == GYRE_SUCCESS && ranks[i].found[1] == GYRE_PEER_LEFT, "rank %d: fates %ld %ld", i,
+              ranks[i].found[0], ranks[i].found[1]);
+        CHECK(ranks[i].found[7] == (i == 1), "rank %d is deaf: %ld", i, ranks[i].found[7]);
+    }
+    printf("ok: who cannot hear gives up, and blames nobody: %s\n", ranks[0].error.text);
+}
+
+/* Rank 0 has lost its connection to rank 1, which has not noticed, and dials it again. */
+static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    int64_t until = gy_now() + GY_SECOND / 2;
+    int other = 1 - rank->rank, kept = -1;
+
+    be_ready(rank, poller, overlay);
+    if (rank->rank == 0) {
+        struct gy_neighbour *ours = gy_neighbour_find(overlay, other, true);
+
+        CHECK(ours && ours->connected, "rank 0 has not dialled rank 1");
+        kept = dup(ours->stream.fd); /* so that rank 1 sees no end */
+        ours->ended = true;
+    }
+    while (gy_now() < until || (gy_now() < until + 10 * GY_SECOND && !gy_overlay_reach(overlay, other))) {
+        gy_overlay_reach(overlay, other);
+        turn(poller, overlay, rank);
+    }
+    rank->found[0] = gy_overlay_reach(overlay, other);
+    rank->found[1] = gy_overlay_fate(overlay, other)->status;
+    if (kept >= 0)
+        close(kept);
+}
+
+static void redialled(void)
+{
+    struct rank *ranks = begin(2, LIVING, 0);
+
+    for (int i = 0; i < 2; i++) {
+        ranks[i].body = live_redial;
+        ranks[i].together = true;
+    }
+    ranks_run(ranks, 2);
+    for (int i = 0; i < 2; i++)
+        CHECK(ranks[i].status == GYRE_SUCCESS && ranks[i].found[0] && ranks[i].found[1] == GYRE_SUCCESS,
+              "rank %d: %d, connected %ld, fate %ld: %s", i, ranks[i].status, ranks[i].found[0], ranks[i].found[1],
+              ranks[i].error.text);
+    puts("ok: who dials again is heard again");
+}
+
 int main(void)
 {
     alarm(110);
@@ -196,6 +292,8 @@ int main(void)
     died_early(2, 1);
     for (int victim = 0; victim < 9; victim += 2)
         died_early(9, victim);
+    deaf();
+    redialled();
     puts("every death, goodbye and abort as expected");
     return 0;
 }

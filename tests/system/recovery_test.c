@@ -313,6 +313,31 @@ static void shuffle(int *order, int ranks, int job)
 
 /* ---- calls ---- */
 
+/* One aborts, and stays, when the others have failed already and are about to agree: they end, too. */
+static void abort_late(gyre_comm *comm, int own)
+{
+    int ranks = gyre_comm_size(comm);
+    int64_t limit = rank_now_ns() + HANG_NS;
+    uint64_t bits;
+    OK(comm, gyre_comm_revoke(comm));
+    GIVES(GYRE_REVOKED, comm, gyre_barrier(comm));
+    if (own != ranks - 1) {
+        GIVES(GYRE_ABORTED, comm, gyre_comm_agree(comm, 1, &bits));
+        CHECK(strstr(gyre_last_error(comm), "aborted"));
+        atomic_fetch_add(&page->stop, 1);
+        return;
+    }
+    usleep(50000);
+    OK(comm, gyre_comm_abort(comm));
+    while (atomic_load(&page->stop) < ranks - 1 && rank_now_ns() < limit) {
+        gyre_failure failure = {.size = sizeof failure};
+        OK(comm, gyre_comm_failed(comm, 0, &failure)); /* any call passes it on */
+        usleep(1000);
+    }
+    CHECK(atomic_load(&page->stop) == ranks - 1);
+    GIVES(GYRE_ABORTED, comm, gyre_comm_agree(comm, 1, &bits));
+}
+
 static void calls(int own)
 {
     gyre_comm *comm = rank_begin(60), *next, *half, *pair;
@@ -331,6 +356,10 @@ static void calls(int own)
     CHECK(gyre_comm_rank(next) == own && gyre_comm_size(next) == ranks);
     OK(next, gyre_all_reduce(next, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
     OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM)); /* the old one still works */
+    OK(comm, gyre_comm_destroy(comm));
+
+    OK(next, gyre_comm_shrink(next, &comm));
+    abort_late(comm, own);
     OK(comm, gyre_comm_destroy(comm));
 
     OK(next, gyre_comm_split(next, own % 2, -own, &half)); /* a part of a world: its order, and nobody else waits */
@@ -388,6 +417,7 @@ int main(int argc, char **argv)
         most = wanted ? atoi(wanted) : 24;
     bool more = !strcmp(scenario, "more"), frozen = !strcmp(scenario, "frozen");
     CHECK(ranks >= 1 && ranks <= RANKS_MOST);
+    page = launch_share(sizeof *page);
     if (!strcmp(scenario, "calls"))
         return launch(ranks, calls, 60, scenario) ? 0 : 1;
     CHECK(more || frozen || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
@@ -395,7 +425,6 @@ int main(int argc, char **argv)
     chance = seed ? strtoull(seed, NULL, 10) : (uint64_t)rank_now_ns();
     printf("seed %lu\n", (unsigned long)chance);
     fflush(stdout);
-    page = launch_share(sizeof *page);
     for (int job = 0; deaths < most; job++) {
         char folder[] = "/tmp/gyre-test-XXXXXX", file[64];
         int order[RANKS_MOST];
