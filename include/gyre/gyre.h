@@ -175,6 +175,8 @@ typedef struct gyre_config {
                                   * GYRE_SECRET_FILE */
     gyre_exchange_func exchange; /* or NULL */
     void *exchange_user;         /* first argument of `exchange` */
+    int join;                    /* 1: join a world that is there (gyre_comm_grow), at `address`, which is any member's;
+                                  * rank and world_size mean nothing then. 0: GYRE_JOIN decides */
 } gyre_config;
 
 /* "0.1.0", static. */
@@ -276,6 +278,28 @@ GYRE_API gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *b
  * that one then. Errors: as gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS of this rank alone. */
 GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
 
+/* Lets newcomers in: a communicator of the ranks of `comm`, which keep their numbers, and of processes that join, which get
+ * the next ones. Like shrink's it is a world of its own, the next epoch, with the settings, attributes and operations of
+ * `comm`, which stays as it was and the caller's to destroy. Collective over `comm`; blocking.
+ *
+ * A newcomer is a process that calls gyre_comm_create with GYRE_JOIN=1 (or gyre_config.join) and the world's secret and
+ * settings; the call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. It may come at any time, and
+ * waits. Its meeting address is that of any member: what gyre_comm_get(comm, "meeting") says there. Or it is the address at
+ * which the world met in the first place: from the first grow on rank 0 renews it, as the line of a file:// and as the port
+ * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it. Strangers, other secrets,
+ * versions, runs and settings are refused as in a meeting. Rank 0 is whom all are sent to in the end.
+ *
+ * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those who are there, at most
+ * `newcomers`; with 0 it lets in who stands at its door now, at most 64. What the other ranks give for both means nothing.
+ * The wait is at most half of GYRE_TIMEOUT. When nobody has come, *comm_p is NULL on every rank, that is GYRE_SUCCESS, and
+ * `comm` goes on. A newcomer has none of the operations of one's own that were made before.
+ *
+ * Deaths meanwhile, any number of them: all who are left get the same, the new communicator or the failure, after which they
+ * shrink and grow again. Who dies later, newcomers too, is a failure of the new communicator, as after a shrink. Errors: as
+ * gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS and GYRE_SYSTEM of one rank are all ranks'; where no rank has failed
+ * `comm` stays usable. */
+GYRE_API gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_comm **comm_p);
+
 /* This process's rank in the communicator, from 0, and the number of its ranks; −1 where comm is NULL. */
 GYRE_API int gyre_comm_rank(const gyre_comm *comm);
 GYRE_API int gyre_comm_size(const gyre_comm *comm);
@@ -290,6 +314,9 @@ GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
  *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing. A call
  *               that a forced algorithm cannot do (order, counts, no shared memory) is GYRE_UNSUPPORTED
  *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
+ *
+ *   meeting     where newcomers find this process, "tcp://HOST:PORT", as long as it lives (gyre_comm_grow): to be read
+ *               only. Each rank has its own; it listens there from the first time that it is asked, or has grown
  *
  * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its
  * name. Setting `order` or `algorithm` is collective and blocking, as they must be the same everywhere: different values

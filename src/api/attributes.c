@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "api/check.h"
+#include "boot/house.h"
 
 #define AGREEMENT 3u /* the word's lowest two bits: gyre_comm_sub has 2, duplicate and split have 0 and 1 */
 
@@ -90,7 +91,9 @@ static const struct row *find(gyre_comm *comm, const char *key)
         if (strcmp(rows[i].key, key) == 0)
             return &rows[i];
     gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
-                  "a communicator has no attribute \"%.80s\"; there are name, order, algorithm and timeout", key);
+                  "a communicator has no attribute \"%.80s\"; there are name, order, algorithm and timeout, and to be "
+                  "read meeting",
+                  key);
     return NULL;
 }
 
@@ -145,13 +148,27 @@ gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value)
     return status;
 }
 
+/* Where newcomers find this process. It listens from now on. */
+static gyre_status get_meeting(gyre_comm *comm, char text_p[GY_HOUSE_TEXT])
+{
+    struct gy_world *world = comm->ctx->world;
+    struct gy_error error = {.rank = -1};
+    if (gy_house_open(world, &error) != GYRE_SUCCESS)
+        return gy_check_fail(comm, error.status, "meeting: %.900s", error.text);
+    gy_house_text(world->house, text_p);
+    return GYRE_SUCCESS;
+}
+
 static gyre_status get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes)
 {
     char text[sizeof(struct gy_attributes)];
-    const struct row *row = find(comm, key);
-    if (!row)
-        return GYRE_INVALID_ARGUMENT;
-    row->get(&comm->attributes, text, sizeof(text));
+    bool meeting = strcmp(key, "meeting") == 0;
+    const struct row *row = meeting ? NULL : find(comm, key);
+    gyre_status status = meeting ? get_meeting(comm, text) : row ? GYRE_SUCCESS : GYRE_INVALID_ARGUMENT;
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (row)
+        row->get(&comm->attributes, text, sizeof(text));
     size_t bytes = strlen(text) + 1;
     if (bytes > value_bytes)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s needs %zu bytes, the buffer has %zu", key, bytes,

@@ -2,7 +2,9 @@
 #include <stdio.h>
 
 #include "api/check.h"
+#include "collectives/grow.h"
 #include "collectives/recover.h"
+#include "core/clock.h"
 
 static gyre_status check_owner(gyre_comm *comm)
 {
@@ -51,6 +53,28 @@ gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p)
         return status;
     gy_driver_enter(comm->ctx);
     status = gy_recover_shrink(comm, comm_p);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_comm **comm_p)
+{
+    if (!gy_check_lives(comm, __func__) || !gy_check_ungrouped(comm, __func__))
+        return GYRE_INVALID_ARGUMENT;
+    if (!comm_p)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_grow: comm_p is NULL");
+    if (newcomers < 0 || newcomers > GY_NEWCOMERS_MOST || !(seconds >= 0))
+        return gy_check_fail(
+            comm, GYRE_INVALID_ARGUMENT,
+            "gyre_comm_grow: %d newcomers within %g seconds; from 0 to %d can come in, and the time is "
+            "not negative",
+            newcomers, seconds, GY_NEWCOMERS_MOST);
+    gyre_status status = check_owner(comm);
+    if (status != GYRE_SUCCESS)
+        return status;
+    int64_t wait_ns = newcomers == 0 ? 0 : seconds < 1e9 ? (int64_t)(seconds * 1e9) : INT64_C(1000000000) * GY_SECOND;
+    gy_driver_enter(comm->ctx);
+    status = gy_grow(comm, newcomers, wait_ns, comm_p);
     gy_driver_leave(comm->ctx);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "boot/door.h"
+#include "boot/house.h"
 #include "boot/overlay.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -184,6 +185,10 @@ static void world_end(struct gy_world *world, bool forked)
         gy_door_abandon(world->door);
     else
         gy_door_free(world->door);
+    if (forked)
+        gy_house_abandon(world->house);
+    else
+        gy_house_free(world->house);
     while (world->helds > 0)
         close(world->held[--world->helds]);
     gy_free(world->locals);

@@ -138,6 +138,8 @@ static void note_refused(struct gy_door *door, const struct gy_greeting *greetin
     gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text);
     if (handshake->refusal == GY_REFUSAL_GARBAGE)
         gy_log(GY_LOG_WARN, "a visitor from %s was refused: %s", greeting->from, text);
+    else if (handshake->purpose == GY_PURPOSE_JOIN)
+        gy_log(GY_LOG_WARN, "a newcomer from %s was refused: %s", greeting->from, text);
     else
         gy_log(GY_LOG_WARN, "a visitor from %s that says it is rank %u was refused: %s", greeting->from,
                handshake->from, text);
@@ -337,6 +339,11 @@ void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func call
         callback(user, (int)kept->handshake.from, kept->fd, &kept->handshake.keys);
         forget(kept);
     }
+}
+
+int gy_door_greeting(const struct gy_door *door)
+{
+    return door->greeting_count;
 }
 
 int gy_door_hold(const struct gy_door *door)

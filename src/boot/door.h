@@ -36,6 +36,8 @@ gyre_status gy_door_open(struct gy_door *door, const struct gy_door_env *env, st
 void gy_door_on(struct gy_door *door, enum gy_purpose purpose, gy_door_func callback, void *user);
 void gy_door_on_refused(struct gy_door *door, gy_door_refused_func callback, void *user);
 void gy_door_on_starved(struct gy_door *door, gy_door_starved_func callback, void *user);
+/* How many visitors are being greeted now. */
+int gy_door_greeting(const struct gy_door *door);
 /* A second descriptor of its listener, which keeps the address from being refused after the door is closed; −1, errno. */
 int gy_door_hold(const struct gy_door *door);
 /* A guest is gone, or shall no longer count. */

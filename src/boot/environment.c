@@ -156,3 +156,24 @@ gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *co
     *identity_p = identity;
     return GYRE_SUCCESS;
 }
+
+gyre_status gy_identity_read_newcomer(const gyre_config *user, const struct gy_config *config,
+                                      struct gy_identity *identity_p, struct gy_error *error)
+{
+    struct gy_identity identity = {.local_rank = -1};
+    gyre_status status = GYRE_SUCCESS;
+
+    if (user && user->address)
+        status = parse_address(user->address, "gyre_config.address", &identity, error);
+    else if (*config->address)
+        status = parse_address(config->address, "GYRE_ADDRESS", &identity, error);
+    else if (gy_launcher_text("MASTER_ADDR"))
+        status = gy_launcher_torchrun.place(&identity, config, error);
+    if (status == GYRE_SUCCESS)
+        status = read_secret(user, config, &identity, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    identity.label = gy_launcher_run(&gy_launcher_torchrun);
+    *identity_p = identity;
+    return GYRE_SUCCESS;
+}

@@ -131,11 +131,17 @@ static bool tag_matches(const struct gy_handshake *handshake, uint8_t step, cons
     return sodium_memcmp(expected, tag, MAC_BYTES) == 0;
 }
 
-/* What the dialer asks for. Whoever meets may be of other settings: it is told so by name, over a socket that is sealed
+/* Who meets, or joins a world, knows neither its job nor whether the settings are the same. */
+static bool is_new(uint8_t purpose)
+{
+    return purpose == GY_PURPOSE_MEET || purpose == GY_PURPOSE_JOIN;
+}
+
+/* What the dialer asks for. Whoever is new may be of other settings: it is told so by name, over a socket that is sealed
  * as it asked. */
 static enum gy_refusal judge_mode(struct gy_handshake *handshake, uint8_t mode, uint8_t ciphers)
 {
-    if (handshake->purpose != GY_PURPOSE_MEET && mode != handshake->mode)
+    if (!is_new(handshake->purpose) && mode != handshake->mode)
         return GY_REFUSAL_INTEGRITY;
     handshake->mode = (enum gy_integrity)mode;
     handshake->keys.suite = choose(handshake->mode, (unsigned)(ciphers & handshake->ciphers));
@@ -150,8 +156,7 @@ static enum gy_refusal judge_1(struct gy_handshake *handshake, uint8_t purpose, 
         return GY_REFUSAL_PURPOSE;
     if (job != 0 && job != handshake->job)
         return GY_REFUSAL_JOB;
-    /* Only who meets may not know the job yet. */
-    if (job == 0 && purpose != GY_PURPOSE_MEET)
+    if (job == 0 && !is_new(purpose))
         return GY_REFUSAL_JOB;
     if (to != handshake->to || handshake->from == to || handshake->from >= handshake->size)
         return GY_REFUSAL_RANK;

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/house.h"
 #include "boot/meet.h"
 #include "boot/overlay.h"
 #include "boot/wire.h"
@@ -27,15 +28,20 @@
 #define BIND_PATIENCE (2 * GY_SECOND)
 #define NAME_PATIENCE (60 * GY_SECOND)
 
+void gy_member_know_myself(struct gy_member *own, const struct gy_config *config)
+{
+    own->host_key = gy_topology_host_key(config->host_id);
+    own->pid = (int32_t)getpid();
+    own->cores = (uint32_t)gy_topology_usable_cores();
+    gy_random(&own->nonce, sizeof(own->nonce));
+}
+
 static void know_myself(struct gy_world *world)
 {
     struct gy_member *own = &world->members[world->rank];
 
-    own->host_key = gy_topology_host_key(world->config->host_id);
-    own->pid = (int32_t)getpid();
-    own->cores = (uint32_t)gy_topology_usable_cores();
+    gy_member_know_myself(own, world->config);
     own->reach = world->size - 1 <= world->config->reach_links ? world->config->reach : 0;
-    gy_random(&own->nonce, sizeof(own->nonce));
 }
 
 /* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. world->locals is there already, and
@@ -126,8 +132,7 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
                                 "rank %d would meet on another host (%s) without a secret: set GYRE_SECRET or "
                                 "GYRE_SECRET_FILE to the same text on every rank, or GYRE_INSECURE=1 to insist",
                                 world->rank, where->what);
-        where->place.local = true;
-        snprintf(where->place.name, sizeof(where->place.name), "gyre-%u-%.48s", (unsigned)geteuid(), text);
+        gy_house_local_name(address, &where->place);
         return gy_address_own(address, world->config->interface, own_p, error);
     }
     outward = named && gy_address_is_loopback(address);
@@ -381,7 +386,8 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
     gy_log_set_rank(world->rank);
     world->members = gy_alloc_zero((size_t)world->size, sizeof(*world->members));
     world->locals = gy_alloc_zero((size_t)world->size, sizeof(*world->locals));
-    if (!world->members || !world->locals) {
+    world->house = gy_house_make(&identity, config);
+    if (!world->members || !world->locals || !world->house) {
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", world->size);
         goto free_world;
     }

@@ -36,6 +36,8 @@ struct gy_member {
  * (non-blocking), and seals what it says there with `keys`, which are valid during the call; NULL where fd is −1. */
 typedef void (*gy_door_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
 
+struct gy_house;
+
 struct gy_world {
     int rank, size;
     uint32_t epoch;            /* 1 for a fresh world */
@@ -50,6 +52,7 @@ struct gy_world {
     struct gy_door *door;     /* the listener; see door.h */
     int held[GY_EPOCHS_HELD]; /* listeners of the epochs before, nobody accepts there: see world_next.c */
     int helds;
+    struct gy_house *house;     /* where newcomers find it: house.h */
     struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
     struct gy_overlay *spare; /* its memory, had before the meeting: whoever has none fails while it can still say so */
     struct gy_dial *dials;    /* under way */
@@ -78,6 +81,9 @@ struct gy_next_world {
     struct gy_member own;
 };
 gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_world *next_p, struct gy_error *error);
+/* The same with a door in any case, at `own` (port 0): for who may be alone now and will not be. */
+gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct sockaddr_storage *at,
+                                     struct gy_next_world *next_p, struct gy_error *error);
 void gy_world_next_cancel(struct gy_next_world *next);
 /* The members of `members` are as they shall be; `next` is used up. */
 struct gy_next_plan {
@@ -85,10 +91,17 @@ struct gy_next_plan {
     uint64_t job;
     const uint8_t *salt; /* [GY_KEY_BYTES] */
     const struct gy_member *members;
+    bool grown; /* newcomers are among them: the key is of the secret, which they know, and not of the old epoch's */
 };
 gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
                           struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,
                           struct gy_error *error);
+/* The same for a newcomer, which has no old world. Takes over `house`. */
+gyre_status gy_world_enter(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
+                           const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
+                           struct gy_world **world_p, struct gy_error *error);
+/* What this process is, but for where and by what it is reached. */
+void gy_member_know_myself(struct gy_member *own, const struct gy_config *config);
 /* Fills what follows from the table of members: hosts, locals. */
 void gy_world_find_hosts(struct gy_world *world);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */

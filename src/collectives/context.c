@@ -6,6 +6,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "boot/house.h"
+#include "collectives/grow.h"
 #include "collectives/request.h"
 #include "core/clock.h"
 #include "core/handle.h"
@@ -155,6 +157,43 @@ static void give_up(struct gy_context *ctx, const struct gy_error *error)
     free_parts(ctx);
 }
 
+/* A world in which somebody has failed already is one, too: whoever goes on does so from here. */
+static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
+{
+    gyre_status status = gy_overlay_create(ctx->world, &ctx->overlay, error);
+    if (status == GYRE_SUCCESS)
+        status = make_peers(ctx, error);
+    if (status != GYRE_SUCCESS || gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+        return status;
+    status = furnish(ctx, error);
+    if (status != GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS &&
+        ctx->error.rank != ctx->world->rank) {
+        gy_error_clear(error);
+        status = GYRE_SUCCESS;
+    }
+    return status;
+}
+
+/* A newcomer: its world is in a later epoch. */
+static gyre_status join(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
+{
+    struct gy_charter charter = {0};
+    gyre_status status = gy_world_join(user, &ctx->config, ctx->poller, &ctx->world, &charter, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_grow_follow(ctx, &charter, error);
+    return status == GYRE_SUCCESS ? furnish_later(ctx, error) : status;
+}
+
+static gyre_status meet(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
+{
+    gyre_status status = gy_world_meet(user, &ctx->config, ctx->poller, &ctx->world, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_overlay_create(ctx->world, &ctx->overlay, error);
+    if (status == GYRE_SUCCESS)
+        status = make_peers(ctx, error);
+    return status == GYRE_SUCCESS ? furnish(ctx, error) : status;
+}
+
 gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p, struct gy_error *error)
 {
     struct gy_context *ctx = gy_alloc_zero(1, sizeof(*ctx));
@@ -168,19 +207,15 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
     if (status == GYRE_SUCCESS)
         status = gy_poller_create(&ctx->poller, error);
     if (status == GYRE_SUCCESS)
-        status = gy_world_meet(user, &ctx->config, ctx->poller, &ctx->world, error);
-    if (status == GYRE_SUCCESS)
-        status = gy_overlay_create(ctx->world, &ctx->overlay, error);
-    if (status == GYRE_SUCCESS)
-        status = make_peers(ctx, error);
-    if (status == GYRE_SUCCESS)
-        status = furnish(ctx, error);
+        status = (user && user->join) || ctx->config.join ? join(user, ctx, error) : meet(user, ctx, error);
     if (status == GYRE_SUCCESS)
         status = finish(ctx, error);
     if (status != GYRE_SUCCESS) {
         give_up(ctx, error);
         return status;
     }
+    if (ctx->error.status != GYRE_SUCCESS)
+        gy_context_fail(ctx);
     *ctx_p = ctx;
     return GYRE_SUCCESS;
 }
@@ -207,18 +242,7 @@ static gyre_status make_next(struct gy_context *ctx, struct gy_context *old, str
         status = gy_poller_add(ctx->poller, &watch, error);
     if (status != GYRE_SUCCESS)
         return status;
-    status = gy_overlay_create(ctx->world, &ctx->overlay, error);
-    if (status == GYRE_SUCCESS)
-        status = make_peers(ctx, error);
-    /* A world in which somebody has failed already is one, too: whoever goes on does so from here. */
-    if (status == GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS) {
-        status = furnish(ctx, error);
-        if (status != GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS &&
-            ctx->error.rank != ctx->world->rank) {
-            gy_error_clear(error);
-            status = GYRE_SUCCESS;
-        }
-    }
+    status = furnish_later(ctx, error);
     gy_poller_remove(ctx->poller, &watch);
     return status;
 }
@@ -227,6 +251,7 @@ gyre_status gy_context_next(struct gy_context *old, struct gy_next_world *next, 
                             int operations, struct gy_context **ctx_p, struct gy_error *error)
 {
     struct gy_context *ctx = gy_alloc_zero(1, sizeof(*ctx));
+    struct gy_error found = {.rank = -1};
     if (!ctx) {
         gy_world_next_cancel(next);
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for a context");
@@ -243,6 +268,8 @@ gyre_status gy_context_next(struct gy_context *old, struct gy_next_world *next, 
     }
     if (ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
+    if (ctx->world->rank == 0 && ctx->world->house->used && gy_house_open(ctx->world, &found) == GYRE_SUCCESS)
+        gy_house_announce(ctx->world); /* the one before may be gone; otherwise nothing changes */
     *ctx_p = ctx;
     return GYRE_SUCCESS;
 }

@@ -64,8 +64,8 @@ static gyre_status enter(struct gyre_comm *comm, const struct gy_word *word, str
     return status;
 }
 
-static gyre_status hold(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
-                        struct gy_error *error)
+static gyre_status hold_one(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
+                            struct gy_error *error)
 {
     struct gy_context *ctx = comm->ctx;
     struct gy_council *council = gy_overlay_council(ctx->overlay);
@@ -89,11 +89,25 @@ static gyre_status hold(struct gyre_comm *comm, const struct gy_word *word, stru
         const struct gy_error *why = find_abort(ctx);
         return gy_error_set(error, GYRE_ABORTED, why->rank, "%.900s", why->text);
     }
+    return status;
+}
+
+gyre_status gy_recover_hold(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
+                            struct gy_error *error)
+{
+    gyre_status status;
+
+    /* Whom a failure has caught in the middle of growing is in this session with a growing that has failed, and comes to
+     * the next one, as this rank does. */
+    while ((status = hold_one(comm, word, outcome_p, error)) == GYRE_SUCCESS && outcome_p->status == GYRE_MISMATCH &&
+           outcome_p->count & GY_RECOVER_GROWS && word->kind != GY_COUNCIL_GROW)
+        gy_outcome_free(outcome_p);
     if (status == GYRE_SUCCESS && outcome_p->status != GYRE_SUCCESS) {
         status = outcome_p->status;
         gy_outcome_free(outcome_p);
         gy_error_set(error, status, -1,
-                     "the ranks of communicator %u did not make the same call: some agree, some shrink it", comm->id);
+                     "the ranks of communicator %u did not make the same call: some agree, some shrink or grow it",
+                     comm->id);
     }
     return status;
 }
@@ -103,7 +117,7 @@ gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bi
     struct gy_word word = {.kind = GY_COUNCIL_AGREE, .bits = bits};
     struct gy_error error = {.rank = -1};
     struct gy_outcome outcome = {0};
-    gyre_status status = hold(comm, &word, &outcome, &error);
+    gyre_status status = gy_recover_hold(comm, &word, &outcome, &error);
     if (status != GYRE_SUCCESS) {
         comm->error = error;
         return status;
@@ -113,14 +127,19 @@ gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bi
     return GYRE_SUCCESS;
 }
 
-/* The table of the next epoch: those who took part, in the order of the communicator's ranks. */
-static struct gy_member *make_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int *rank_p,
-                                    struct gy_error *error)
+struct gy_member *gy_recover_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int more,
+                                   int *rank_p, struct gy_error *error)
 {
-    struct gy_member *members = gy_alloc_zero((size_t)outcome->ranks, sizeof(*members));
+    struct gy_member *members = gy_alloc_zero((size_t)(outcome->ranks + more), sizeof(*members));
     int next = 0;
     if (!members)
         gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the table of %d members", outcome->ranks);
+    if (members && (outcome->count & ~GY_RECOVER_GROWS) > GY_OPS_MADE_MOST) {
+        gy_error_set(error, GYRE_PROTOCOL, -1, "a rank of communicator %u says that it has made %llu operations",
+                     comm->id, (unsigned long long)outcome->count);
+        gy_free(members);
+        return NULL;
+    }
     for (int r = 0; members && r < comm->size; r++) {
         int world = gy_group_world(&comm->group, r), i = 0;
         while (i < outcome->ranks && outcome->rank[i] != world)
@@ -143,24 +162,11 @@ static struct gy_member *make_table(const struct gyre_comm *comm, const struct g
     return NULL;
 }
 
-static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcome, struct gy_next_world *next,
-                         struct gyre_comm **comm_p, struct gy_error *error)
+gyre_status gy_recover_go_on(struct gyre_comm *comm, struct gy_next_world *next, const struct gy_next_plan *plan,
+                             int operations, struct gyre_comm **comm_p, struct gy_error *error)
 {
     struct gy_context *ctx;
-    struct gy_next_plan plan = {.size = outcome->ranks, .job = outcome->job, .salt = outcome->salt};
-    struct gy_member *members = NULL;
-    if (outcome->count > GY_OPS_MADE_MOST)
-        gy_error_set(error, GYRE_PROTOCOL, -1, "a rank of communicator %u says that it has made %llu operations",
-                     comm->id, (unsigned long long)outcome->count);
-    else
-        members = make_table(comm, outcome, &plan.rank, error);
-    if (!members) {
-        gy_world_next_cancel(next);
-        return error->status;
-    }
-    plan.members = members;
-    gyre_status status = gy_context_next(comm->ctx, next, &plan, (int)outcome->count, &ctx, error);
-    gy_free(members);
+    gyre_status status = gy_context_next(comm->ctx, next, plan, operations, &ctx, error);
     if (status != GYRE_SUCCESS)
         return status;
     status = gy_comm_create_world(ctx, comm_p, error);
@@ -174,6 +180,21 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
     if (ctx->error.status != GYRE_SUCCESS)
         (*comm_p)->error = ctx->error;
     return GYRE_SUCCESS;
+}
+
+static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcome, struct gy_next_world *next,
+                         struct gyre_comm **comm_p, struct gy_error *error)
+{
+    struct gy_next_plan plan = {.size = outcome->ranks, .job = outcome->job, .salt = outcome->salt};
+    struct gy_member *members = gy_recover_table(comm, outcome, 0, &plan.rank, error);
+    if (!members) {
+        gy_world_next_cancel(next);
+        return error->status;
+    }
+    plan.members = members;
+    gyre_status status = gy_recover_go_on(comm, next, &plan, (int)outcome->count, comm_p, error);
+    gy_free(members);
+    return status;
 }
 
 /* Devices may have come and gone since the last meeting; a setting that names one that has gone is no reason to stay behind. */
@@ -202,7 +223,7 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
         goto fail;
     next.own.reach = reach_now(comm->ctx);
     gy_member_encode(&next.own, word.record);
-    status = hold(comm, &word, &outcome, &error);
+    status = gy_recover_hold(comm, &word, &outcome, &error);
     if (status != GYRE_SUCCESS) {
         gy_world_next_cancel(&next);
         goto fail;

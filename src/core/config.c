@@ -300,6 +300,9 @@ static const struct row rows[] = {
      "where the ranks meet, tcp://HOST:PORT or file:///PATH; empty: MASTER_ADDR and MASTER_PORT, or what the launcher "
      "offers",
      "shorter than 256 characters", PLAIN},
+    {"GYRE_JOIN", parse_switch, FIELD(join), 0, 0, "0", "0|1",
+     "1: this process joins a world that is there already and lets newcomers in, at the address of any of its members",
+     "0 or 1", PLAIN},
     {"GYRE_SECRET", parse_text, FIELD(secret), 16, 0, "", "text",
      "the job's secret, the same on every rank, at least 16 characters", "16 to 255 characters long", SECRET},
     {"GYRE_SECRET_FILE", parse_text, FIELD(secret_file), 0, 0, "", "path", "a file that holds the job's secret",

@@ -26,6 +26,7 @@ struct gy_config {
     char interface[64];       /* GYRE_INTERFACE      "" = the one that routes to the meeting address */
     char launcher[16];        /* GYRE_LAUNCHER       "" = by the variables that are there */
     char address[256];        /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */
+    bool join;                /* GYRE_JOIN           0|1: into a world that is there */
     char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
     char secret_file[256];    /* GYRE_SECRET_FILE    "" */
     bool insecure;            /* GYRE_INSECURE       0|1 */

@@ -456,6 +456,23 @@ class Communicator(Ranks):
         finally:
             self._leave()
 
+    def grow(self, newcomers: int = 0, seconds: float = 0.0) -> "Optional[Communicator]":
+        """A communicator of this one's ranks, which keep their numbers, and of processes that called create(join=True): a
+        world of its own. Rank 0 waits until so many are there, at most so long; 0: who stands at its door now. None:
+        nobody has come, and this one goes on; otherwise this one stays to be closed. Collective. Newcomers come to what
+        get("meeting") says on any rank, or to the address where the world first met."""
+        made = ctypes.c_void_p()
+        self._enter()
+        try:
+            self._check(lib.gyre_comm_grow(self._handle, newcomers, seconds, made))
+            if made.value is None:
+                return None
+            world = World()
+            world.kept = list(self._world.kept)  # libgyre has taken the operations along
+            return Communicator(made.value, world)
+        finally:
+            self._leave()
+
     def close(self) -> None:
         """Frees the communicator; says goodbye to the others when it is the last of its world. Waits for nobody. Requests
         under way end with Aborted, and end the world. BufferError while memory of mem_alloc is looked at by somebody

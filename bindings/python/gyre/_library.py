@@ -9,7 +9,7 @@ Every call releases the interpreter's lock while it is inside the library.
 import ctypes
 import os
 import shutil
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ssize_t, c_uint, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
@@ -33,6 +33,7 @@ class Config(ctypes.Structure):
         ("secret", c_char_p),
         ("exchange", EXCHANGE),
         ("exchange_user", c_void_p),
+        ("join", c_int),
     ]
 
 
@@ -80,6 +81,7 @@ _OTHERS: Dict[str, Tuple[Any, List[Any]]] = {
     "comm_failed": (c_int, [c_void_p, c_int, c_void_p]),
     "comm_agree": (c_int, [c_void_p, c_uint64, POINTER(c_uint64)]),
     "comm_shrink": (c_int, [c_void_p, _comm_p]),
+    "comm_grow": (c_int, [c_void_p, c_int, c_double, _comm_p]),
     "comm_rank": (c_int, [c_void_p]),
     "comm_size": (c_int, [c_void_p]),
     "comm_dump": (c_int, [c_void_p, c_int]),

@@ -47,6 +47,8 @@ class Header(unittest.TestCase):
     def kind_of(text: str) -> str:
         if "*" in text or "_func" in text:
             return "pointer"
+        if "double" in text:
+            return "double"
         if "size_t" in text or "uint64_t" in text:
             return "size"
         return "int"
@@ -57,6 +59,8 @@ class Header(unittest.TestCase):
             return ("int",)
         if argument in (ctypes.c_size_t, ctypes.c_uint64):
             return ("size",)
+        if argument is ctypes.c_double:
+            return ("double",)
         if argument is ctypes.c_uint:
             return ("int",)
         return ("pointer",)

@@ -1,0 +1,14 @@
+/* Letting newcomers in: grow.c. */
+#ifndef GY_COLLECTIVES_GROW_H
+#define GY_COLLECTIVES_GROW_H
+
+#include "boot/reception.h"
+#include "collectives/comm.h"
+
+/* A communicator in a context of its own, of the ranks of `comm` and of newcomers. Rank 0 waits for `newcomers` of them, at
+ * most `wait_ns`; 0: those who are there. NULL with SUCCESS: there are none, and the communicator goes on. */
+gyre_status gy_grow(struct gyre_comm *comm, int newcomers, int64_t wait_ns, struct gyre_comm **comm_p);
+/* What a newcomer's context takes over of the communicator that has let it in. PROTOCOL: not understood. */
+gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *charter, struct gy_error *error);
+
+#endif

@@ -1,0 +1,458 @@
+/* Growing: processes join a world that is there, and others leave it by SIGKILL, meanwhile too. Arguments: scenario, ranks at
+ * first, hosts (0: as the machine is). GYRE_TEST_ROUNDS: how many changes (12); GYRE_TEST_SEED repeats a run's choices, not
+ * its timing.
+ *
+ *   plain     one newcomer, then two at once, one of them at the address of a member that is not rank 0; then nobody
+ *   refused   a wrong secret and another setting: refused, and the world neither grows nor notices
+ *   heirs     the rank that the file:// leads to dies, several times: who comes later finds the world all the same
+ *   changes   newcomers come and ranks of every number die at random moments, several at once, so that deaths fall into
+ *             growing, shrinking and the making of the next world
+ *   frozen    a newcomer is stopped before the door, a member inside: the others go on; woken, the newcomer comes in and the
+ *             member is EXCLUDED
+ *
+ * Every process has a bit of its own, which it adds in one all_reduce after the other: a sum says exactly who was in it.
+ * After each third one the ranks grow. After each change all who live must come to the sum of just these, with dense ranks
+ * and the members' order kept; a deadline that only a hang exceeds is the judge. */
+#include <stdatomic.h>
+
+#include "support/launcher.h"
+
+#define HANG_NS INT64_C(40000000000)
+#define PROCESSES 48
+#define ALIVE_MOST 6
+#define STOP_BIT (UINT64_C(1) << 50)
+
+struct page {
+    _Atomic int stop;
+    char address[128]; /* of the member that is rank 1 in the first world */
+    struct report {
+        _Atomic uint64_t mask, calls;   /* of the last good sum; how many since the world is this one */
+        _Atomic int epoch, rank, ended; /* ended: a status, with which the process is out; −1: REFUSED */
+        _Atomic int before;             /* its rank in the world before, −1: none */
+    } of[PROCESSES];
+};
+
+static struct page *page;
+static pid_t pids[PROCESSES];
+static int started, hosts;
+static uint64_t alive, chance;
+static char folder[] = "/tmp/gyre-test-XXXXXX";
+
+static uint64_t draw(uint64_t below)
+{
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    return below ? (chance >> 33) % below : 0;
+}
+
+/* ---- a process ---- */
+
+static void enter(gyre_comm *comm, struct report *report, int before)
+{
+    atomic_store(&report->calls, 0);
+    atomic_store(&report->rank, gyre_comm_rank(comm));
+    atomic_store(&report->before, before);
+    atomic_fetch_add(&report->epoch, 1);
+}
+
+static gyre_status reduce(gyre_comm *comm, int own, uint64_t *sum_p)
+{
+    static uint64_t in[5000], out[5000]; /* of different sizes, so that deaths fall into different algorithms */
+    size_t count = atomic_load(&page->of[own].calls) % 2 ? 5000 : 1;
+    for (size_t i = 0; i < count; i++)
+        in[i] = UINT64_C(1) << own | (gyre_comm_rank(comm) == 0 && atomic_load(&page->stop) ? STOP_BIT : 0);
+    gyre_status status = gyre_all_reduce(comm, in, out, count, GYRE_UINT64, GYRE_SUM);
+    for (size_t i = 1; status == GYRE_SUCCESS && i < count; i++)
+        if (out[i] != out[0])
+            rank_fail("element %zu of a sum is %#lx, the first is %#lx", i, (unsigned long)out[i],
+                      (unsigned long)out[0]);
+    *sum_p = out[0];
+    return status;
+}
+
+/* NULL: this process is out. */
+static gyre_comm *shrink(gyre_comm *comm, struct report *report)
+{
+    gyre_comm *next;
+    gyre_comm_revoke(comm);
+    gyre_status status = gyre_comm_shrink(comm, &next);
+    if (status != GYRE_SUCCESS && status != GYRE_EXCLUDED)
+        rank_fail("shrink: %s: %s", gyre_status_name(status), gyre_last_error(comm));
+    if (status == GYRE_EXCLUDED)
+        atomic_store(&report->ended, status);
+    else
+        enter(next, report, gyre_comm_rank(comm));
+    gyre_comm_destroy(comm);
+    return status == GYRE_SUCCESS ? next : NULL;
+}
+
+static gyre_comm *grow(gyre_comm *comm, struct report *report, gyre_status *status_p)
+{
+    gyre_comm *next = comm;
+    *status_p = gyre_comm_grow(comm, 0, 0, &next);
+    if (*status_p != GYRE_SUCCESS || !next)
+        return comm;
+    if (gyre_comm_rank(next) > gyre_comm_rank(comm))
+        rank_fail("rank %d of %d is rank %d of %d after growing", gyre_comm_rank(comm), gyre_comm_size(comm),
+                  gyre_comm_rank(next), gyre_comm_size(next));
+    enter(next, report, gyre_comm_rank(comm));
+    gyre_comm_destroy(comm);
+    return next;
+}
+
+static void run(int own)
+{
+    struct report *report = &page->of[own];
+    gyre_comm *comm = rank_begin(280);
+    uint64_t sum = 0;
+    enter(comm, report, -1);
+    while (comm) {
+        gyre_status status = reduce(comm, own, &sum);
+        uint64_t mask = sum & ~STOP_BIT;
+        if (status == GYRE_SUCCESS) {
+            if (__builtin_popcountll(mask) != gyre_comm_size(comm) || !(mask >> own & 1))
+                rank_fail("a sum over %d ranks is %#lx", gyre_comm_size(comm), (unsigned long)sum);
+            atomic_store(&report->mask, mask);
+            if (sum & STOP_BIT)
+                break;
+            if (atomic_fetch_add(&report->calls, 1) % 3 == 2)
+                comm = grow(comm, report, &status);
+        }
+        if (status != GYRE_SUCCESS && (status < GYRE_PEER_DEAD || status == GYRE_MISMATCH || status == GYRE_INTERNAL))
+            rank_fail("%s: %s", gyre_status_name(status), gyre_last_error(comm));
+        if (status != GYRE_SUCCESS)
+            comm = shrink(comm, report);
+    }
+    gyre_comm_destroy(comm);
+}
+
+/* ---- the launcher ---- */
+
+_Noreturn static void give_up(const char *what)
+{
+    fprintf(stderr, "%s; alive are %#lx\n", what, (unsigned long)alive);
+    for (int i = 0; i < started; i++) {
+        struct report *r = &page->of[i];
+        fprintf(stderr, "  process %d (%d): epoch %d, rank %d, %lu calls, sum %#lx, ended %d\n", i, pids[i],
+                atomic_load(&r->epoch), atomic_load(&r->rank), (unsigned long)atomic_load(&r->calls),
+                (unsigned long)atomic_load(&r->mask), atomic_load(&r->ended));
+    }
+    if (getenv("GYRE_TEST_HOLD"))
+        sleep(1000);
+    for (int i = 0; i < started; i++)
+        if (pids[i] > 0)
+            kill(-pids[i], SIGKILL);
+    exit(1);
+}
+
+/* ranks > 0: a member of the first world; 0: a newcomer, where `address` says, or at the file where it is NULL. */
+static int start(int ranks, const char *address, void (*body)(int own))
+{
+    char text[32];
+    int own = started++;
+    CHECK(own < PROCESSES);
+    pids[own] = fork();
+    CHECK(pids[own] >= 0);
+    if (pids[own] == 0) {
+        launch_prepare(own, ranks, folder);
+        if (ranks == 0) {
+            setenv("GYRE_JOIN", "1", 1);
+            unsetenv("RANK");
+            unsetenv("WORLD_SIZE");
+        }
+        if (address)
+            setenv("GYRE_ADDRESS", address, 1);
+        snprintf(text, sizeof text, "host-%d", hosts ? own % hosts : 0);
+        if (hosts)
+            setenv("GYRE_HOST_ID", text, 1);
+        body(own);
+        _exit(0);
+    }
+    setpgid(pids[own], pids[own]);
+    if (body == run)
+        alive |= UINT64_C(1) << own;
+    return own;
+}
+
+static int wait_for(int own)
+{
+    int status = 0;
+    int64_t limit = rank_now_ns() + HANG_NS;
+    while (waitpid(pids[own], &status, WNOHANG) != pids[own]) {
+        if (rank_now_ns() > limit)
+            give_up("a process does not end");
+        usleep(500);
+    }
+    pids[own] = 0;
+    return status;
+}
+
+static void kill_one(int own)
+{
+    kill(pids[own], SIGKILL);
+    alive &= ~(UINT64_C(1) << own);
+}
+
+/* Until all that live have summed up just themselves. */
+static void await(uint64_t who)
+{
+    int64_t limit = rank_now_ns() + HANG_NS;
+    for (int i = 0; i < started; i++) {
+        struct report *r = &page->of[i];
+        while (who >> i & 1 && (atomic_load(&r->mask) != who || atomic_load(&r->calls) < 2)) {
+            int status;
+            if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
+                pids[i] = 0;
+                give_up("one that lives has ended");
+            }
+            if (rank_now_ns() > limit)
+                give_up("one that lives hangs");
+            usleep(500);
+        }
+    }
+}
+
+/* Ranks are dense, and whoever was there before whom has the lower one. */
+static void check_order(void)
+{
+    uint64_t seen = 0;
+    for (int i = 0; i < started; i++)
+        if (alive >> i & 1)
+            seen |= UINT64_C(1) << atomic_load(&page->of[i].rank);
+    if (seen != (UINT64_C(1) << __builtin_popcountll(alive)) - 1)
+        give_up("the ranks are not dense");
+    for (int i = 0; i < started; i++)
+        for (int j = 0; j < started; j++) {
+            struct report *a = &page->of[i], *b = &page->of[j];
+            int was_a = atomic_load(&a->before), was_b = atomic_load(&b->before);
+            bool both = alive >> i & alive >> j & 1 && i != j && was_a >= 0;
+            if (both && (was_b < 0 || was_a < was_b) && atomic_load(&a->rank) > atomic_load(&b->rank))
+                give_up("a member's order is not kept");
+        }
+}
+
+static void end(void)
+{
+    atomic_store(&page->stop, 1);
+    for (int i = 0; i < started; i++) {
+        int status = pids[i] > 0 ? wait_for(i) : 0;
+        bool lives = alive >> i & 1;
+        if (lives ? status != 0 : status != 0 && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+            give_up("a process ended wrongly");
+    }
+}
+
+static void begin(int ranks)
+{
+    for (int i = 0; i < ranks; i++)
+        start(ranks, NULL, run);
+    await(alive);
+}
+
+/* ---- scenarios ---- */
+
+static void plain_newcomer(int own)
+{
+    gyre_comm *comm = rank_begin(120), *next;
+    uint64_t mine = UINT64_C(1) << own, sum;
+    bool first = gyre_comm_size(comm) == 4;
+    CHECK(gyre_comm_rank(comm) >= 3);
+    OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    CHECK(sum == (first ? 15u : 63u));
+    char order[16];
+    OK(comm, gyre_comm_get(comm, "order", order, sizeof order));
+    CHECK(strcmp(order, "canonical") == 0);
+    if (first) {
+        OK(comm, gyre_barrier(comm));
+        OK(comm, gyre_comm_grow(comm, 0, 0, &next)); /* what it gives means nothing: rank 0 waits for two */
+        OK(comm, gyre_comm_destroy(comm));
+        comm = next;
+        OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+        CHECK(sum == 63 && gyre_comm_rank(comm) == 3);
+    }
+    OK(comm, gyre_comm_grow(comm, 0, 0, &next));
+    CHECK(next == NULL);
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_shrink(comm, &next));
+    OK(comm, gyre_comm_destroy(comm));
+    OK(next, gyre_barrier(next));
+    OK(next, gyre_comm_destroy(next));
+}
+
+static void plain_member(int own)
+{
+    gyre_comm *comm = rank_begin(120), *next;
+    uint64_t mine = UINT64_C(1) << own, sum;
+    OK(comm, gyre_comm_set(comm, "order", "canonical"));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, -1, 0, &next));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, 1, -1, &next));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, 1, 1, NULL));
+    if (own == 1)
+        OK(comm, gyre_comm_get(comm, "meeting", page->address, sizeof page->address));
+    for (int round = 0; round < 2; round++) {
+        OK(comm, gyre_barrier(comm));
+        if (own == 0)
+            atomic_fetch_add(&page->stop, 1); /* the launcher starts the newcomers of this round */
+        OK(comm, gyre_comm_grow(comm, 1 + round, 60, &next));
+        CHECK(next && gyre_comm_size(next) == (round ? 6 : 4) && gyre_comm_rank(next) == own);
+        OK(comm, gyre_comm_destroy(comm));
+        comm = next;
+        OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+        CHECK(sum == (round ? 63u : 15u));
+    }
+    OK(comm, gyre_comm_grow(comm, 1, 0.05, &next)); /* nobody comes */
+    CHECK(next == NULL);
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_shrink(comm, &next));
+    OK(comm, gyre_comm_destroy(comm));
+    OK(next, gyre_barrier(next));
+    OK(next, gyre_comm_destroy(next));
+}
+
+static void await_round(int round)
+{
+    int64_t limit = rank_now_ns() + HANG_NS;
+    while (atomic_load(&page->stop) < round) {
+        if (rank_now_ns() > limit)
+            give_up("the members do not come to the growing");
+        usleep(500);
+    }
+}
+
+static void plain(void)
+{
+    for (int i = 0; i < 3; i++)
+        start(3, NULL, plain_member);
+    await_round(1);
+    start(0, NULL, plain_newcomer);
+    await_round(2);
+    start(0, page->address, plain_newcomer);
+    start(0, NULL, plain_newcomer);
+    for (int i = 0; i < started; i++)
+        if (wait_for(i) != 0)
+            give_up("a process ended wrongly");
+}
+
+static void refused(int own)
+{
+    gyre_comm *comm;
+    alarm(60);
+    if (own % 2)
+        setenv("GYRE_SECRET", "another-secret-of-the-tests-9876", 1);
+    else
+        setenv("GYRE_ORDER", "canonical", 1);
+    gyre_status status = gyre_comm_create(NULL, &comm);
+    const char *text = gyre_last_error(NULL);
+    if (status != GYRE_REFUSED ||
+        !strstr(text, own % 2 ? "wrong secret" : "GYRE_ORDER differs: shape on rank 0, canonical"))
+        rank_fail("a newcomer that does not fit: %s: %s", gyre_status_name(status), text);
+}
+
+static void refuse(int ranks)
+{
+    begin(ranks);
+    int epoch = atomic_load(&page->of[0].epoch);
+    for (int i = 0; i < 2; i++)
+        if (wait_for(start(0, NULL, refused)) != 0)
+            give_up("a newcomer that does not fit was not refused as it should be");
+    await(alive);
+    if (atomic_load(&page->of[0].epoch) != epoch)
+        give_up("a newcomer that does not fit has changed the world");
+    start(0, NULL, run);
+    await(alive);
+    end();
+}
+
+static int with_rank(int rank)
+{
+    for (int i = 0; i < started; i++)
+        if (alive >> i & 1 && atomic_load(&page->of[i].rank) == rank)
+            return i;
+    give_up("there is no such rank");
+}
+
+static void inherit(int ranks, int rounds)
+{
+    begin(ranks);
+    for (int i = 0; i < rounds; i++) {
+        kill_one(with_rank(0));
+        if (i % 2) /* else it comes while they still notice */
+            await(alive);
+        start(0, NULL, run);
+        await(alive);
+        check_order();
+    }
+    end();
+}
+
+static void change(int ranks, int rounds)
+{
+    begin(ranks);
+    for (int i = 0; i < rounds; i++) {
+        for (int more = 1 + (int)draw(3); more > 0; more--) {
+            int living = __builtin_popcountll(alive), victim = (int)draw((uint64_t)started);
+            usleep((useconds_t)draw(draw(2) ? 3000 : 30000));
+            if (living < ALIVE_MOST && started < PROCESSES && (living < 3 || draw(2)))
+                start(0, NULL, run);
+            while (living >= 3 && draw(2) && !(alive >> victim & 1))
+                victim = (int)draw((uint64_t)started);
+            if (living >= 3 && alive >> victim & 1)
+                kill_one(victim);
+        }
+        await(alive);
+        check_order();
+    }
+    end();
+}
+
+static void freeze(int ranks)
+{
+    begin(ranks);
+    uint64_t before = alive;
+    int newcomer = start(0, NULL, run);
+    usleep((useconds_t)draw(20000)); /* wherever it is then; it may even be a member already */
+    kill(pids[newcomer], SIGSTOP);
+    sleep(1);
+    kill(pids[newcomer], SIGCONT);
+    await(alive);
+    int member = with_rank((int)draw((uint64_t)ranks));
+    kill(pids[member], SIGSTOP);
+    await(alive & ~(UINT64_C(1) << member));
+    kill(pids[member], SIGCONT);
+    alive &= ~(UINT64_C(1) << member);
+    if (wait_for(member) != 0 || atomic_load(&page->of[member].ended) != GYRE_EXCLUDED)
+        give_up("a member that was stopped is not excluded");
+    start(0, NULL, run);
+    await(alive);
+    if (alive == before)
+        give_up("nobody has come in");
+    end();
+}
+
+int main(int count, char **arguments)
+{
+    const char *what = count > 1 ? arguments[1] : "plain";
+    int ranks = count > 2 ? atoi(arguments[2]) : 3;
+    int rounds = getenv("GYRE_TEST_ROUNDS") ? atoi(getenv("GYRE_TEST_ROUNDS")) : 12;
+    hosts = count > 3 ? atoi(arguments[3]) : 0;
+    chance = getenv("GYRE_TEST_SEED") ? strtoull(getenv("GYRE_TEST_SEED"), NULL, 0) : (uint64_t)rank_now_ns();
+    printf("seed %llu\n", (unsigned long long)chance);
+    fflush(stdout);
+    page = launch_share(sizeof *page);
+    CHECK(mkdtemp(folder));
+    if (strcmp(what, "plain") == 0)
+        plain();
+    else if (strcmp(what, "refused") == 0)
+        refuse(ranks);
+    else if (strcmp(what, "heirs") == 0)
+        inherit(ranks, rounds);
+    else if (strcmp(what, "changes") == 0)
+        change(ranks, rounds);
+    else
+        freeze(ranks);
+    char file[64];
+    snprintf(file, sizeof file, "%s/meet", folder);
+    unlink(file);
+    if (rmdir(folder) != 0)
+        give_up("something is left in the folder of the meeting");
+    return 0;
+}
