@@ -25,3 +25,12 @@ add_executable(cut_test cut_test.c)
 target_include_directories(cut_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(cut_test PRIVATE gyre_compile gyre)
 gyre_system_test(recovery.cut 150 ${here}/cut_test.sh $<TARGET_FILE:cut_test>)
+
+# Every allocation of one rank fails, so this links the library's objects.
+add_executable(recovery_memory_test recovery_memory_test.c)
+target_include_directories(recovery_memory_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(recovery_memory_test PRIVATE gyre_internal)
+foreach(victim 0 2)
+  gyre_system_test(recovery.memory.shm.${victim} 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=shm $<TARGET_FILE:recovery_memory_test> ${victim})
+endforeach()
+gyre_system_test(recovery.memory.tcp.1 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:recovery_memory_test> 1)

@@ -1,0 +1,126 @@
+/* Recovery without memory: in a world of three that has been revoked, each allocation in turn fails once on one rank, in
+ * the agreement, the shrinking, and the first sum over the new communicator. Argument: that rank.
+ *
+ * It may be told NO_MEMORY, and asks again; or be EXCLUDED, where the others could not wait for it. These agree in any case,
+ * go on with it or without, to a sum that is exact, and nothing waits for a clock; nothing leaks, no descriptor stays. */
+#include <dirent.h>
+
+#include "core/mem.h"
+#include "support/launcher.h"
+
+#define RANKS 3
+#define MOST 2000
+
+static struct shared {
+    volatile int fired, refused, out, left;
+} * shared;
+static int victim, step;
+
+extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+static int count_descriptors(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    CHECK(folder != NULL);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* May `status` be met here? Only the victim may be refused, and once. */
+static bool refused(gyre_comm *comm, int own, gyre_status status)
+{
+    if (status == GYRE_SUCCESS)
+        return false;
+    if (own != victim || (status != GYRE_NO_MEMORY && status != GYRE_EXCLUDED) || !*gyre_last_error(comm))
+        rank_fail("step %d: %s: %s", step, gyre_status_name(status), gyre_last_error(comm));
+    shared->refused++;
+    return true;
+}
+
+/* NULL: this rank is out. */
+static gyre_comm *go_on(gyre_comm *comm, int own)
+{
+    gyre_comm *next;
+    uint64_t bits = 0;
+    OK(comm, gyre_comm_revoke(comm));
+    gyre_status status = gyre_comm_agree(comm, ~(UINT64_C(1) << own), &bits);
+    if (refused(comm, own, status))
+        status = gyre_comm_agree(comm, ~(UINT64_C(1) << own), &bits);
+    if (!refused(comm, own, status) && (bits >> own & 1))
+        rank_fail("step %d: rank %d agreed to %#lx", step, own, (unsigned long)bits);
+    status = gyre_comm_shrink(comm, &next);
+    if (refused(comm, own, status))
+        status = gyre_comm_shrink(comm, &next);
+    if (refused(comm, own, status)) {
+        shared->out = 1;
+        next = NULL;
+    }
+    OK(NULL, gyre_comm_destroy(comm));
+    return next;
+}
+
+static void run_rank(int own)
+{
+    uint64_t mine = UINT64_C(1) << own, sum = 0, before = 0;
+    int descriptors = count_descriptors();
+    gyre_comm *comm = rank_begin(20);
+    gyre_status status = gyre_barrier(comm); /* another has left it, and revokes */
+    CHECK(status == GYRE_SUCCESS || status == GYRE_REVOKED);
+    if (own == victim) {
+        before = gy_alloc_count();
+        gy_alloc_fail_at((uint64_t)step);
+    }
+    comm = go_on(comm, own);
+    while (comm) {
+        status = gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM);
+        if (status == GYRE_SUCCESS)
+            break;
+        comm = go_on(comm, own);
+    }
+    if (comm && (!(sum >> own & 1) || __builtin_popcountll(sum) != gyre_comm_size(comm) ||
+                 gyre_comm_size(comm) < (own == victim ? 1 : 2) || (own != victim && (sum | mine | 1u << victim) != 7)))
+        rank_fail("step %d: a sum over %d ranks is %#lx", step, gyre_comm_size(comm), (unsigned long)sum);
+    if (comm && own == victim && gyre_comm_size(comm) != RANKS)
+        rank_fail("step %d: the victim goes on in a world of %d", step, gyre_comm_size(comm));
+    if (comm && gyre_comm_size(comm) < RANKS)
+        shared->left = 1;
+    gyre_comm_destroy(comm);
+    if (own == victim) {
+        shared->fired = gy_alloc_count() - before >= (uint64_t)step;
+        gy_alloc_fail_at(0);
+    }
+    if (count_descriptors() != descriptors)
+        rank_fail("step %d: %d descriptors are left", step, count_descriptors() - descriptors);
+    if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
+        rank_fail("step %d: memory is left", step);
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = getenv("GYRE_TEST_STEP");
+    int refusals = 0, outs = 0, stride = getenv("GYRE_TEST_FULL") ? 1 : 2;
+    bool through = false;
+    victim = argc > 1 ? atoi(argv[1]) : 0;
+    shared = launch_share(sizeof *shared);
+    for (step = only ? atoi(only) : 1 + victim % stride; !through && step < MOST; step += stride) {
+        char what[64];
+        memset(shared, 0, sizeof *shared);
+        snprintf(what, sizeof what, "step %d", step);
+        if (!launch(RANKS, run_rank, 15, what))
+            return 1;
+        if (shared->left && !shared->refused) {
+            fprintf(stderr, "step %d: rank %d was told nothing, and the others went on without it\n", step, victim);
+            return 1;
+        }
+        refusals += shared->refused > 0;
+        outs += shared->out;
+        through = !shared->fired || only;
+    }
+    CHECK(through && (only || refusals > 5));
+    printf("rank %d of %d: %d allocations; %d times it was refused, %d times it stayed behind\n", victim, RANKS,
+           step - 1 - stride, refusals, outs);
+    return 0;
+}
