@@ -17,6 +17,7 @@
 struct exposure {
     uint64_t bytes;
     uint64_t memory, control; /* offset on the rank's shared heap + 1; 0: not there */
+    struct gy_far_key far;
 };
 
 static uint64_t place_on_heap(const struct gyre_comm *comm, const void *memory, size_t bytes)
@@ -48,8 +49,12 @@ static gyre_status make_control(struct gyre_window *window)
 static gyre_status exchange(struct gyre_window *window, struct exposure *all)
 {
     struct gyre_comm *comm = window->comm;
-    struct exposure mine = {window->bytes, place_on_heap(comm, window->memory, window->bytes),
-                            place_on_heap(comm, window->control, sizeof(*window->control))};
+    struct exposure mine = {window->bytes,
+                            place_on_heap(comm, window->memory, window->bytes),
+                            place_on_heap(comm, window->control, sizeof(*window->control)),
+                            {0}};
+    _Static_assert(sizeof(mine) % sizeof(int64_t) == 0, "told as integers of 64 bits, without padding");
+    gy_window_expose_to_devices(window, &mine.far);
     struct gy_call call = {.collective = GY_ALL_GATHER,
                            .input = &mine,
                            .output = all,
@@ -73,6 +78,8 @@ static void map_targets(struct gyre_window *window, const struct exposure *all)
         } else if (here && all[r].memory && all[r].control) {
             target->memory = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].memory - 1);
             target->control = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].control - 1);
+        } else {
+            gy_window_take_key(window, r, &all[r].far);
         }
     }
 }
@@ -147,6 +154,7 @@ void gy_window_free(struct gyre_window *window)
             break;
         }
     comm->ctx->windows--;
+    gy_window_conceal_from_devices(window);
     for (int r = 0; r < comm->size; r++) {
         gy_free(window->targets[r].replies);
         gy_free(window->targets[r].landing);
@@ -251,6 +259,8 @@ void gy_window_unlock(struct gy_exposed_control *control)
 
 gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t bytes, int target, size_t offset)
 {
+    if (gy_window_by_device(window, target))
+        return gy_device_put(window, source, bytes, target, offset);
     if (!window->targets[target].memory)
         return gy_far_put(window, source, bytes, target, offset);
     if (bytes > 0)
@@ -260,6 +270,8 @@ gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t
 
 gyre_status gy_window_get(struct gyre_window *window, void *destination, size_t bytes, int target, size_t offset)
 {
+    if (gy_window_by_device(window, target))
+        return gy_device_get(window, destination, bytes, target, offset);
     if (!window->targets[target].memory)
         return gy_far_get(window, destination, bytes, target, offset);
     if (bytes > 0)

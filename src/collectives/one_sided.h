@@ -1,15 +1,15 @@
 /* One-sided access: a rank exposes a piece of its memory to the others of a communicator, who put, get and accumulate
  * there without its calling anything for it.
  *
- *                   memory from gyre_mem_alloc, same host         any other memory, or another host
- *   put             store into the target's mapping               PUT frames straight to their place
- *   get             load                                          GET ──▶, DATA ◀──
+ *                   memory from gyre_mem_alloc, same host         any other memory, or another host         by RDMA
+ *   put             store into the target's mapping               PUT frames straight to their place      write
+ *   get             load                                          GET ──▶, DATA ◀──                       read
  *   accumulate      under the target's lock                       ACCUMULATE frames, reduced as they come, same lock
  *   signal          add to the target's counter                   SIGNAL frame
- *   flush           a fence                                       FLUSH ──▶, FLUSHED ◀──
+ *   flush           a fence                                       FLUSH ──▶, FLUSHED ◀──                  a read behind
  *
- * Links are FIFO, so a signal arrives after what was put before it on the same target. Over links the target must be
- * inside gyre, or have a progress thread. Nothing needs credit: everything that comes has a place at once. */
+ * Links are FIFO, so a signal arrives after what was put before it on the same target; what a device has put has been
+ * acknowledged before. For frames the target must be inside gyre, or have a progress thread. Nothing needs credit: everything that comes has a place at once. */
 #ifndef GY_COLLECTIVES_ONE_SIDED_H
 #define GY_COLLECTIVES_ONE_SIDED_H
 
@@ -33,6 +33,9 @@ struct gy_target {
     size_t bytes;
     unsigned char *memory;              /* mapped here; NULL: by links */
     struct gy_exposed_control *control; /* mapped here; NULL: by links */
+    struct gy_far_key far;              /* rails 0: no device reaches it */
+    bool asked;                         /* something by frames since the last flush */
+    bool reduced;                       /* an accumulation among it */
     uint64_t flushes, flushed;          /* asked, answered */
     struct gy_frame_out ask, answer;    /* FLUSH and FLUSHED */
     struct gy_frame_out *replies;       /* [GY_ONE_SIDED_FLIGHT] to its GETs, NULL until the first */
@@ -46,6 +49,8 @@ struct gyre_window {
     unsigned char *memory;
     size_t bytes;
     struct gy_exposed_control *control; /* mine */
+    int carrier;                        /* transport whose devices reach memory, */
+    void *exposed;                      /* to which mine is exposed; NULL: to none */
     struct gy_target *targets;          /* [size] */
     struct gy_frame_out out[GY_ONE_SIDED_FLIGHT];
     struct {
@@ -82,6 +87,19 @@ gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void 
  * GYRE_STALL_TIMEOUT, which ends it. */
 bool gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control);
 void gy_window_unlock(struct gy_exposed_control *control);
+
+/* one_sided_device.c: the same by a transport's device, where it reaches the target. */
+void gy_window_expose_to_devices(struct gyre_window *window, struct gy_far_key *key_p);
+void gy_window_take_key(struct gyre_window *window, int target, const struct gy_far_key *key);
+void gy_window_conceal_from_devices(struct gyre_window *window); /* nobody uses it any more */
+bool gy_window_by_device(const struct gyre_window *window, int target);
+gyre_status gy_device_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
+                          size_t offset);
+gyre_status gy_device_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target,
+                          size_t offset);
+/* What devices have put is in the target's memory; the second where only several devices could put it in doubt. */
+gyre_status gy_window_settle(struct gyre_window *window, int target);
+gyre_status gy_window_settle_between(struct gyre_window *window, int target);
 
 /* one_sided_links.c: the same over links, and the frames that come in. */
 gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,

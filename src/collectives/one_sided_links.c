@@ -60,6 +60,7 @@ gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, 
 {
     gyre_status status = GYRE_SUCCESS;
     size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
+    window->targets[target].asked = true;
     for (size_t at = 0; status == GYRE_SUCCESS && at < bytes; at += tile) {
         struct gy_frame_out *out = free_frame(window, target);
         status = failure(window);
@@ -76,8 +77,9 @@ gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, 
 gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
                               const struct gy_operation *operation, int target, size_t offset)
 {
-    gyre_status status = GYRE_SUCCESS;
+    gyre_status status = gy_window_settle_between(window, target);
     size_t element = gyre_dtype_size(operation->dtype), tile = GY_ACCUMULATE_BYTES / element;
+    window->targets[target].asked = window->targets[target].reduced = true;
     for (size_t at = 0; status == GYRE_SUCCESS && at < count; at += tile) {
         struct gy_frame_out *out = free_frame(window, target);
         status = failure(window);
@@ -96,10 +98,14 @@ gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *s
 
 gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index)
 {
-    struct gy_frame_out *out = free_frame(window, target);
-    gyre_status status = failure(window);
+    gyre_status status = gy_window_settle_between(window, target);
     if (status != GYRE_SUCCESS)
         return status;
+    struct gy_frame_out *out = free_frame(window, target);
+    status = failure(window);
+    if (status != GYRE_SUCCESS)
+        return status;
+    window->targets[target].asked = true;
     fill(window, out, GY_FRAME_SIGNAL, 0);
     out->header.lane = (uint16_t)index;
     gy_comm_post(window->comm, target, out);
@@ -155,7 +161,8 @@ gyre_status gy_far_flush(struct gyre_window *window, int target)
     struct gyre_comm *comm = window->comm;
     for (int r = 0; r < comm->size; r++) {
         struct gy_target *t = &window->targets[r];
-        if ((target >= 0 && r != target) || t->memory || t->ask.queued)
+        bool silent = t->far.rails > 0 && !t->asked; /* all of it by devices: nobody there has to answer */
+        if ((target >= 0 && r != target) || t->memory || t->ask.queued || silent)
             continue;
         fill(window, &t->ask, GY_FRAME_FLUSH, 0);
         t->ask.header.value = ++t->flushes;
@@ -164,8 +171,13 @@ gyre_status gy_far_flush(struct gyre_window *window, int target)
     gyre_status status = failure(window);
     for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) { /* one by one: the one that is late is named */
         struct flushing it = {window, r};
-        if (target < 0 || r == target)
-            status = gy_window_until(window, is_flushed, &it, r, "a flush");
+        if (target >= 0 && r != target)
+            continue;
+        status = gy_window_until(window, is_flushed, &it, r, "a flush");
+        if (status == GYRE_SUCCESS)
+            status = gy_window_settle(window, r);
+        if (status == GYRE_SUCCESS)
+            window->targets[r].asked = window->targets[r].reduced = false;
     }
     return status;
 }

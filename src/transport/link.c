@@ -103,3 +103,27 @@ void gy_transport_forget_nothing(void *instance, const void *memory)
 {
     (void)instance, (void)memory;
 }
+
+bool gy_transport_know_no_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset)
+{
+    (void)instance, (void)memory, (void)bytes, (void)dmabuf, (void)offset;
+    return false;
+}
+
+void *gy_transport_expose_nothing(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p)
+{
+    (void)instance, (void)memory, (void)bytes, (void)key_p;
+    return NULL;
+}
+
+void gy_transport_conceal_nothing(void *instance, void *exposed)
+{
+    (void)instance, (void)exposed;
+}
+
+/* Nobody who was given nothing asks. */
+void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access)
+{
+    (void)access;
+    gy_link_fail(link, GYRE_INTERNAL, "the link to rank %d has no one-sided access", link->peer);
+}

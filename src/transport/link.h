@@ -52,5 +52,9 @@ bool gy_link_report(struct gy_link *link, const struct gy_sink *sink);
 bool gy_transport_always_available(char *why, size_t why_bytes);
 void gy_transport_know_nothing(void *instance, const void *memory, size_t bytes);
 void gy_transport_forget_nothing(void *instance, const void *memory);
+bool gy_transport_know_no_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset);
+void *gy_transport_expose_nothing(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
+void gy_transport_conceal_nothing(void *instance, void *exposed);
+void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access);
 
 #endif

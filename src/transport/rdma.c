@@ -37,6 +37,8 @@ bool gy_rdma_progress(struct gy_link *base)
             gy_rdma_return_credit(link);
             moved |= gy_rdma_flush(link);
             moved |= gy_rdma_reap(link);
+            moved |= gy_rdma_access_reap(link);
+            moved |= gy_rdma_access_flush(link);
         }
         if (link->ended && !moved && base->state == GY_LINK_OPEN && gy_now() - link->ended > END_GRACE_NS)
             gy_link_fail(base, GYRE_PEER_UNREACHABLE, "the rdma connection to rank %d broke: closed by the peer",
@@ -403,6 +405,7 @@ static void rdma_fini(void *instance, bool forked)
             close(rdma->parked[i]);
     if (forked)
         gy_rdma_unwatch(rdma, true);
+    gy_rdma_conceal_all(rdma, forked, lost);
     gy_rdma_memory_free(&rdma->memory, forked);
     gy_rdma_rails_close(rdma->rail, rdma->rails, forked);
     gy_free(rdma->parked);
@@ -413,6 +416,11 @@ static void rdma_know(void *instance, const void *memory, size_t bytes)
 {
     if (((struct gy_rdma *)instance)->rails > 0)
         (void)gy_rdma_memory_add(&((struct gy_rdma *)instance)->memory, memory, bytes);
+}
+
+static bool rdma_know_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset)
+{
+    return gy_rdma_memory_add_device(&((struct gy_rdma *)instance)->memory, memory, bytes, dmabuf, offset);
 }
 
 static void rdma_forget(void *instance, const void *memory)
@@ -432,6 +440,10 @@ const struct gy_transport_ops gy_transport_rdma = {
     .disarm = rdma_disarm,
     .know = rdma_know,
     .forget = rdma_forget,
+    .know_device = rdma_know_device,
+    .expose = gy_rdma_expose,
+    .conceal = gy_rdma_conceal,
+    .access = gy_rdma_access,
     .close = rdma_close,
     .stop = rdma_stop,
     .fini = rdma_fini,

@@ -112,8 +112,9 @@ static gyre_status make_path(struct gy_rdma_link *link, struct gy_rdma_path *pat
         return refused(link, rail, "queue pair", error);
     rail->most_inline = attr.cap.max_inline_data;
     link->paths++;
-    struct ibv_qp_attr init = {
-        .qp_state = IBV_QPS_INIT, .port_num = rail->port, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT,
+                               .port_num = rail->port,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
     int errnum = rail->verbs->modify_qp(path->qp, &init,
                                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (errnum)
@@ -164,6 +165,7 @@ static struct gy_rdma_hello own_hello(const struct gy_rdma_link *link)
             .lid = rail->lid,
             .mtu = (uint8_t)rail->mtu,
             .ethernet = rail->ethernet,
+            .reads = rail->most_reads,
         };
         memcpy(hello.end[q].gid, rail->gid.raw, sizeof(hello.end[q].gid));
     }
@@ -202,7 +204,7 @@ static int to_receive(const struct gy_rdma_link *link, const struct gy_rdma_path
         .path_mtu = rail->mtu < (enum ibv_mtu)end->mtu ? rail->mtu : (enum ibv_mtu)end->mtu,
         .dest_qp_num = end->qp,
         .rq_psn = end->psn,
-        .max_dest_rd_atomic = 1,
+        .max_dest_rd_atomic = rail->most_reads,
         .min_rnr_timer = 12,
         .ah_attr = {.dlid = end->lid,
                     .sl = (uint8_t)config->rdma_service_level,
@@ -220,15 +222,16 @@ static int to_receive(const struct gy_rdma_link *link, const struct gy_rdma_path
 }
 
 /* No retry for a receiver that is not ready: it always is, and if it were not, that would be a fault to be seen. */
-static int to_send(const struct gy_rdma_link *link, const struct gy_rdma_path *path)
+static int to_send(const struct gy_rdma_link *link, const struct gy_rdma_path *path, const struct gy_rdma_end *end)
 {
+    uint8_t own = link->rdma->rail[path->rail].most_reads;
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
         .timeout = patience(link->rdma->env.config),
         .retry_cnt = RETRIES,
         .rnr_retry = 0,
         .sq_psn = path->psn,
-        .max_rd_atomic = 1,
+        .max_rd_atomic = own < end->reads ? own : end->reads, /* it can answer so many */
     };
 
     return link->rdma->rail[path->rail].verbs->modify_qp(
@@ -267,7 +270,7 @@ static void join(struct gy_rdma_link *link)
         path->remote_key = theirs->end[q].key;
         int errnum = to_receive(link, path, &theirs->end[q]);
         if (!errnum)
-            errnum = to_send(link, path);
+            errnum = to_send(link, path, &theirs->end[q]);
         if (errnum) {
             gy_rdma_fail(link, path, GYRE_PEER_UNREACHABLE, "the queue pairs cannot be joined", strerror(errnum));
             return;
@@ -351,11 +354,12 @@ void gy_rdma_disconnect(struct gy_rdma_link *link)
         link->watch.fd = -1;
     }
     link->ready = false;
+    while (link->made && link->paths > 0)
+        drop_path(link);
+    gy_rdma_access_drop(link);
     if (!link->made)
         return;
     link->made = false;
-    while (link->paths > 0)
-        drop_path(link);
     for (int r = 0; r < rdma->rails && link->queue[r].cq; r++) {
         rdma->rail[r].verbs->destroy_cq(link->queue[r].cq);
         link->queue[r].cq = NULL;

@@ -16,7 +16,7 @@
 #include "transport/rdma_memory.h"
 
 #define MOST_PORTS 64 /* looked at */
-#define COMPLETIONS_LEAST 64
+#define MOST_READS 16 /* asked for or answered at once, per queue pair */
 
 /* One port of the machine. */
 struct candidate {
@@ -319,6 +319,14 @@ static gyre_status check_list(const struct survey *survey, const struct gy_confi
 
 /* ---- rails ---- */
 
+static uint8_t reads_of(const struct ibv_device_attr *limits)
+{
+    int reads = limits->max_qp_rd_atom < limits->max_qp_init_rd_atom ? limits->max_qp_rd_atom
+                                                                     : limits->max_qp_init_rd_atom;
+
+    return (uint8_t)(reads < 1 ? 1 : reads > MOST_READS ? MOST_READS : reads);
+}
+
 static gyre_status rail_open(const struct survey *survey, const struct candidate *it, struct gy_rdma_rail *rail_p,
                              struct gy_error *error)
 {
@@ -333,6 +341,7 @@ static gyre_status rail_open(const struct survey *survey, const struct candidate
         .lid = it->attr.lid,
         .mtu = it->attr.active_mtu,
         .ethernet = it->attr.link_layer == IBV_LINK_LAYER_ETHERNET,
+        .most_reads = reads_of(&it->limits),
         .most_requests = it->limits.max_qp_wr,
         .most_completions = it->limits.max_cqe,
     };

@@ -1,7 +1,7 @@
 /* The one message of an rdma connection, before its one byte "ready": little-endian, fixed offsets.
  *
  *    0 magic u32 | 4 version u16 | 6 queue pairs u16 | 8 ring bytes u64 | 16 reserved 48 zero bytes
- *   64 + 48·i: queue pair u32 | packet number u32 | ring u64 | key u32 | lid u16 | mtu u8 | ethernet u8 | GID 16 | 8 zero bytes
+ *   64 + 48·i: queue pair u32 | packet number u32 | ring u64 | key u32 | lid u16 | mtu u8 | ethernet u8 | GID 16 | reads u8 | 7 zero bytes
  *
  * Both directions are pure; whatever is let through has lengths and numbers that were bounded. */
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "transport/rdma_private.h"
 
 #define MAGIC 0x72646779u /* "ygdr" */
-#define VERSION 1
+#define VERSION 2
 #define HEAD_BYTES 64
 #define END_BYTES 48
 #define RING_LEAST (UINT64_C(1) << 12)
@@ -39,6 +39,7 @@ void gy_rdma_hello_encode(const struct gy_rdma_hello *hello, uint8_t wire_p[GY_R
         gy_wire_put(&wire, end->mtu, 1);
         gy_wire_put(&wire, end->ethernet, 1);
         gy_wire_put_bytes(&wire, end->gid, sizeof(end->gid));
+        gy_wire_put(&wire, end->reads, 1);
     }
 }
 
@@ -55,8 +56,9 @@ static bool end_decode(struct gy_wire *wire, struct gy_rdma_end *end_p)
     ethernet = gy_wire_get(wire, 1);
     end_p->ethernet = ethernet != 0;
     gy_wire_get_bytes(wire, end_p->gid, sizeof(end_p->gid));
-    return gy_wire_get(wire, 8) == 0 && ethernet <= 1 && end_p->qp < 1u << 24 && end_p->psn < 1u << 24 &&
-           end_p->mtu >= IBV_MTU_256 && end_p->mtu <= IBV_MTU_4096;
+    end_p->reads = (uint8_t)gy_wire_get(wire, 1);
+    return gy_wire_get(wire, 7) == 0 && end_p->reads >= 1 && ethernet <= 1 && end_p->qp < 1u << 24 &&
+           end_p->psn < 1u << 24 && end_p->mtu >= IBV_MTU_256 && end_p->mtu <= IBV_MTU_4096;
 }
 
 bool gy_rdma_hello_decode(const uint8_t wire_bytes[GY_RDMA_HELLO_BYTES], struct gy_rdma_hello *hello_p)

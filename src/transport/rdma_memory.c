@@ -76,10 +76,15 @@ gyre_status gy_rdma_register(struct gy_rdma_memory *memory, void *start, size_t 
     return GYRE_SUCCESS;
 }
 
+static void drop_keys(const struct gy_rdma_memory *memory, struct ibv_mr *mr[GY_RDMA_RAILS], int rails)
+{
+    for (int i = 0; i < rails; i++)
+        memory->rails[i].verbs->dereg_mr(mr[i]);
+}
+
 void gy_rdma_deregister(struct gy_rdma_memory *memory, struct ibv_mr *mr[GY_RDMA_RAILS], size_t bytes)
 {
-    for (int i = 0; i < memory->rail_count; i++)
-        memory->rails[i].verbs->dereg_mr(mr[i]);
+    drop_keys(memory, mr, memory->rail_count);
     memory->locked -= bytes * (size_t)memory->rail_count;
 }
 
@@ -104,7 +109,10 @@ static void discard(struct gy_rdma_memory *memory, size_t place)
 {
     struct gy_rdma_range *range = memory->ranges[place];
 
-    if (range->registered)
+    memory->device_ranges -= range->device;
+    if (range->registered && range->device) /* nothing of the host's was locked */
+        drop_keys(memory, range->mr, memory->rail_count);
+    else if (range->registered)
         gy_rdma_deregister(memory, range->mr, range->end - range->start);
     gy_free(range);
     memory->count--;
@@ -112,29 +120,35 @@ static void discard(struct gy_rdma_memory *memory, size_t place)
             (memory->count - place) * sizeof(struct gy_rdma_range *));
 }
 
-bool gy_rdma_memory_add(struct gy_rdma_memory *memory, const void *start, size_t bytes)
+/* The same range is there already: one more announcement of it. */
+static bool announce_again(struct gy_rdma_memory *memory, uintptr_t from, size_t bytes)
 {
-    uintptr_t from = (uintptr_t)start;
-    size_t place = place_of(memory, from);
-
-    for (size_t i = place; i < memory->count && memory->ranges[i]->start == from; i++) {
+    for (size_t i = place_of(memory, from); i < memory->count && memory->ranges[i]->start == from; i++) {
         struct gy_rdma_range *range = memory->ranges[i];
         if (!range->withdrawn && range->end == from + bytes) {
             range->times++;
             return true;
         }
     }
+    return false;
+}
+
+/* A range that was not there, announced once; NULL: out of memory. */
+static struct gy_rdma_range *insert(struct gy_rdma_memory *memory, uintptr_t from, size_t bytes)
+{
+    size_t place = place_of(memory, from);
+
     if (memory->count == memory->room) {
         size_t room = memory->room ? 2 * memory->room : 16;
         struct gy_rdma_range **ranges = gy_realloc(memory->ranges, room * sizeof(struct gy_rdma_range *));
         if (!ranges)
-            return false;
+            return NULL;
         memory->ranges = ranges;
         memory->room = room;
     }
     struct gy_rdma_range *range = gy_alloc_zero(1, sizeof(*range));
     if (!range)
-        return false;
+        return NULL;
     range->start = from;
     range->end = from + bytes;
     range->times = 1;
@@ -142,7 +156,53 @@ bool gy_rdma_memory_add(struct gy_rdma_memory *memory, const void *start, size_t
             (memory->count - place) * sizeof(struct gy_rdma_range *));
     memory->ranges[place] = range;
     memory->count++;
+    return range;
+}
+
+bool gy_rdma_memory_add(struct gy_rdma_memory *memory, const void *start, size_t bytes)
+{
+    return announce_again(memory, (uintptr_t)start, bytes) || insert(memory, (uintptr_t)start, bytes) != NULL;
+}
+
+bool gy_rdma_memory_add_device(struct gy_rdma_memory *memory, const void *start, size_t bytes, int dmabuf,
+                               uint64_t offset)
+{
+    struct ibv_mr *mr[GY_RDMA_RAILS] = {0};
+    uintptr_t from = (uintptr_t)start;
+
+    if (announce_again(memory, from, bytes))
+        return true;
+    for (int i = 0; i < memory->rail_count; i++) {
+        const struct gy_rdma_rail *rail = &memory->rails[i];
+
+        if (rail->verbs->reg_dmabuf_mr)
+            mr[i] = rail->verbs->reg_dmabuf_mr(rail->pd, offset, bytes, from, dmabuf, IBV_ACCESS_LOCAL_WRITE);
+        if (!mr[i]) {
+            gy_log(GY_LOG_INFO, "RDMA device %s does not take memory of a GPU: %s", rail->name,
+                   rail->verbs->reg_dmabuf_mr ? strerror(errno) : "libibverbs is too old");
+            drop_keys(memory, mr, i);
+            return false;
+        }
+    }
+    struct gy_rdma_range *range = memory->rail_count > 0 ? insert(memory, from, bytes) : NULL;
+    if (!range) {
+        drop_keys(memory, mr, memory->rail_count);
+        return false;
+    }
+    range->device = range->registered = range->writable = true;
+    memcpy(range->mr, mr, sizeof(mr));
+    memory->device_ranges++;
     return true;
+}
+
+bool gy_rdma_memory_is_device(const struct gy_rdma_memory *memory, const void *start)
+{
+    uintptr_t at = (uintptr_t)start;
+
+    for (size_t i = 0; memory->device_ranges > 0 && i < memory->count; i++)
+        if (memory->ranges[i]->device && at >= memory->ranges[i]->start && at < memory->ranges[i]->end)
+            return true;
+    return false;
 }
 
 void gy_rdma_memory_remove(struct gy_rdma_memory *memory, const void *start)
@@ -159,6 +219,19 @@ void gy_rdma_memory_remove(struct gy_rdma_memory *memory, const void *start)
         discard(memory, place);
 }
 
+/* By nobody but our own device. Memory that the program may not write is registered for reading. */
+static bool register_range(struct gy_rdma_memory *memory, struct gy_rdma_range *range, struct gy_error *error)
+{
+    void *start = (void *)range->start;
+    size_t bytes = range->end - range->start;
+
+    range->writable = gy_rdma_register(memory, start, bytes, IBV_ACCESS_LOCAL_WRITE, range->mr, error) == GYRE_SUCCESS;
+    if (range->writable || error->status == GYRE_NO_MEMORY)
+        return range->writable;
+    *error = (struct gy_error){.quiet = true};
+    return gy_rdma_register(memory, start, bytes, 0, range->mr, error) == GYRE_SUCCESS;
+}
+
 /* Ranges may overlap or lie in each other: those that start nearest below are tried first, a few of them. */
 struct gy_rdma_range *gy_rdma_memory_find(struct gy_rdma_memory *memory, const void *start, size_t bytes)
 {
@@ -171,9 +244,7 @@ struct gy_rdma_range *gy_rdma_memory_find(struct gy_rdma_memory *memory, const v
             continue;
         if (!range->registered) {
             struct gy_error error = {.quiet = true};
-            /* Read only, and by nobody but our own device. */
-            if (gy_rdma_register(memory, (void *)range->start, range->end - range->start, 0, range->mr, &error) !=
-                GYRE_SUCCESS) {
+            if (!register_range(memory, range, &error)) {
                 range->refused = true;
                 gy_log(GY_LOG_WARN, "announced memory is copied when it is sent: %s", error.text);
                 continue;

@@ -1,5 +1,6 @@
 /* Inside the rdma transport: rdma.c (the table, sleeping), rdma_connect.c (from a socket to queue pairs), rdma_hello.c
- * (what the two say to each other), rdma_events.c (what devices tell), rdma_send.c and rdma_receive.c (the data path). Nobody else includes this.
+ * (what the two say to each other), rdma_events.c (what devices tell), rdma_send.c and rdma_receive.c (the data path), rdma_access.c (one-sided).
+ * Nobody else includes this.
  *
  * A link is a byte stream in each direction, laid out in a ring in the receiver's memory, as between ranks of one host:
  *
@@ -14,7 +15,8 @@
  *
  * Invariants: a receive request is posted for everything that may arrive, so that the receiver is always ready: a sender
  * has at most GY_RDMA_CHUNKS · n chunks for which it has no credit back, and credits have a reserve of their own (there
- * are never more than 13 on their way, see GY_RDMA_RESERVE). Remote ranks can write into the ring and nowhere else. */
+ * are never more than 13 on their way, see GY_RDMA_RESERVE). Remote ranks can write into the ring, read and write
+ * what the program has exposed as a window for as long as it is one, and nothing else. */
 #ifndef GY_TRANSPORT_RDMA_PRIVATE_H
 #define GY_TRANSPORT_RDMA_PRIVATE_H
 
@@ -31,6 +33,9 @@
 #define GY_RDMA_SIGNAL 16u         /* one request in so many asks for a completion, besides those somebody waits for */
 #define GY_RDMA_DIRECT (16u << 10) /* payloads in announced memory are sent from there if they have so many bytes */
 #define GY_RDMA_DIRECT_FRAMES 16   /* such frames on their way */
+#define GY_RDMA_PIECES 8           /* of one-sided accesses on their way, per link */
+#define GY_RDMA_SLOTS 8            /* of the pool for one-sided access, */
+#define GY_RDMA_SLOT (32u << 10)   /* and their bytes */
 #define GY_RDMA_HELLO_BYTES 448u
 
 /* ---- what the two ends tell each other: rdma_hello.c, pure ---- */
@@ -42,6 +47,7 @@ struct gy_rdma_end { /* of one queue pair */
     uint16_t lid;
     uint8_t mtu; /* enum ibv_mtu */
     bool ethernet;
+    uint8_t reads; /* that it answers at once */
     uint8_t gid[16];
 };
 
@@ -68,6 +74,7 @@ struct gy_rdma_path { /* one queue pair */
     uint32_t empty;            /* receive requests to be posted again */
     uint64_t remote_ring;
     uint32_t remote_key;
+    bool dirty; /* one-sided writes have gone this way of which nobody knows whether they are in memory */
 };
 
 struct gy_rdma_queue { /* a completion queue: one per rail, the context of its events */
@@ -82,6 +89,17 @@ struct gy_rdma_direct {
     struct gy_rdma_range *range;
     uint64_t first, last;
     bool begun, whole; /* first, last are valid */
+};
+
+/* A piece of a one-sided access that is on its way. access NULL: none. */
+struct gy_rdma_piece {
+    struct gy_access *access;
+    struct gy_rdma_range *range; /* of announced memory, or NULL */
+    int slot;                    /* of the pool, −1: none */
+    int path;
+    uint32_t number; /* of its request on the path */
+    unsigned char *place;
+    uint32_t bytes;
 };
 
 struct gy_rdma_link {
@@ -110,6 +128,11 @@ struct gy_rdma_link {
     struct gy_rdma_direct direct[GY_RDMA_DIRECT_FRAMES];
     uint32_t direct_first, direct_count;
 
+    /* one-sided */
+    struct gy_access *access_first, *access_last; /* not posted to their end */
+    struct gy_rdma_piece piece[GY_RDMA_PIECES];
+    uint64_t turn; /* pieces so far: over which path the next one goes */
+
     /* in */
     unsigned char *ring;
     struct ibv_mr *ring_mr[GY_RDMA_RAILS];
@@ -126,6 +149,10 @@ struct gy_rdma {
     int rails;
     struct gy_watch uevents; /* of the kernel; fd −1: none */
     struct gy_rdma_memory memory;
+    struct gy_rdma_exposed *exposed; /* to others, see rdma_access.c */
+    unsigned char *pool; /* GY_RDMA_SLOTS slots for what is put from or got to memory that is not announced */
+    struct ibv_mr *pool_mr[GY_RDMA_RAILS];
+    uint32_t pool_taken;        /* a bit per slot */
     struct gy_rdma_link *links; /* asked for so far */
     int *parked;                /* [world size] accepted before anybody here asked for the link, −1: none */
     bool closed;
@@ -144,6 +171,9 @@ void gy_rdma_return_credit(struct gy_rdma_link *link);
 /* Makes sure that the completion of all that was posted will be seen; gy_rdma_idle: it has been. */
 void gy_rdma_flush_marks(struct gy_rdma_link *link);
 bool gy_rdma_idle(const struct gy_rdma_link *link);
+/* Posts a request on a path of which the caller knows that there is room; `signal`: somebody waits for its completion. False:
+ * the link failed. */
+bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal);
 /* The sentence for a failure on a path; the reason may have been told by an event. */
 void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
                   const char *cause);
@@ -154,6 +184,16 @@ bool gy_rdma_digest(struct gy_rdma_link *link);  /* gives what has arrived to th
 bool gy_rdma_digestible(const struct gy_rdma_link *link);
 /* Posts a receive request for every one that was used: all of them at the beginning, before the peer may send. */
 void gy_rdma_replenish(struct gy_rdma_link *link);
+
+/* rdma_access.c: the slots of the table, and */
+void *gy_rdma_expose(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
+void gy_rdma_conceal(void *instance, void *exposed);
+void gy_rdma_access(struct gy_link *link, struct gy_access *access);
+bool gy_rdma_access_flush(struct gy_rdma_link *link); /* posts what there is room for */
+bool gy_rdma_access_reap(struct gy_rdma_link *link);  /* tells owners what is done */
+void gy_rdma_access_drop(struct gy_rdma_link *link);  /* the queue pairs are gone: forgets all */
+/* At the end. `lost`: a forked child that has not got registered pages. */
+void gy_rdma_conceal_all(struct gy_rdma *rdma, bool forked, bool lost);
 
 /* rdma_events.c: tells the poller of every descriptor of the rails. `forked`: closes what is this process's only. */
 gyre_status gy_rdma_watch(struct gy_rdma *rdma, gy_poller_func completions, struct gy_error *error);

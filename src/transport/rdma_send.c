@@ -47,7 +47,8 @@ static struct gy_rdma_range *direct_range(struct gy_rdma_link *link, struct gy_f
 {
     if (frame->sent > 0)
         return link->direct_count > 0 && newest_direct(link)->frame == frame ? newest_direct(link)->range : NULL;
-    if (frame->header.bytes < GY_RDMA_DIRECT || link->direct_count == GY_RDMA_DIRECT_FRAMES)
+    bool small = frame->header.bytes < GY_RDMA_DIRECT && !gy_rdma_memory_is_device(&link->rdma->memory, frame->payload);
+    if (small || frame->header.bytes == 0 || link->direct_count == GY_RDMA_DIRECT_FRAMES)
         return NULL;
     struct gy_rdma_range *range = gy_rdma_memory_find(&link->rdma->memory, frame->payload, frame->header.bytes);
     if (range) {
@@ -58,9 +59,18 @@ static struct gy_rdma_range *direct_range(struct gy_rdma_link *link, struct gy_f
     return range;
 }
 
+/* What lies in a GPU cannot be copied: it waits until one more frame may be sent from where it lies. */
+static bool must_wait(const struct gy_rdma_link *link, const struct gy_frame_out *frame)
+{
+    return frame->sent == 0 && link->direct_count == GY_RDMA_DIRECT_FRAMES && frame->header.bytes > 0 &&
+           gy_rdma_memory_is_device(&link->rdma->memory, frame->payload);
+}
+
 /* Lays out one more piece of `frame`, at most `room` bytes of the stream. False: the chunk takes no more. */
 static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_frame_out *frame, uint64_t room)
 {
+    if (must_wait(link, frame))
+        return false;
     unsigned char *to = link->staging + ((chunk->start + chunk->length) & link->out_mask);
     struct gy_rdma_range *range = direct_range(link, frame);
 
@@ -120,7 +130,7 @@ static struct chunk gather(struct gy_rdma_link *link, uint64_t room)
 
 /* ---- queue pairs ---- */
 
-static bool post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal)
+bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal)
 {
     const struct gy_rdma_rail *rail = &link->rdma->rail[path->rail];
     struct ibv_send_wr *bad;
@@ -167,7 +177,7 @@ static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
     link->chunks++;
     link->out_head += chunk->length;
     /* Somebody waits for the end of a payload; its chunks are on every path. */
-    return post(link, path, &wr, chunk->borrowed && (chunk->ends || link->paths > 1));
+    return gy_rdma_post(link, path, &wr, chunk->borrowed && (chunk->ends || link->paths > 1));
 }
 
 bool gy_rdma_flush(struct gy_rdma_link *link)
@@ -182,7 +192,7 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
             path->posted - path->finished >= GY_RDMA_SENDS - GY_RDMA_RESERVE)
             break;
         struct chunk chunk = gather(link, room);
-        if (!post_chunk(link, &chunk))
+        if (chunk.length == 0 || !post_chunk(link, &chunk))
             break;
     }
     return link->chunks != before;
@@ -231,7 +241,7 @@ static bool post_credit(struct gy_rdma_link *link, struct gy_rdma_path *path, ui
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(chunks << 25 | units)};
 
-    return post(link, path, &wr, signal);
+    return gy_rdma_post(link, path, &wr, signal);
 }
 
 void gy_rdma_return_credit(struct gy_rdma_link *link)

@@ -80,6 +80,36 @@ struct gy_frame_out {
     struct gy_frame_out *next; /* private to the link */
 };
 
+/* One-sided access. What the others need to reach memory that a rank has exposed: as it is exchanged, so that all fields
+ * count. */
+#define GY_FAR_KEYS 4
+struct gy_far_key {
+    uint64_t address;
+    uint32_t key[GY_FAR_KEYS]; /* per rail of the owner */
+    uint32_t rails;            /* 0: not exposed */
+    uint32_t reserved;         /* zero */
+};
+
+enum gy_access_kind {
+    GY_ACCESS_PUT,
+    GY_ACCESS_GET,
+    GY_ACCESS_SETTLE, /* what was put before over this link is in the peer's memory when this is done */
+};
+
+/* Belongs to its owner, with the memory and the key, and stays untouched until done, or until the transport is closed. */
+struct gy_access {
+    enum gy_access_kind kind;
+    const struct gy_far_key *key;
+    uint64_t offset; /* from the beginning of what is exposed; checked by the caller */
+    unsigned char *memory;
+    size_t bytes;
+    bool done;              /* put: the peer's device has it all; get: it is here */
+    bool queued;            /* between access and done */
+    unsigned flying;        /* private to the link */
+    size_t posted;          /* private to the link */
+    struct gy_access *next; /* private to the link */
+};
+
 /* Where frames go; given to the transport at open. Calls happen inside link_progress or poller callbacks, in the
  * driving thread. A non-success return breaks the link (error is already set by the sink). */
 struct gy_sink {
@@ -127,6 +157,18 @@ struct gy_transport_ops {
      * withdraws it. Neither blocks nor fails: what cannot be prepared is sent as any other memory is. Optional. */
     void (*know)(void *instance, const void *memory, size_t bytes);
     void (*forget)(void *instance, const void *memory);
+    /* The same for memory of a GPU at `memory`, `offset` bytes into what the descriptor stands for, which stays the caller's.
+     * True: frames may be sent and accesses made with it as with any other memory, until it is forgotten. False: its owner
+     * has to stage it, for nothing here can touch it. Optional. */
+    bool (*know_device)(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset);
+    /* Exposes memory to the ranks that this transport reaches, who then read and write it without this process's help, and
+     * makes ready to do as much with theirs; 0 bytes: only that. Returns what conceal takes, before the memory is given
+     * back, after every rank is through with it; NULL: not by this transport. Optional. */
+    void *(*expose)(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
+    void (*conceal)(void *instance, void *exposed);
+    /* Queues an access to what the peer has exposed; this side has exposed something, too. Never blocks. Accesses of one link
+     * begin in order. */
+    void (*access)(struct gy_link *link, struct gy_access *access);
     /* close: never blocks; no sink call and no access to posted payloads after it; unsent frames are dropped (only
      * after failure or when nothing is pending). */
     void (*close)(void *instance);

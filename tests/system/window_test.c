@@ -3,6 +3,7 @@
  *   signals     what was put before a signal is there after it, round after round along a ring of ranks, each of which
  *               may be one round ahead of the next
  *   passive     a target that makes no call is written and read (progress thread)
+ *   alone       the same without a thread: puts and gets that a device does alone (RDMA, tests/rdma)
  *   wrong       arguments, and a signal that never comes
  *   late        a target that makes no call is named after GYRE_TIMEOUT
  *   death       a target that dies is named */
@@ -134,6 +135,37 @@ static void passive(bool shared)
     forget(shared, memory);
 }
 
+/* Rank 0 sees in its memory, outside gyre, that the others are through; they look there themselves. */
+static void alone(bool shared)
+{
+    unsigned char *memory = memory_of(shared, BYTES), *mine = malloc(BYTES);
+    size_t part = BYTES / 2 / (size_t)size;
+    gyre_window *window;
+    CHECK(mine != NULL);
+    OK(comm, gyre_window_create(comm, memory, BYTES, &window));
+    OK(comm, gyre_barrier(comm));
+    const volatile unsigned char *through = memory + BYTES / 2;
+    for (int r = 1; rank == 0 && r < size; r++) {
+        while (!through[r])
+            usleep(1000); /* in vain: the alarm ends it */
+        for (size_t i = 0; i < part; i++)
+            CHECK(memory[(size_t)r * part + i] == (unsigned char)value_at(r, 0, i));
+    }
+    if (rank != 0) {
+        for (size_t i = 0; i < part; i++)
+            mine[i] = (unsigned char)value_at(rank, 0, i);
+        OK(comm, gyre_window_put(window, mine, part, GYRE_UINT8, 0, (size_t)rank * part));
+        OK(comm, gyre_window_flush(window, 0));
+        OK(comm, gyre_window_get(window, mine + BYTES / 2, part, GYRE_UINT8, 0, (size_t)rank * part));
+        CHECK(memcmp(mine, mine + BYTES / 2, part) == 0);
+        OK(comm, gyre_window_put(window, "\1", 1, GYRE_UINT8, 0, BYTES / 2 + (size_t)rank));
+        OK(comm, gyre_window_flush(window, 0));
+    }
+    OK(comm, gyre_window_destroy(window));
+    forget(shared, memory);
+    free(mine);
+}
+
 static void wrong(void)
 {
     unsigned char memory[64] = {0};
@@ -205,6 +237,8 @@ int main(int argc, char **argv)
             signals(shared);
         else if (!strcmp(argv[1], "passive"))
             passive(shared);
+        else if (!strcmp(argv[1], "alone"))
+            alone(shared);
     }
     if (!strcmp(argv[1], "wrong"))
         wrong();

@@ -45,7 +45,8 @@ struct stand_in_counters {
     uint64_t not_ready;                         /* receivers that were not */
     uint64_t sends, inlines, signalled;         /* requests of any kind */
     uint64_t reads, writes;                     /* of them, those that no receiver notices */
-    uint64_t registrations, dmabufs;            /* ever made; of device memory */
+    uint64_t registrations, dmabufs;            /* ever made; of a GPU's memory */
+    uint64_t from_gpu;                          /* pieces that a device took from there */
     uint64_t per_device[STAND_IN_DEVICES];      /* requests */
 };
 struct stand_in_counters stand_in_count(void);

@@ -20,8 +20,10 @@ bool stand_in_covers(uint32_t key, const void *start, size_t bytes, const struct
     for (struct mr *mr = stand_in_mrs; mr; mr = mr->next)
         if (mr->base.lkey == key && mr->base.pd == pd && (mr->access & access) == access &&
             (uintptr_t)start >= (uintptr_t)mr->base.addr &&
-            (uintptr_t)start + bytes <= (uintptr_t)mr->base.addr + mr->base.length)
+            (uintptr_t)start + bytes <= (uintptr_t)mr->base.addr + mr->base.length) {
+            stand_in_counters.from_gpu += mr->dmabuf;
             return true;
+        }
     return false;
 }
 
@@ -86,7 +88,10 @@ struct ibv_mr *stand_in_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t
     pthread_mutex_lock(&stand_in_lock);
     stand_in_counters.dmabufs++;
     pthread_mutex_unlock(&stand_in_lock);
-    return register_memory(pd, (void *)(uintptr_t)address, bytes, access);
+    struct ibv_mr *mr = register_memory(pd, (void *)(uintptr_t)address, bytes, access);
+    if (mr)
+        ((struct mr *)mr)->dmabuf = true;
+    return mr;
 }
 
 int stand_in_dereg_mr(struct ibv_mr *base)

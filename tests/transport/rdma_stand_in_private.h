@@ -52,6 +52,7 @@ struct channel {
 struct mr {
     struct ibv_mr base;
     int access;
+    bool dmabuf;
     struct mr *next;
 };
 

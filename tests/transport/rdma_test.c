@@ -198,7 +198,8 @@ static void test_hello(void)
     int refused = 0;
 
     for (int i = 0; i < hello.paths; i++)
-        hello.end[i] = (struct gy_rdma_end){.qp = 17u + (unsigned)i, .psn = 99, .ring = 1u << 30, .key = 5, .mtu = 3};
+        hello.end[i] = (struct gy_rdma_end){
+            .qp = 17u + (unsigned)i, .psn = 99, .ring = 1u << 30, .key = 5, .mtu = 3, .reads = 16};
     gy_rdma_hello_encode(&hello, wire);
     CHECK(gy_rdma_hello_decode(wire, &back) && memcmp(&back, &hello, sizeof(hello)) == 0, "not what was said");
     for (size_t i = 0; i < sizeof(wire); i++) { /* every byte that has a rule */
@@ -207,7 +208,7 @@ static void test_hello(void)
         refused += !gy_rdma_hello_decode(changed, &back);
     }
     /* magic, version, pairs, ring, zeros; of each pair the top bytes of its numbers, mtu, Ethernet, zeros */
-    CHECK(refused == 4 + 2 + 2 + 8 + 48 + GY_RDMA_PATHS * (1 + 1 + 1 + 1 + 8), "%d bytes refused", refused);
+    CHECK(refused == 4 + 2 + 2 + 8 + 48 + GY_RDMA_PATHS * (1 + 1 + 1 + 1 + 7), "%d bytes refused", refused);
     hello.paths = 0;
     gy_rdma_hello_encode(&hello, wire);
     CHECK(!gy_rdma_hello_decode(wire, &back), "no queue pair at all");
@@ -350,6 +351,69 @@ static void test_registrations(void)
     gy_rdma_rails_close(rails, memory.rail_count, false);
 }
 
+/* A GPU's memory is registered at once, by its descriptor, or left to its owner to stage. */
+static void test_dmabuf(void)
+{
+    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_error error = {0};
+    struct gy_rdma_rail rails[GY_RDMA_RAILS];
+    struct gy_rdma_memory memory = {.rails = rails};
+    static unsigned char gpu[65536];
+    char why[GY_RDMA_WHY];
+
+    stand_in_reset(2);
+    CHECK(gy_rdma_rails_open(&config, GY_REACH_ROCE, rails, &memory.rail_count, why, sizeof(why), &error) ==
+              GYRE_SUCCESS,
+          "%s", error.text);
+    CHECK(!gy_rdma_memory_add_device(&memory, gpu, sizeof(gpu), -1, 0), "no descriptor");
+    stand_in_refuses_dmabuf = true;
+    CHECK(!gy_rdma_memory_add_device(&memory, gpu, sizeof(gpu), STDIN_FILENO, 0), "refused");
+    stand_in_refuses_dmabuf = false;
+    stand_in_fail_registration(2); /* the second device does not: the first gives it back */
+    CHECK(!gy_rdma_memory_add_device(&memory, gpu, sizeof(gpu), STDIN_FILENO, 0), "one device only");
+    CHECK(stand_in_count().mrs == 0 && memory.count == 0 && !gy_rdma_memory_is_device(&memory, gpu), "left behind");
+    CHECK(gy_rdma_memory_add_device(&memory, gpu, sizeof(gpu), STDIN_FILENO, 4096), "not taken");
+    struct gy_rdma_range *range = gy_rdma_memory_find(&memory, gpu + 5, 100);
+    CHECK(range && range->device && range->writable && stand_in_count().dmabufs == 4 && memory.locked == 0,
+          "%llu registrations, %zu bytes locked", (unsigned long long)stand_in_count().dmabufs, memory.locked);
+    CHECK(gy_rdma_memory_is_device(&memory, gpu + sizeof(gpu) - 1), "not known");
+    gy_rdma_memory_remove(&memory, gpu);
+    CHECK(stand_in_count().mrs == 0 && memory.device_ranges == 0, "left behind");
+    gy_rdma_memory_free(&memory, false);
+    gy_rdma_rails_close(rails, memory.rail_count, false);
+}
+
+/* Frames of all sizes from a GPU's memory, more at once than may be sent directly, arrive whole, and the device has taken
+ * each from where it lies. */
+static void body_gpu(struct rank *rank)
+{
+    enum { FRAMES = 40 };
+    static struct gy_frame_out frames[FRAMES];
+    static unsigned char gpu[FRAMES][4096];
+    struct rank_pair *pair = &rank->pair[0];
+
+    rank_link(rank);
+    if (rank->rank == 0) {
+        CHECK(rank->ops->know_device(rank->instance, gpu, sizeof(gpu), STDIN_FILENO, 0), "not taken");
+        for (unsigned i = 0; i < FRAMES; i++) {
+            rank_frame(rank, 1, &frames[i], i + 1, gpu[i], 1 + i * 100);
+            rank->ops->post(pair->link, &frames[i]);
+        }
+        for (bool all = false; !all;) {
+            rank_turn(rank, false);
+            all = true;
+            for (unsigned i = 0; i < FRAMES; i++)
+                all = all && frames[i].done;
+        }
+        rank->ops->forget(rank->instance, gpu);
+        CHECK(stand_in_count().from_gpu == FRAMES, "%llu", (unsigned long long)stand_in_count().from_gpu);
+    } else {
+        while (pair->arrived < FRAMES)
+            rank_turn(rank, false);
+    }
+    rank_barrier(rank);
+}
+
 int main(void)
 {
     setenv("GYRE_TRANSPORT", "rdma", 1);
@@ -366,6 +430,9 @@ int main(void)
     breaking("events", break_events, "no event can be asked for: Input/output error");
     breaking("pair", break_pair, "the device reports: queue pair fatal");
     test_locked();
+    test_dmabuf();
+    stand_in_reset(1);
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "gpu", body_gpu);
     struct stand_in_counters c = stand_in_count();
     CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0, "left: %d %d %d %d %d %d", c.contexts, c.pds,
           c.mrs, c.cqs, c.qps, c.channels);

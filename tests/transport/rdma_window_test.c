@@ -1,0 +1,157 @@
+/* Windows over the stand-in, by the public interface: what devices do alone, with one device and with three, from memory that
+ * is announced and memory that is not. Three ranks, threads of this process.
+ *
+ *   alone     the others put to rank 0, flush and get it back while rank 0 is outside gyre and makes no progress
+ *   order     a get comes after this rank's own accumulations, a signal after what was put before it
+ *
+ * The stand-in counts what was written and read so, and checks every key, bound and right. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <gyre/gyre.h>
+
+#include "rdma_stand_in.h"
+
+#define RANKS 3
+#define BYTES ((size_t)3 << 20)
+#define ROUNDS 30
+
+#define CHECK(condition)                                                                                        \
+    do {                                                                                                        \
+        if (!(condition)) {                                                                                     \
+            fprintf(stderr, "%s:%d: %s is false: %s\n", __FILE__, __LINE__, #condition, gyre_last_error(NULL)); \
+            _Exit(1);                                                                                           \
+        }                                                                                                       \
+    } while (0)
+#define OK(call)                                                                                  \
+    do {                                                                                          \
+        if ((call) != GYRE_SUCCESS) {                                                             \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, gyre_last_error(comm)); \
+            _Exit(1);                                                                             \
+        }                                                                                         \
+    } while (0)
+
+static pthread_barrier_t outside; /* waiting here is no progress */
+static char address[64];
+
+static unsigned char byte_at(int rank, size_t size, size_t i)
+{
+    return (unsigned char)((size_t)rank * 131 + size * 7 + i * 2654435761u / 251);
+}
+
+static void alone(gyre_comm *comm, int rank, gyre_window *window, unsigned char *memory, unsigned char *mine)
+{
+    static const size_t sizes[] = {1, 8, 221, 5000, 32769, 700013};
+    size_t half = BYTES / RANKS;
+
+    pthread_barrier_wait(&outside);
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        size_t size = sizes[s], offset = (size_t)rank * half + s;
+        for (size_t i = 0; i < size && rank != 0; i++)
+            mine[i] = byte_at(rank, size, i);
+        if (rank != 0) {
+            OK(gyre_window_put(window, mine, size, GYRE_UINT8, 0, offset));
+            memset(mine, 0xee, size); /* it is ours again */
+            OK(gyre_window_flush(window, 0));
+        }
+        pthread_barrier_wait(&outside);
+        for (int from = 1; from < RANKS && rank == 0; from++)
+            for (size_t i = 0; i < size; i++)
+                CHECK(memory[(size_t)from * half + s + i] == byte_at(from, size, i));
+        if (rank != 0) {
+            OK(gyre_window_get(window, mine, size, GYRE_UINT8, 0, (size_t)(RANKS - rank) * half + s));
+            for (size_t i = 0; i < size; i++)
+                CHECK(mine[i] == byte_at(RANKS - rank, size, i));
+        }
+        pthread_barrier_wait(&outside);
+    }
+}
+
+static void order(gyre_comm *comm, int rank, gyre_window *window, const unsigned char *memory)
+{
+    int to = (rank + 1) % RANKS, from = (rank + RANKS - 1) % RANKS;
+    uint64_t one = 1, got = 0, seen;
+
+    for (uint64_t round = 1; round <= ROUNDS; round++) { /* place `rank` of the target is this rank's alone */
+        OK(gyre_window_accumulate(window, &one, 1, GYRE_UINT64, GYRE_SUM, to, (size_t)rank * 8));
+        OK(gyre_window_get(window, &got, 1, GYRE_UINT64, to, (size_t)rank * 8));
+        CHECK(got == round);
+        if (round % 3 == 0)
+            OK(gyre_window_flush(window, to));
+        uint64_t value = round * 10 + (uint64_t)rank;
+        OK(gyre_window_put(window, &value, 1, GYRE_UINT64, to, 64 + round * 8));
+        OK(gyre_window_signal(window, to, 5));
+        OK(gyre_window_wait(window, 5, round));
+        memcpy(&seen, memory + 64 + round * 8, 8);
+        CHECK(seen == round * 10 + (uint64_t)from);
+    }
+}
+
+static void *run(void *number)
+{
+    int rank = (int)(intptr_t)number;
+    gyre_config config = {.size = sizeof(config),
+                          .rank = rank,
+                          .world_size = RANKS,
+                          .address = address,
+                          .secret = "the stand-in's secret"};
+    gyre_comm *comm = NULL;
+    gyre_window *window;
+
+    OK(gyre_comm_create(&config, &comm));
+    for (int announced = 0; announced < 2; announced++) {
+        size_t bytes = rank == 2 ? 0 : BYTES; /* one that exposes nothing puts and gets like the others */
+        unsigned char *memory = calloc(BYTES, 1), *mine = calloc(BYTES, 1);
+        CHECK(memory && mine);
+        if (announced)
+            OK(gyre_mem_register(comm, mine, BYTES));
+        OK(gyre_window_create(comm, memory, bytes, &window));
+        alone(comm, rank, window, memory, mine);
+        OK(gyre_window_destroy(window));
+        memset(memory, 0, BYTES);
+        OK(gyre_window_create(comm, memory, BYTES, &window));
+        order(comm, rank, window, memory);
+        OK(gyre_window_destroy(window));
+        if (announced)
+            OK(gyre_mem_deregister(comm, mine));
+        free(memory);
+        free(mine);
+    }
+    OK(gyre_comm_destroy(comm));
+    return NULL;
+}
+
+static void world(int devices, const char *queue_pairs)
+{
+    pthread_t threads[RANKS];
+    struct stand_in_counters before = stand_in_count();
+
+    stand_in_reset(devices);
+    setenv("GYRE_RDMA_QUEUE_PAIRS", queue_pairs, 1);
+    snprintf(address, sizeof(address), "file:///tmp/gyre-window-%d-%d", (int)getpid(), devices);
+    for (int r = 0; r < RANKS; r++)
+        CHECK(pthread_create(&threads[r], NULL, run, (void *)(intptr_t)r) == 0);
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(threads[r], NULL);
+    unlink(address + strlen("file://"));
+    struct stand_in_counters c = stand_in_count();
+    printf("%d devices: %llu writes and %llu reads that nobody noticed\n", devices,
+           (unsigned long long)(c.writes - before.writes), (unsigned long long)(c.reads - before.reads));
+    /* twice: puts of 6 sizes by two ranks and of ROUNDS by three, less what followed an accumulation; each get is a read */
+    CHECK(c.writes - before.writes >= 2 * (2 * 6 + 3 * ROUNDS / 3) && c.reads - before.reads >= 2 * 2 * 6);
+    CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0 && c.not_ready == 0);
+}
+
+int main(void)
+{
+    alarm(60);
+    setenv("GYRE_TRANSPORT", "rdma", 1);
+    gy_verbs_use(&stand_in_verbs);
+    CHECK(pthread_barrier_init(&outside, NULL, RANKS) == 0);
+    world(1, "1");
+    world(3, "2");
+    return 0;
+}
