@@ -578,7 +578,9 @@ GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scal
 /* One-sided access. A window exposes `bytes` of this rank's memory to the others of `comm`, who put, get and accumulate
  * there without this rank's calling anything for it. Sizes may differ from rank to rank; offsets are in bytes from the
  * beginning of the target's memory, counts in elements. Memory of gyre_mem_alloc is reached directly by ranks of the same
- * host; everything else by messages, which the target takes while it is inside gyre, or at any time with a progress thread
+ * host. Over RDMA the device puts and gets, and flushes that, whatever the target is doing meanwhile; the window's memory is
+ * locked for that, and where it cannot be, messages serve. Everything else, over RDMA too what accumulates and signals, goes
+ * by messages, which the target takes while it is inside gyre, or at any time with a progress thread
  * (GYRE_PROGRESS_THREAD).
  *
  * gyre_window_create connects to every rank that is not reached directly. It and gyre_window_destroy are collective and
