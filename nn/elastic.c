@@ -1,4 +1,4 @@
-/* Training that outlives its ranks: a death costs the step in flight.
+/* Training that outlives its ranks: a death costs the step in flight. And takes in others.
  *
  *     step t ─ failure anywhere ─▶ revoke ─▶ agree: "not done" ─▶ shrink ─▶ align ─▶ step t again, with those who are left
  *     part of the run done ──────────────▶ agree: "done", if all say so
@@ -12,6 +12,9 @@
  * failed comes as well, early: whoever calls agree meets everybody else there, and no rank takes for done what another has
  * to repeat.
  *
+ * Newcomers stand at rank 0's door. Now and then the sum at the end of a step says that it is time to look, everyone grows,
+ * and what follows is the same as after a failure: newcomers have no state, and get that of who has.
+ *
  * Data. Position counts the samples of an epoch that are used, and a batch is divided over the ranks there are, so that
  * after a change the next batch begins behind the last complete one, and is divided anew. Nothing is lost or used twice;
  * gy_nn_elastic_count adds up the rows that ranks have computed, and ends the run if they are not the batch.
@@ -20,6 +23,7 @@
 #include "elastic.h"
 
 #include "error.h"
+#include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,19 +194,48 @@ gyre_status gy_nn_elastic_settle(struct gy_nn_elastic *elastic, gyre_status stat
     return status;
 }
 
-gyre_status gy_nn_elastic_count(const struct gy_nn_elastic *elastic, struct gyre_nn_step *step)
+/* Rank 0's clock decides, and the sum tells everyone. */
+static bool time_to_look(struct gy_nn_elastic *elastic)
 {
     const struct gyre_nn_run *run = elastic->run;
-    double sums[2] = {step->cost, (double)step->rows};
+    int64_t now = gy_nn_now();
+    if (run->rank != 0 || !*elastic->comm || elastic->how.replays || !(elastic->how.grow > 0) ||
+        now < elastic->looked + (int64_t)(elastic->how.grow * 1e9))
+        return false;
+    elastic->looked = now;
+    return true;
+}
+
+gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic)
+{
+    gyre_comm *next;
+    if (!elastic->look)
+        return GYRE_SUCCESS;
+    gyre_status status = gyre_comm_grow(*elastic->comm, 0, 0, &next);
+    if (status != GYRE_SUCCESS)
+        return gy_nn_fail_comm(status, *elastic->comm, "looking for newcomers");
+    if (!next)
+        return GYRE_SUCCESS;
+    gy_nn_elastic_leave(elastic);
+    gyre_comm_destroy(*elastic->comm);
+    *elastic->comm = next;
+    return gy_nn_elastic_reform(elastic, next);
+}
+
+gyre_status gy_nn_elastic_count(struct gy_nn_elastic *elastic, struct gyre_nn_step *step)
+{
+    const struct gyre_nn_run *run = elastic->run;
+    double sums[3] = {step->cost, (double)step->rows, time_to_look(elastic)};
     gyre_status status = GYRE_SUCCESS;
     if (run->comm)
-        status = gyre_all_reduce(run->comm, sums, sums, 2, GYRE_FLOAT64, GYRE_SUM);
+        status = gyre_all_reduce(run->comm, sums, sums, 3, GYRE_FLOAT64, GYRE_SUM);
     if (status != GYRE_SUCCESS)
         return gy_nn_fail_comm(status, run->comm, "counting the rows of a step");
     if ((size_t)sums[1] != step->global_rows)
         return gy_nn_fail(GYRE_INTERNAL, "the ranks have computed %.0f rows of a batch of %zu", sums[1],
                           step->global_rows);
     step->cost = sums[0];
+    elastic->look = sums[2] > 0;
     return GYRE_SUCCESS;
 }
 

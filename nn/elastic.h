@@ -14,6 +14,8 @@ struct gy_nn_elastic {
     uint64_t optimizer_steps;
     struct gyre_nn_position position;
     bool valid;
+    int64_t looked; /* when rank 0 last asked everyone to look for newcomers */
+    bool look;      /* it has, in the step that is being computed */
     /* Of a replay. */
     gyre_comm *part; /* those who take part; NULL: none was made yet */
     size_t turn;     /* of the replay's memberships: the next */
@@ -27,7 +29,9 @@ gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run
 void gy_nn_elastic_close(struct gy_nn_elastic *elastic);
 
 /* Collective, at the end of a step: the cost of all ranks' rows, and proof that these are each row of the batch once. */
-gyre_status gy_nn_elastic_count(const struct gy_nn_elastic *elastic, struct gyre_nn_step *step);
+gyre_status gy_nn_elastic_count(struct gy_nn_elastic *elastic, struct gyre_nn_step *step);
+/* Collective, behind a step that is complete: lets in who wants to join, where the step's count has said that it is time. */
+gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic);
 /* This step is complete on this rank: what it goes back to from now on. */
 void gy_nn_elastic_save(struct gy_nn_elastic *elastic, const struct gyre_nn_position *position);
 

@@ -203,8 +203,9 @@ static gyre_status step(struct run *run, double *rate_p)
     if (run->elastic) {
         run->position.cost = run->cost;
         gy_nn_elastic_save(run->elastic, &run->position);
+        status = gy_nn_elastic_grow(run->elastic);
     }
-    if (run->options.check_every > 0 && run->position.step % run->options.check_every == 0)
+    if (status == GYRE_SUCCESS && run->options.check_every > 0 && run->position.step % run->options.check_every == 0)
         status = gyre_nn_run_compare(&run->part);
     return status;
 }

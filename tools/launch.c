@@ -36,7 +36,7 @@
 #define PORT_TRIES 100
 
 #define GRACE_MS 2000
-#define NEWCOMERS_MS 30000 /* who joined has so long after the first who has ended in order */
+#define NEWCOMERS_MS 10000 /* who joined has so long after the first who has ended in order */
 #define LATE_MS 200        /* a death by signal may show this much after what it caused */
 
 enum phase { RUNNING, GRACE, TERMINATING, KILLING };

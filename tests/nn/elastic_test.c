@@ -52,6 +52,8 @@ static struct plan {
     size_t nkills;
     const struct gyre_nn_membership *replay;
     size_t replays;
+    int newcomers; /* processes beside the ranks, that join */
+    int awaited;   /* ranks; a step takes long while there are fewer */
 } plan;
 
 static const gyre_nn_strategy *inner;
@@ -76,6 +78,8 @@ static gyre_status before_step(void *self, const struct gyre_nn_step *step)
     page->ranks_then[now_step][own] = ranks_now;
     memset(page->rows[now_step][own], 0, BATCH);
     perhaps_die(BEFORE);
+    if (ranks_now < plan.awaited && now_step < 60)
+        usleep(200000);
     return inner->before_step ? inner->before_step(self, step) : GYRE_SUCCESS;
 }
 
@@ -136,6 +140,7 @@ static void body(int rank)
     struct gyre_nn_elastic elastic = {.size = sizeof elastic,
                                       .least = plan.least,
                                       .changed = on_change,
+                                      .grow = plan.newcomers ? 0.01 : 0,
                                       .replay = plan.replay,
                                       .replays = plan.replays};
     struct gyre_nn_train_result result = {0};
@@ -195,10 +200,12 @@ static bool run(int ranks, int deaths, const char *what)
     CHECK(mkdtemp(folder));
     for (size_t i = 0; i < plan.nkills; i++)
         mortal[plan.kills[i].rank] = true;
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < ranks + plan.newcomers; i++) {
         CHECK((pids[i] = fork()) >= 0);
         if (pids[i] == 0) {
             launch_prepare(i, ranks, folder);
+            if (i >= ranks)
+                setenv("GYRE_JOIN", "1", 1);
             body(i);
             _exit(0);
         }
@@ -215,7 +222,7 @@ static bool run(int ranks, int deaths, const char *what)
         usleep((useconds_t)draw(3000));
         kill(pids[victim], SIGKILL);
     }
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < ranks + plan.newcomers; i++) {
         int status = 0;
         while (waitpid(pids[i], &status, WNOHANG) != pids[i]) {
             if (rank_now_ns() > limit && kill(-pids[i], SIGKILL) == 0)
@@ -374,6 +381,34 @@ static bool test_refusals(void)
     return good;
 }
 
+/* A process joins, in the place of one that died, and has the state from the others: they die afterwards, but for one. */
+static bool test_join(void)
+{
+    static const struct kill two[] = {{1, 5, BACKWARD}, {0, 70, BACKWARD}};
+    struct gyre_nn_membership log[LOG_MOST];
+    uint64_t elastic = 0, replay = 0;
+    setenv("GYRE_ORDER", "canonical", 1);
+    plan = (struct plan){.strategy = "sync",
+                         .optimizer = GYRE_NN_ADAM,
+                         .dtype = GYRE_FLOAT32,
+                         .kills = two,
+                         .nkills = 2,
+                         .newcomers = 1,
+                         .awaited = 3};
+    bool good = run(3, 0, "join") && together(4, 2, &elastic, "join") && rows_counted(4, "join");
+    size_t logs = page->logs;
+    memcpy(log, page->log, sizeof log);
+    for (size_t i = 0; i < logs; i++)
+        printf("with a newcomer: from step %lu: %d ranks\n", (unsigned long)log[i].step, log[i].ranks);
+    good = good && page->end[3].status == GYRE_SUCCESS;
+    plan = (struct plan){
+        .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .replay = log, .replays = logs};
+    good = good && run(4, 0, "replay of a join") && together(4, 4, &replay, "replay of a join");
+    printf("join %016lx, replay %016lx\n", (unsigned long)elastic, (unsigned long)replay);
+    unsetenv("GYRE_ORDER");
+    return good && elastic == replay;
+}
+
 int main(int argc, char **argv)
 {
     chance = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -382,5 +417,6 @@ int main(int argc, char **argv)
     good = test_deterministic() && good;
     good = test_one_machine() && good;
     good = test_refusals() && good;
+    good = test_join() && good;
     return good ? 0 : 1;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define GROW_SECONDS 0.5
 #define TRACE_SPANS ((size_t)20000)
 
 struct job {
@@ -69,8 +70,9 @@ static void on_report(void *user, const struct gyre_nn_report *report)
 /* Several ranks where a launcher says so; alone otherwise. */
 static int meet(struct job *job)
 {
-    const char *size = getenv("WORLD_SIZE");
-    if (!gy_launch_found() || (size && strcmp(size, "1") == 0))
+    const char *size = getenv("WORLD_SIZE"), *join = getenv("GYRE_JOIN");
+    bool joins = join && strcmp(join, "1") == 0;
+    if (!joins && (!gy_launch_found() || (size && strcmp(size, "1") == 0)))
         return 0;
     const gyre_nn_strategy *strategy = job->arguments.train.strategy;
     bool apart = strategy && strategy->apart; /* then messages should move while ranks compute */
@@ -166,8 +168,11 @@ static void print_staleness(const double *counts)
 
 static gyre_status run_elastic(struct job *job, const struct gyre_nn_train_options *options)
 {
-    struct gyre_nn_elastic elastic = {
-        .size = sizeof(elastic), .least = job->arguments.least, .changed = on_change, .user = job};
+    struct gyre_nn_elastic elastic = {.size = sizeof(elastic),
+                                      .least = job->arguments.least,
+                                      .grow = GROW_SECONDS,
+                                      .changed = on_change,
+                                      .user = job};
     struct gyre_nn_membership *replay = NULL;
     const char *problem = NULL;
     if (job->arguments.replay_membership)
