@@ -1,10 +1,10 @@
 #!/bin/bash
 # The network is cut in two: the side with most ranks goes on, of equal halves the one with rank 0, and the ranks of the
 # other are told so (PARTITIONED, or EXCLUDED by those who went on), also when they ask again with the network whole again. Silent, or by a link that goes
-# down. Needs root. Usage: cut_test.sh CUT-TEST
+# down. In three: 2:1:1 goes on where the two are just half with rank 0, and 1:1:2 nowhere. Needs root. Usage: cut_test.sh CUT-TEST
 set -eu
 test=$1
-HOSTS=2
+HOSTS=3
 . "$(dirname "$0")/hosts.sh"
 keep=yes
 
@@ -19,8 +19,7 @@ cut_down() { ip -n "$job-r" link set "port$1" down; }
 mend()
 {
     ip -n "$job-r" link set port2 up
-    ip -n "$job-r" rule del pref 1 2>/dev/null || true
-    ip -n "$job-r" rule del pref 1 2>/dev/null || true
+    while ip -n "$job-r" rule del pref 1 2>/dev/null; do :; done
 }
 
 fail()
@@ -82,6 +81,33 @@ part() # HOW WHEN A B GOES PORT
     echo "$a:$b, $how, whole again $when: the side of host $goes goes on, the other does not"
 }
 
+# Three hosts with so many ranks, each cut off from all others; those of host 1 go on, or nobody (GOES 0).
+part_in_three() # "A B C" GOES PORT
+{
+    local counts=$1 goes=$2 port=$3 size=0 most=0 count rank
+    for count in $counts; do size=$((size + count)); done
+    [ "$goes" = 0 ] || most=${counts%% *}
+    rm -f "$scratch"/* "$whole"
+    export GYRE_PEER_TIMEOUT=2 GYRE_STALL_TIMEOUT=20
+    GYRE_LOG=error start_job 10.77.1.1 "$port" "$counts" "$test" "$whole" 2>"$scratch-log"
+    await "$size" ready
+    cut_silent 2
+    cut_silent 3
+    await "$most" SUCCESS
+    await $((size - most)) PARTITIONED
+    mend
+    sleep 0.5
+    touch "$whole"
+    await $((2 * most)) SUCCESS
+    await $((2 * (size - most))) '\(PARTITIONED\|EXCLUDED\)'
+    for ((rank = 0; rank < size; rank++)); do
+        if [ "$rank" -lt "$most" ]; then check_rank $rank SUCCESS "$most"; else check_rank $rank '(PARTITIONED|EXCLUDED)' 0; fi
+    done
+    rm -f "$whole"
+    end_job || fail "a rank failed"
+    echo "${counts// /:}, silent: $most ranks go on"
+}
+
 whole=$scratch-whole
 part silent late 2 2 1 29611
 part silent late 3 1 1 29612
@@ -89,4 +115,6 @@ part silent late 1 3 2 29613
 part silent early 2 2 1 29614
 part silent early 1 3 2 29615
 part down late 2 2 1 29616
+part_in_three "2 1 1" 1 29617
+part_in_three "1 1 2" 0 29618
 rm -f "$whole" "$scratch-log"

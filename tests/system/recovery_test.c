@@ -11,8 +11,10 @@
  *
  * A job of N ranks is thinned out to one rank, in a random order that lets every rank number die equally often over the
  * jobs. Each rank adds its own bit in one all_reduce after the other, so that a sum says exactly who was in it. After each
- * death all survivors must come to the sum of just the survivors; the time to the last of them is printed as median,
- * 99th percentile and maximum, and judged against a deadline that only a hang exceeds. */
+ * death all survivors must come to the sum of just the survivors. Two times are printed as median, 99th percentile and
+ * maximum, and judged against a deadline that only a hang exceeds: from a death (of several, the first) to the error on the
+ * slowest survivor, and from a death (the last) to the slowest survivor's next good sum. GYRE_TEST_SAMPLES: a file that
+ * gets a line for each time and each death, for perf/soak. */
 #include <stdatomic.h>
 
 #include "support/launcher.h"
@@ -27,6 +29,7 @@ struct page {
     struct report {
         _Atomic uint64_t calls, mask; /* good all_reduces in this epoch; who was in the last */
         _Atomic int64_t since;        /* when `mask` was first seen */
+        _Atomic int64_t failed;       /* when a call first gave an error; 0: not since the launcher looked */
         _Atomic int epoch;
         _Atomic uint64_t agreed[EPOCHS_MOST]; /* what the agreement at the end of an epoch said; 0: nothing */
         _Atomic int excluded;
@@ -37,8 +40,13 @@ static struct page *page;
 static bool agrees;
 static uint64_t chance;
 static pid_t pids[RANKS_MOST];
-static double times_ms[TIMES_MOST];
-static int times, deaths_of[RANKS_MOST];
+static struct times {
+    const char *name, *what;
+    int count;
+    double ms[TIMES_MOST];
+} told = {.name = "told", .what = "a death to its error on the slowest survivor"},
+  next_good = {.name = "next", .what = "the last death to the next good all_reduce on all survivors"};
+static int deaths_of[RANKS_MOST];
 
 static uint64_t draw(uint64_t below)
 {
@@ -125,6 +133,8 @@ static void run_rank(int own)
             if (sum & STOP_BIT)
                 break;
         } else if (status >= GYRE_PEER_DEAD && status != GYRE_MISMATCH && status != GYRE_INTERNAL) {
+            int64_t never = 0;
+            atomic_compare_exchange_strong(&report->failed, &never, rank_now_ns());
             comm = go_on(comm, report, own);
         } else {
             rank_fail("all_reduce: %s: %s", gyre_status_name(status), gyre_last_error(comm));
@@ -220,14 +230,26 @@ static void check_agreed(uint64_t alive, int ranks)
     }
 }
 
-static void note(uint64_t alive, int ranks, int64_t hit)
+static void note(struct times *times, int64_t from, int64_t to)
 {
-    int64_t last = hit;
-    for (int i = 0; i < ranks; i++)
-        if (alive >> i & 1 && atomic_load(&page->rank[i].since) > last)
-            last = atomic_load(&page->rank[i].since);
-    if (times < TIMES_MOST)
-        times_ms[times++] = (double)(last - hit) / 1e6;
+    if (times->count < TIMES_MOST)
+        times->ms[times->count++] = (double)(to - from) / 1e6;
+}
+
+/* Of all survivors the slowest counts. */
+static void note_survivors(uint64_t alive, int ranks, int64_t first, int64_t last)
+{
+    int64_t failed = first, since = last;
+    for (int i = 0; i < ranks; i++) {
+        struct report *r = &page->rank[i];
+        if (!(alive >> i & 1))
+            continue;
+        failed = atomic_load(&r->failed) > failed ? atomic_load(&r->failed) : failed;
+        since = atomic_load(&r->since) > since ? atomic_load(&r->since) : since;
+        atomic_store(&r->failed, 0);
+    }
+    note(&told, first, failed);
+    note(&next_good, last, since);
 }
 
 static void end(uint64_t alive, int ranks)
@@ -247,14 +269,15 @@ static int thin_out(int ranks, int hosts, const int *order, int together, const 
     await(alive, ranks, 2);
     while (dead < ranks - 1) {
         int batch = together > 1 ? 2 + (int)draw((uint64_t)together - 1) : 1;
-        int64_t hit = 0;
+        int64_t first = 0, last = 0;
         if (batch > ranks - 1 - dead)
             batch = ranks - 1 - dead;
         usleep((useconds_t)draw(3000));
         for (int i = 0; i < batch; i++) {
             if (i > 0)
                 usleep((useconds_t)draw(draw(2) ? 2000 : 20000));
-            hit = rank_now_ns();
+            last = rank_now_ns();
+            first = first ? first : last;
             kill(pids[order[dead + i]], SIGKILL);
             alive &= ~(UINT64_C(1) << order[dead + i]);
             deaths_of[order[dead + i]]++;
@@ -264,7 +287,7 @@ static int thin_out(int ranks, int hosts, const int *order, int together, const 
         dead += batch;
         await(alive, ranks, 1);
         check_agreed(alive, ranks);
-        note(alive, ranks, hit);
+        note_survivors(alive, ranks, first, last);
     }
     end(alive, ranks);
     return dead;
@@ -309,6 +332,27 @@ static void shuffle(int *order, int ranks, int job)
         order[i] = order[j];
         order[j] = kept;
     }
+}
+
+static void print_times(struct times *times)
+{
+    qsort(times->ms, (size_t)times->count, sizeof *times->ms, by_value);
+    printf("from %s, ms: median %.1f, p99 %.1f, max %.1f\n", times->what, times->ms[times->count / 2],
+           times->ms[times->count * 99 / 100], times->ms[times->count - 1]);
+}
+
+static void save(const char *path, int ranks)
+{
+    const struct times *all[] = {&told, &next_good};
+    FILE *file = path ? fopen(path, "a") : NULL;
+    CHECK(file || !path);
+    for (int t = 0; file && t < 2; t++)
+        for (int i = 0; i < all[t]->count; i++)
+            fprintf(file, "%s %d %.3f\n", all[t]->name, ranks, all[t]->ms[i]);
+    for (int i = 0; file && i < ranks; i++)
+        fprintf(file, "dead %d %d %d\n", ranks, i, deaths_of[i]);
+    if (file)
+        fclose(file);
 }
 
 /* ---- calls ---- */
@@ -440,10 +484,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < ranks; i++)
         printf(" %d", deaths_of[i]);
     puts("");
-    if (times == 0)
+    if (told.count == 0)
         return 0;
-    qsort(times_ms, (size_t)times, sizeof *times_ms, by_value);
-    printf("from the last death to the next good all_reduce on all survivors, ms: median %.1f, p99 %.1f, max %.1f\n",
-           times_ms[times / 2], times_ms[times * 99 / 100], times_ms[times - 1]);
+    print_times(&told);
+    print_times(&next_good);
+    save(getenv("GYRE_TEST_SAMPLES"), ranks);
     return 0;
 }
