@@ -40,10 +40,15 @@ struct gyre_comm {
     int window;                         /* slot in the segment, −1: none */
     struct gy_window_control **control; /* [size] of every member, when there is a window */
     bool window_reserved;
-    uint64_t window_base;        /* value of the shared counters after the window collectives that have been
+    uint64_t window_base;    /* value of the shared counters after the window collectives that have been
                                       * started */
-    uint64_t inline_started;     /* tiny exchanges started: parity and flag value */
-    int8_t tiny[GY_COLLECTIVES]; /* is a vector that fits a line exchanged directly? 1 yes, −1 no, 0 not known yet */
+    uint64_t inline_started; /* direct exchanges started: parity and flag value */
+    uint64_t compared;       /* sequence of the last operation in which every peer's shape was compared with ours */
+    struct {
+        bool known;
+        uint8_t algorithm;           /* the one that would be chosen */
+        int32_t most;                /* bytes of a contribution that is exchanged directly; −1: none */
+    } tiny[GY_COLLECTIVES];          /* see tiny.c */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
     struct gyre_window *windows; /* one-sided */

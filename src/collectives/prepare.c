@@ -301,8 +301,10 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
     enum gy_algorithm algorithm;
     size_t whole = bytes_of(comm, call);
     comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
-    gyre_status status = gy_select_ordered(comm, call->collective, call->varying, whole, order_of(comm, call),
-                                           &algorithm, &comm->error);
+    gyre_status status = GYRE_SUCCESS;
+    if (!gy_tiny_algorithm(comm, call, &algorithm))
+        status = gy_select_ordered(comm, call->collective, call->varying, whole, order_of(comm, call), &algorithm,
+                                   &comm->error);
     if (status != GYRE_SUCCESS)
         return status;
     show_choice(comm, call->collective, whole, algorithm);

@@ -81,7 +81,7 @@ struct gyre_request {
     gyre_status status;
     bool verified; /* windows: every peer's arrival has been compared with ours */
     bool begun;    /* windows: it is this request's turn and its arrival is published */
-    bool tiny;     /* windows: the whole vector travels in the flag's line */
+    bool tiny;     /* windows: a direct exchange, see tiny.c */
     uint64_t tiny_number;
     int tiny_next; /* peers below this one have published */
     uint64_t window_base;
@@ -168,11 +168,15 @@ size_t gy_window_tile(const struct gyre_request *request);
 /* Rings the doorbells of those who sleep; after the store that they wait for. */
 void gy_window_wake(const struct gyre_comm *comm);
 
-/* tiny.c: vectors that fit the flag's cache line. The blocking call, start to end without a request; false: this call
- * takes the general path, and nothing has happened yet. */
+/* tiny.c: short vectors, exchanged directly instead of by a plan. The blocking call, start to end without a request;
+ * false: this call takes the general path, and nothing has happened yet. */
 bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 /* The same exchange as a request's turn. */
 bool gy_tiny_advance(struct gyre_request *request);
+/* Is a call of this shape, of elements of so many bytes, exchanged directly? The same on every rank. */
+bool gy_tiny_fits(struct gyre_comm *comm, const struct gy_arrival *shape, size_t element);
+/* The algorithm that stands in the shape of a call that is; false: it is not. */
+bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm *algorithm_p);
 
 /* Ends the world because ranks called different things; both shapes are in the sentence. */
 void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);

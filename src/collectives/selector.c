@@ -92,7 +92,7 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
     if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || collective == GY_ALL_TO_ALL)
         return GY_DIRECT_TWO_SHOT;
     /* One-shot reads everybody's whole vector; two-shot reads slices but synchronises twice. */
-    size_t small = size <= 2 ? 4096 : size <= 4 ? 2048 : 1024;
+    size_t small = size <= 2 ? 16384 : size <= 4 ? 8192 : 4096;
     return bytes <= small ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
 }
 

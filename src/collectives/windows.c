@@ -103,8 +103,7 @@ gyre_status gy_window_begin(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->begun = true;
-    size_t contribution = r->plan->shape.collective == GY_BARRIER ? 0 : r->shape.count * r->element;
-    r->tiny = r->plan->one_shot && contribution <= GY_WINDOW_INLINE;
+    r->tiny = gy_tiny_fits(comm, &r->shape, r->element);
     if (r->tiny) {
         r->tiny_number = ++comm->inline_started;
         return GYRE_SUCCESS;

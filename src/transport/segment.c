@@ -40,7 +40,8 @@ static struct gy_segment_layout layout_of(const struct gy_world *world)
     layout.heap_bytes = round_up(world->config->shm_reserve, HEAP_ALIGN);
     layout.ring_bytes = round_up(page + RING_PAYLOAD, page);
     layout.window_control = round_up(sizeof(struct gy_window_control), page);
-    layout.window_bytes = layout.window_control + round_up(2 * GY_WINDOW_SLOTS * layout.slot, page);
+    layout.window_data = round_up(sizeof(struct gy_window), page);
+    layout.window_bytes = layout.window_data + round_up(2 * GY_WINDOW_SLOTS * layout.slot, page);
     layout.rings = page * (1 + n);
     layout.windows = layout.rings + n * n * layout.ring_bytes;
     layout.heaps = round_up(layout.windows + n * GY_WINDOW_COMMS * layout.window_bytes, HEAP_ALIGN);
@@ -301,7 +302,7 @@ void gy_segment_window_reset(struct gy_segment *segment, int index)
 
 unsigned char *gy_segment_window_data(struct gy_segment *segment, int local, int index)
 {
-    return segment->base + window_offset(segment, local, index) + segment->layout.window_control;
+    return segment->base + window_offset(segment, local, index) + segment->layout.window_data;
 }
 
 size_t gy_segment_window_bytes(const struct gy_segment *segment)

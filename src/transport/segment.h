@@ -16,18 +16,18 @@
 
 struct gy_segment;
 
-#define GY_WINDOW_COMMS 64  /* communicators that can have a window; further ones use links */
-#define GY_WINDOW_LANES 4   /* progress counters per window */
-#define GY_WINDOW_SLOTS 4   /* slots in the ring of each window half */
-#define GY_ARRIVALS 8       /* nobody is further ahead in windows than GY_WINDOW_SLOTS operations */
-#define GY_WINDOW_INLINE 48 /* payload bytes that travel in the flag's line */
+#define GY_WINDOW_COMMS 64     /* communicators that can have a window; further ones use links */
+#define GY_WINDOW_LANES 4      /* progress counters per window */
+#define GY_WINDOW_SLOTS 4      /* slots in the ring of each window half */
+#define GY_ARRIVALS 8          /* nobody is further ahead in windows than GY_WINDOW_SLOTS operations */
+#define GY_WINDOW_INLINE 112   /* bytes of a vector that lie in the flag's pair of cache lines, 48 of them in its own */
+#define GY_WINDOW_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
 
-/* One cache line written by one rank: flag, arrival hash and tiny payload together. */
+/* Written by one rank: flag, shape and payload together. */
 struct gy_window_line {
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t sequence; /* written last, release */
-    uint64_t shape;                                    /* hash of the shape */
+    uint64_t shape;                                    /* the shape in a word */
     unsigned char payload[GY_WINDOW_INLINE];
-    _Alignas(64) unsigned char pad[64];
 };
 
 /* The shape, in full, for the error that shows both. */
@@ -56,6 +56,17 @@ struct gy_window_control {
     struct gy_offer offer[GY_ARRIVALS];
     _Atomic uint64_t offered[GY_ARRIVALS]; /* whose offer it is: 0 while it is being replaced */
 };
+
+/* The control block and, behind it, the vectors that are longer than a line has room for; by parity like the lines. */
+struct gy_window {
+    struct gy_window_control control;
+    _Alignas(GY_CACHE_LINE) unsigned char vector[2][GY_WINDOW_VECTOR];
+};
+
+static inline unsigned char *gy_window_vector(struct gy_window_control *control, uint64_t number)
+{
+    return ((struct gy_window *)(void *)control)->vector[number & 1];
+}
 
 /* What a rank exposes once per world; single writer: that rank, but for `doorbell` which a peer clears. */
 struct gy_rank_control {

@@ -1,5 +1,6 @@
 /* One rank of the tests of how calls live together, one suite per run (the argument):
- *   requests  several in flight, completed by test, wait and wait_all
+ *   requests  several in flight, completed by test, wait and wait_all; calls of some ranks that are requests of others,
+ *             around the sizes where short vectors go another way
  *   crossed   two communicators, opposite orders, 64 MiB
  *   flat      1,000 distinct counts leave memory as it was
  *   mixed     heap, gyre memory, in place and unaligned in one call */
@@ -69,9 +70,31 @@ static void run_requests(int way)
     }
 }
 
+/* One operation after the other, of any kind; each rank blocks in some of them and starts the others. */
+static void run_two_ways(size_t bytes)
+{
+    for (int kind = 0; kind < GY_KINDS; kind++)
+        for (int i = 0; i < 3; i++) {
+            struct gy_case it = make_case((enum gy_kind)kind, bytes);
+            gyre_request *request;
+            gy_case_fill(&it, (uint64_t)i + bytes);
+            if ((rank + i) % 2 == 0) {
+                OK(comm, gy_case_call(&it));
+            } else {
+                OK(comm, gy_case_start(&it, &request));
+                OK(comm, gyre_wait(&request));
+            }
+            CHECK(gy_case_wrong(&it, (uint64_t)i + bytes) == 0);
+            free_case(&it);
+        }
+}
+
 static void test_requests(void)
 {
+    static const size_t sizes[] = {4, 48, 52, 112, 116, 336, 348, 4096, 4100, 8192, 8196, 16380, 16384, 16388, 49152};
     gyre_request *none = NULL;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        run_two_ways(sizes[i]);
     for (int round = 0; round < 5; round++) {
         for (int way = 0; way < 3; way++)
             run_requests(way);
