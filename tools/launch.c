@@ -36,8 +36,10 @@
 #define PORT_TRIES 100
 
 #define GRACE_MS 2000
-#define NEWCOMERS_MS 10000 /* who joined has so long after the first who has ended in order */
-#define LATE_MS 200        /* a death by signal may show this much after what it caused */
+#define NEWCOMER_WAITS "30" /* seconds */
+#define SETTLED_MS 3000     /* a rank that has run so long has probably met the others */
+#define NEWCOMERS_MS 10000  /* who joined has so long after the first who has ended in order */
+#define LATE_MS 200         /* a death by signal may show this much after what it caused */
 
 enum phase { RUNNING, GRACE, TERMINATING, KILLING };
 
@@ -132,8 +134,11 @@ static void set_number(const char *name, int value)
 
 static void set_environment(const struct job *job, int rank, bool again)
 {
-    if (again)
+    if (again) {
         setenv("GYRE_JOIN", "1", 1);
+        setenv("GYRE_MEET_TIMEOUT", NEWCOMER_WAITS,
+               0); /* who is left may be newcomers alone, and wait for each other */
+    }
     set_number("RANK", rank);
     set_number("WORLD_SIZE", job->launch->ranks);
     set_number("LOCAL_RANK", rank);
@@ -285,7 +290,7 @@ static void judge_elastic(struct job *job, int rank, const siginfo_t *info)
         tell(job, "rank %d (pid %d) %s, after others had come to their end", rank, (int)it->pid, how);
         return;
     }
-    bool again = gy_restart_failed(&it->again, now_ms(), launch->restarts);
+    bool again = gy_restart_failed(&it->again, now_ms(), it->newcomer && !by_signal, launch->restarts);
     if (again)
         tell(job, "rank %d (pid %d) %s; it starts again in %.2f s (%d of %d)", rank, (int)it->pid, how,
              (double)(it->again.due_ms - now_ms()) / 1000, it->again.failures, launch->restarts);
@@ -335,12 +340,17 @@ static void start_again(struct job *job, int rank)
         tell(job, "rank %d has started again (pid %d)", rank, (int)it->pid);
 }
 
-static int count_living(const struct job *job)
+/* Ranks, beside the one that is to be struck, that probably have what the job is about. */
+static int count_settled(const struct job *job)
 {
-    int living = job->alive;
-    for (int i = 0; i < job->started; i++)
-        living -= job->ranks[i].struck;
-    return living;
+    int settled = 0;
+    int64_t now = now_ms();
+    for (int i = 0; i < job->started; i++) {
+        const struct rank *it = &job->ranks[i];
+        bool there = i != job->chaos.rank && !it->ended && !it->struck;
+        settled += there && now - it->again.began_ms >= SETTLED_MS;
+    }
+    return settled;
 }
 
 static void strike(struct job *job)
@@ -353,8 +363,9 @@ static void strike(struct job *job)
         snprintf(what, sizeof what, "it is not there");
     else if (chaos->kind == GY_CHAOS_CUT)
         gy_chaos_cut(it->pid, chaos->dice, what, sizeof what);
-    else if (chaos->kind == GY_CHAOS_KILL && job->launch->elastic && count_living(job) <= job->launch->least)
-        snprintf(what, sizeof what, "spared: no more than --min %d are left", job->launch->least);
+    else if (chaos->kind == GY_CHAOS_KILL && job->launch->elastic && count_settled(job) < job->launch->least)
+        snprintf(what, sizeof what, "spared: the others that have run for 3 s are fewer than --min %d",
+                 job->launch->least);
     else if (chaos->kind == GY_CHAOS_KILL) {
         kill(-it->pid, SIGKILL);
         it->struck = true;

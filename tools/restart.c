@@ -1,5 +1,6 @@
 /* A program that cannot run fails at once, each time: its pauses grow from a quarter of a second to ten, and after `limit`
- * starts it is given up. One that has run for ten seconds was no such program: it begins again from the first pause. */
+ * starts it is given up. One that has run for ten seconds was no such program: it begins again from the first pause. But a newcomer that ends by
+ * itself may have waited all that time for a world that is no more, and counts as one that failed at once. */
 #include "restart.h"
 
 #define FIRST_MS 250
@@ -12,10 +13,10 @@ void gy_restart_began(struct gy_restart *restart, int64_t now_ms)
     restart->due_ms = 0;
 }
 
-bool gy_restart_failed(struct gy_restart *restart, int64_t now_ms, int limit)
+bool gy_restart_failed(struct gy_restart *restart, int64_t now_ms, bool gave_up, int limit)
 {
     int64_t pause = FIRST_MS;
-    if (now_ms - restart->began_ms >= STEADY_MS)
+    if (now_ms - restart->began_ms >= STEADY_MS && !gave_up)
         restart->failures = 0;
     if (restart->failures >= limit)
         return false;
