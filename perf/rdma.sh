@@ -25,13 +25,13 @@ build=$(cd "$build" && pwd)
 [ -z "$quick" ] || rounds=1
 
 # ---- outside: the programs, then the guest ----
-if [ -z "${GYRE_RDMA_PAIRS:-}" ]; then
-    export GYRE_RDMA_PAIRS=$PWD/build/pairs
-    mkdir -p "$GYRE_RDMA_PAIRS"
-    cc -O2 -std=gnu11 -Iinclude perf/pair.c -o "$GYRE_RDMA_PAIRS/gyre" "$build/src/libgyre.so" -Wl,-rpath,"$build/src"
-    mpicc.openmpi -O2 -std=gnu11 -DPAIR_MPI perf/pair.c -o "$GYRE_RDMA_PAIRS/openmpi"
+if [ -z "${RDMA_PAIRS:-}" ]; then
+    export RDMA_PAIRS=$PWD/build/pairs
+    mkdir -p "$RDMA_PAIRS"
+    cc -O2 -std=gnu11 -Iinclude perf/pair.c -o "$RDMA_PAIRS/gyre" "$build/src/libgyre.so" -Wl,-rpath,"$build/src"
+    mpicc.openmpi -O2 -std=gnu11 -DPAIR_MPI perf/pair.c -o "$RDMA_PAIRS/openmpi"
     if [ -z "$device" ]; then
-        exec tests/rdma/guest -t "$seconds" env GYRE_RDMA_PAIRS="$GYRE_RDMA_PAIRS" perf/rdma.sh -i rxe0 $quick -r "$rounds" "$build"
+        exec tests/rdma/guest -t "$seconds" env RDMA_PAIRS="$RDMA_PAIRS" perf/rdma.sh -i rxe0 $quick -r "$rounds" "$build"
     fi
 fi
 
@@ -45,13 +45,6 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 GYRE_RDMA_DEVIC
 calls=200 sizes=(8 512 4096 65536 262144 1048576)
 [ -z "$quick" ] || { calls=16 sizes=(8 4096 65536); }
 
-own() { GYRE_TRANSPORT=rdma timeout 300 "$build/tools/gyre-run" -n 2 "$GYRE_RDMA_PAIRS/gyre" "$calls" "${sizes[@]}"; }
-tcp() { env -u GYRE_RDMA_DEVICES GYRE_TRANSPORT=tcp GYRE_INTERFACE="$interface" timeout 300 "$build/tools/gyre-run" -n 2 "$GYRE_RDMA_PAIRS/gyre" "$calls" "${sizes[@]}"; }
-ucx=(--mca pml ucx -x UCX_NET_DEVICES="$device:1" -x UCX_TLS=rc_verbs,self)
-openib=(--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib true --mca btl_openib_if_include "$device" --mca btl_openib_cpc_include rdmacm)
-path=()
-mpi() { timeout 300 mpirun.openmpi -n 2 --bind-to none --oversubscribe "${path[@]}" "$GYRE_RDMA_PAIRS/openmpi" "$@"; }
-openmpi() { [ ${#path[@]} -eq 0 ] || mpi "$calls" "${sizes[@]}"; }
 # The index of the first GID of RoCE v2 over IPv4, which gyre takes, too.
 gid() {
     local types=/sys/class/infiniband/$device/ports/1/gid_attrs/types i
@@ -60,13 +53,21 @@ gid() {
     done
     echo 0
 }
+gid=$(gid)
+own() { GYRE_TRANSPORT=rdma timeout 300 "$build/tools/gyre-run" -n 2 "$RDMA_PAIRS/gyre" "$calls" "${sizes[@]}"; }
+tcp() { env -u GYRE_RDMA_DEVICES GYRE_TRANSPORT=tcp GYRE_INTERFACE="$interface" timeout 300 "$build/tools/gyre-run" -n 2 "$RDMA_PAIRS/gyre" "$calls" "${sizes[@]}"; }
+ucx=(--mca pml ucx -x UCX_NET_DEVICES="$device:1" -x UCX_IB_GID_INDEX="$gid" -x UCX_TLS=rc,self)
+openib=(--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib true --mca btl_openib_if_include "$device" --mca btl_openib_cpc_include rdmacm --mca btl_openib_gid_index "$gid")
+path=()
+mpi() { timeout 300 mpirun.openmpi -n 2 --bind-to none --oversubscribe "${path[@]}" "$RDMA_PAIRS/openmpi" "$@"; }
+openmpi() { [ ${#path[@]} -eq 0 ] || mpi "$calls" "${sizes[@]}"; }
 # One size of one of perftest's programs, both ends here: its last line of figures.
 perftest() { # PROGRAM BYTES
-    timeout 120 "$1" -d "$device" -x "$(gid)" -F -s "$2" -n "$((calls < 5 ? 5 : calls))" >/dev/null 2>&1 &
+    timeout 120 "$1" -d "$device" -x "$gid" -F -s "$2" -n "$((calls < 5 ? 5 : calls))" >/dev/null 2>&1 &
     local server=$!
     for ((try = 0; try < 20; try++)); do
         sleep 0.5
-        timeout 120 "$1" -d "$device" -x "$(gid)" -F -s "$2" -n "$((calls < 5 ? 5 : calls))" "$address" >"$work/perftest" 2>&1 && break
+        timeout 120 "$1" -d "$device" -x "$gid" -F -s "$2" -n "$((calls < 5 ? 5 : calls))" "$address" >"$work/perftest" 2>&1 && break
         kill -0 "$server" 2>/dev/null || break
     done
     wait "$server" || true
@@ -85,11 +86,11 @@ device_tools() {
 for try in ucx openib; do
     declare -n words=$try
     path=("${words[@]}")
-    if timeout 120 bash -c "$(declare -p path device GYRE_RDMA_PAIRS); $(declare -f mpi); mpi 2 8" >"$work/try" 2>&1; then
+    if timeout 120 bash -c "$(declare -p path device RDMA_PAIRS); $(declare -f mpi); mpi 2 8" >"$work/try" 2>&1; then
         echo "# Open MPI $(mpirun.openmpi --version | awk 'NR == 1 { print $NF }') by $try"
         break
     fi
-    echo "# Open MPI's $try does not work here: $(grep -v '^ *$' "$work/try" | tail -n 1)"
+    echo "# Open MPI's $try does not work here: $(grep -iE 'error|reason|unreach|fail' "$work/try" | head -n 3 | tr '\n' ';')"
     path=()
 done
 echo "# $(nproc) cores of $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1), Linux $(uname -r), $device over $interface, load $(cut -d' ' -f1 /proc/loadavg)"
