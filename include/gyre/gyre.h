@@ -240,8 +240,9 @@ GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
  *
  * Where the network is cut in two, at most one side goes on: the one with more than half of the members of which it is not
  * known that they are gone, or with just half and the lowest rank among these. On the other agree and shrink return
- * GYRE_PARTITIONED. A process that has ended is known to be gone; one that is stopped or out of reach is not, so that a
- * rank which loses all its peers that way, and is not the lowest of just half, cannot go on alone.
+ * GYRE_PARTITIONED. Of more parts the same holds: of 2:1:1 the two go on if rank 0 is one of them, and else nobody does. A
+ * process that has ended is known to be gone; one that is stopped or out of reach is not, so that a rank which loses all
+ * its peers that way, and is not the lowest of just half, cannot go on alone.
  *
  * revoke ends all outstanding requests of comm's world with GYRE_REVOKED, on this rank and, as they are inside or at their
  * next call, on all others; duplicates and splits share the world and end with it. Unlike after an abort, agree and shrink

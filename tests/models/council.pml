@@ -126,7 +126,7 @@ proctype rank(byte i)
     :: atomic { BUSY(i) && side != 0 && (ALL & ~failed[i] & ~MINE(i)) != 0 ->
         j = LOWEST(ALL & ~failed[i] & ~MINE(i));
         failed[i] = failed[i] | BIT(j); j = 0 }
-    /* who is out or has too few says nothing any more: the clock of silence */
+    /* who is out or has too few quits and says so to who waits for it, or says nothing any more: the clock of silence */
     :: atomic { BUSY(i) && ((out | parted) & ALL & ~failed[i]) != 0 ->
         j = LOWEST((out | parted) & ALL & ~failed[i]);
         failed[i] = failed[i] | BIT(j); j = 0 }
