@@ -31,6 +31,7 @@
 #define STEP (10 * GY_MILLISECOND)
 #define GREETING_PATIENCE (GY_SECOND / 2) /* for strangers, who hold up those who wait */
 #define CALL_PATIENCE (5 * GY_SECOND)     /* for a newcomer to answer; a machine may be busy */
+#define NEWS_PATIENCE GY_SECOND
 #define EVERY_BIT UINT64_MAX
 
 /* What travels in the second broadcast. */
@@ -55,17 +56,27 @@ static bool well(const struct growing *growing)
     return growing->error.status == GYRE_SUCCESS;
 }
 
-static gyre_status broadcast(struct growing *growing, void *bytes, size_t count)
+/* Is the old world still one? */
+static bool look(struct growing *growing)
+{
+    struct gy_context *ctx = growing->ctx;
+    gy_recover_look(ctx);
+    if (ctx->closed && well(growing))
+        gy_error_set(&growing->error, ctx->error.status, ctx->error.rank, "%.900s", ctx->error.text);
+    return !ctx->closed;
+}
+
+/* In a world that has failed a request would have no end. */
+static bool broadcast(struct growing *growing, void *bytes, size_t count)
 {
     struct gy_call call = {
         .collective = GY_BROADCAST, .input = bytes, .output = bytes, .count = count, .dtype = GYRE_UINT8};
+    if (!look(growing))
+        return false;
     gyre_status status = gy_run(growing->comm, &call);
-    if (status != GYRE_SUCCESS && well(growing)) {
-        growing->error = growing->comm->error;
-        if (well(growing))
-            gy_error_set(&growing->error, status, -1, "%.900s", growing->ctx->error.text);
-    }
-    return status;
+    if (status != GYRE_SUCCESS && look(growing) && well(growing))
+        gy_error_set(&growing->error, status, growing->comm->error.rank, "%.900s", growing->comm->error.text);
+    return status == GYRE_SUCCESS;
 }
 
 /* A door for the next epoch, and the house open to newcomers. */
@@ -83,13 +94,9 @@ static void prepare(struct growing *growing)
 /* Waits for events of the old world, while it still is one. */
 static bool turn(struct growing *growing, int64_t most)
 {
-    struct gy_context *ctx = growing->ctx;
-    gy_driver_sleep(ctx, most < GY_MILLISECOND ? GY_MILLISECOND : most < STEP ? most : STEP);
-    gy_recover_look(ctx);
-    if (ctx->closed)
-        gy_error_set(&growing->error, ctx->error.status, ctx->error.rank, "%.900s", ctx->error.text);
-    else
-        gy_progress(ctx);
+    gy_driver_sleep(growing->ctx, most < GY_MILLISECOND ? GY_MILLISECOND : most < STEP ? most : STEP);
+    if (look(growing))
+        gy_progress(growing->ctx);
     return well(growing);
 }
 
@@ -157,13 +164,13 @@ static void meet_newcomers(struct growing *growing, int wanted, int64_t wait_ns)
     bool first = growing->comm->rank == 0;
     if (first && well(growing))
         gy_place_encode(&world->house->own.place, place);
-    if (broadcast(growing, place, sizeof(place)) != GYRE_SUCCESS)
+    if (!broadcast(growing, place, sizeof(place)))
         return;
     if (first)
         receive(growing, wanted, wait_ns);
     else if (well(growing) && gy_place_decode(place, &there)) /* without it they find rank 0's door, or none */
         gy_reception_open(world, &there, &growing->reception, &ignored);
-    if (broadcast(growing, &growing->list, sizeof(growing->list)) == GYRE_SUCCESS && !first)
+    if (broadcast(growing, &growing->list, sizeof(growing->list)) && !first)
         read_list(growing);
 }
 
@@ -273,8 +280,11 @@ static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, st
     word.bits = well(growing) ? EVERY_BIT : EVERY_BIT & ~(UINT64_C(1) << growing->error.status);
     gy_member_encode(&growing->next.own, word.record);
     gyre_status status = gy_recover_hold(comm, &word, &outcome, &error);
+    if (status == GYRE_MISMATCH &&
+        well(growing)) /* others shrink or agree: what has brought them there comes here, too */
+        for (int64_t deadline = gy_now() + NEWS_PATIENCE; gy_now() < deadline && turn(growing, GY_MILLISECOND);)
+            ;
     if (status != GYRE_SUCCESS) {
-        /* Among others who shrink or agree it is the failure that has brought them there which counts. */
         if (status != GYRE_MISMATCH || well(growing))
             growing->error = error;
         return growing->error.status;

@@ -13,6 +13,7 @@
  * Every process has a bit of its own, which it adds in one all_reduce after the other: a sum says exactly who was in it.
  * After each third one the ranks grow. After each change all who live must come to the sum of just these, with dense ranks
  * and the members' order kept; a deadline that only a hang exceeds is the judge. */
+#include <dirent.h>
 #include <stdatomic.h>
 
 #include "support/launcher.h"
@@ -58,8 +59,9 @@ static gyre_status reduce(gyre_comm *comm, int own, uint64_t *sum_p)
 {
     static uint64_t in[5000], out[5000]; /* of different sizes, so that deaths fall into different algorithms */
     size_t count = atomic_load(&page->of[own].calls) % 2 ? 5000 : 1;
+    uint64_t mine = UINT64_C(1) << own | (gyre_comm_rank(comm) == 0 && atomic_load(&page->stop) ? STOP_BIT : 0);
     for (size_t i = 0; i < count; i++)
-        in[i] = UINT64_C(1) << own | (gyre_comm_rank(comm) == 0 && atomic_load(&page->stop) ? STOP_BIT : 0);
+        in[i] = mine;
     gyre_status status = gyre_all_reduce(comm, in, out, count, GYRE_UINT64, GYRE_SUM);
     for (size_t i = 1; status == GYRE_SUCCESS && i < count; i++)
         if (out[i] != out[0])
@@ -384,6 +386,15 @@ static void inherit(int ranks, int rounds)
     end();
 }
 
+/* With the last member the world ends, and newcomers wait in vain. */
+static bool has_member(uint64_t who)
+{
+    for (int i = 0; i < started; i++)
+        if (who >> i & 1 && atomic_load(&page->of[i].epoch) > 0)
+            return true;
+    return false;
+}
+
 static void change(int ranks, int rounds)
 {
     begin(ranks);
@@ -395,7 +406,7 @@ static void change(int ranks, int rounds)
                 start(0, NULL, run);
             while (living >= 3 && draw(2) && !(alive >> victim & 1))
                 victim = (int)draw((uint64_t)started);
-            if (living >= 3 && alive >> victim & 1)
+            if (living >= 3 && alive >> victim & 1 && has_member(alive & ~(UINT64_C(1) << victim)))
                 kill_one(victim);
         }
         await(alive);
@@ -428,6 +439,23 @@ static void freeze(int ranks)
     end();
 }
 
+/* The last owner removes the file; one that was killed while it wrote may have left what it had not renamed yet. */
+static void clean_up(void)
+{
+    char file[512];
+    DIR *all = opendir(folder);
+    CHECK(all);
+    for (struct dirent *entry; (entry = readdir(all));) {
+        snprintf(file, sizeof file, "%s/%.255s", folder, entry->d_name);
+        if (strcmp(entry->d_name, "meet") == 0)
+            give_up("the last rank 0 has left its file");
+        if (entry->d_name[0] != '.')
+            unlink(file);
+    }
+    closedir(all);
+    rmdir(folder);
+}
+
 int main(int count, char **arguments)
 {
     const char *what = count > 1 ? arguments[1] : "plain";
@@ -449,10 +477,6 @@ int main(int count, char **arguments)
         change(ranks, rounds);
     else
         freeze(ranks);
-    char file[64];
-    snprintf(file, sizeof file, "%s/meet", folder);
-    unlink(file);
-    if (rmdir(folder) != 0)
-        give_up("something is left in the folder of the meeting");
+    clean_up();
     return 0;
 }
