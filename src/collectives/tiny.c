@@ -27,6 +27,8 @@
 #define GY_TINY_TURN_EVERY 64   /* calls between two looks at links and clocks, which nobody else gives a busy caller */
 #define GY_TINY_GATHERED 65536  /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
 #define GY_TINY_FIRST_LINE 48   /* bytes of a payload that are there when the flag is */
+#define GY_TINY_HANDED_OVER \
+    1024 /* bytes that are pushed out of this core's cache; of more it costs more than it saves */
 #define GY_HARDWARE_LINE 64
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
@@ -81,6 +83,16 @@ static unsigned char *payload_of(const struct exchange *it, int rank, uint64_t n
     return it->bytes <= GY_WINDOW_INLINE ? control->line[number & 1].payload : gy_window_vector(control, number);
 }
 
+/* A hint, and no operation where the processor does not know it: the line is wanted elsewhere soon. */
+static void hand_over(const unsigned char *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("cldemote %0" : : "m"(*line));
+#else
+    (void)line;
+#endif
+}
+
 static void publish(const struct exchange *it)
 {
     struct gy_window_line *mine = &it->comm->control[it->comm->rank]->line[it->number & 1];
@@ -88,6 +100,10 @@ static void publish(const struct exchange *it)
         memcpy(payload_of(it, it->comm->rank, it->number), it->input, it->bytes);
     mine->shape = shape_word(it->shape);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
+    if (it->bytes <= GY_WINDOW_INLINE || it->bytes > GY_TINY_HANDED_OVER || !gives(it))
+        return;
+    for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)
+        hand_over(payload_of(it, it->comm->rank, it->number) + at);
 }
 
 static void own(const unsigned char *line)
