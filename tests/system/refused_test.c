@@ -283,6 +283,7 @@ static void communicators(gyre_comm *it)
     REFUSED(comm_revoke, it);
     REFUSED(comm_agree, it, 0, &bits);
     REFUSED(comm_shrink, it, &made);
+    REFUSED(comm_grow, it, 1, 1, &made);
     REFUSED(comm_counters, it, &counters);
     REFUSED(comm_trace, it, NULL, NULL);
     REFUSED(op_create, it, no_reduction, NULL, 1, &op);
@@ -338,6 +339,9 @@ static void places(void)
     REFUSED(comm_failed, comm, 0, &failure);
     REFUSED(comm_agree, comm, 0, NULL);
     REFUSED(comm_shrink, comm, NULL);
+    REFUSED(comm_grow, comm, 1, 1, NULL);
+    REFUSED(comm_grow, comm, -1, 1, &made);
+    REFUSED(comm_grow, comm, 1, -1, &made);
     REFUSED(comm_counters, comm, &counters);
     REFUSED(comm_counters, comm, NULL);
     HOLDS(comm_algorithm, gyre_comm_algorithm(comm, NULL, 1, GYRE_INT32) == NULL);
@@ -464,6 +468,7 @@ static void groups(void)
     REFUSED(comm_sub, comm, &rank, 1, &made);
     REFUSED(comm_agree, comm, 1, &own);
     REFUSED(comm_shrink, comm, &made);
+    REFUSED(comm_grow, comm, 1, 1, &made);
     REFUSED(comm_set, comm, "order", "canonical");
     REFUSED(comm_set, comm, "algorithm", "");
     REFUSED(comm_create, NULL, &made);
