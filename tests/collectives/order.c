@@ -63,9 +63,9 @@ int gy_order_event(struct gy_order *order, int chain, int call)
 
 void gy_order_after(struct gy_order *order, int event, int before)
 {
-    uint16_t *mine = clock_of(order, event);
-    const uint16_t *theirs = clock_of(order, before);
-    for (int i = 0; i < order->chains; i++)
+    uint16_t *restrict mine = clock_of(order, event);
+    const uint16_t *restrict theirs = clock_of(order, before);
+    for (int i = 0; i < order->chains && event != before; i++)
         mine[i] = mine[i] > theirs[i] ? mine[i] : theirs[i];
     if (order->depth[event] < order->depth[before])
         order->depth[event] = order->depth[before];
@@ -170,7 +170,7 @@ bool gy_cell_read(struct gy_order *order, int event, struct gy_cell *cell, int32
             abort();
     }
     int chain = order->chain_of[event];
-    order->read[order->reads] = (struct gy_access){chain, cell->first_read, clock[chain]};
+    order->read[order->reads] = (struct gy_order_access){chain, cell->first_read, clock[chain]};
     cell->first_read = order->reads++;
     return true;
 }

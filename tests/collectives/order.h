@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gy_access {
+struct gy_order_access {
     int32_t chain, next;
     uint16_t index;
 };
@@ -27,7 +27,7 @@ struct gy_order {
     uint64_t *name;    /* [event]: call and number in the call, on its chain */
     int32_t *depth;    /* [event]: messages on the longest path to it */
     int32_t *last;     /* [chain]: its last event, −1 */
-    struct gy_access *read;
+    struct gy_order_access *read;
     int32_t reads, read_capacity;
     uint64_t dataflow; /* sum of the hashes */
 };

@@ -49,6 +49,8 @@ static void check_counts(const struct gy_plan_shape *shape)
     }
     for (int in_place = 0; in_place < 2; in_place++) {
         size_t total = by_rank ? n : whole ? 1 : n + 1;
+        if (n > 48 && n % 2 != (size_t)in_place) /* of neighbours one is in place and one is not */
+            continue;
         check(shape, total, 2, in_place != 0, keeps_canonical(shape));
         if (small || n % 13 == 0) {
             total = by_rank ? 3 * n : whole ? 3 : 2 * n + 1;
