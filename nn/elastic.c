@@ -259,7 +259,7 @@ gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run
     for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++) {
         elastic->saved[i] = malloc(state_bytes(run));
         if (!elastic->saved[i])
-            status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for the state to go back to");
+            return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the state to go back to");
     }
     if (status != GYRE_SUCCESS)
         return status;

@@ -89,7 +89,8 @@ static gyre_status open_run(struct run *run)
                                           o->settings, o->bucket_bytes, o->clip_norm, &run->part);
     if (status != GYRE_SUCCESS)
         return status;
-    size_t rows = (o->batch + (size_t)run->part.ranks - 1) / (size_t)run->part.ranks;
+    size_t ranks = run->elastic || !run->comm ? 1 : (size_t)gyre_comm_size(run->comm);
+    size_t rows = (o->batch + ranks - 1) / ranks;
     rows = run->part.strategy->piece ? o->batch : (rows + o->accumulate - 1) / o->accumulate;
     rows = rows > run->data->ntrain ? run->data->ntrain : rows;
     run->order = calloc(run->data->ntrain, sizeof(*run->order));
