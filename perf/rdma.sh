@@ -20,15 +20,14 @@ while getopts qr:i:t: option; do
 done
 shift $((OPTIND - 1))
 build=${1:-build/demo}
-[ -x "$build/tools/gyre-run" ] || { echo "rdma.sh: there is no $build/tools/gyre-run: build it, or name another folder" >&2; exit 1; }
+[ -x "$build/perf/gyre-pair" ] || { echo "rdma.sh: there is no $build/perf/gyre-pair: build it, or name another folder" >&2; exit 1; }
 build=$(cd "$build" && pwd)
 [ -z "$quick" ] || rounds=1
 
-# ---- outside: the programs, then the guest ----
+# ---- outside: MPI's program, then the guest ----
 if [ -z "${RDMA_PAIRS:-}" ]; then
     export RDMA_PAIRS=$PWD/build/pairs
     mkdir -p "$RDMA_PAIRS"
-    cc -O2 -std=gnu11 -Iinclude perf/pair.c -o "$RDMA_PAIRS/gyre" "$build/src/libgyre.so" -Wl,-rpath,"$build/src"
     mpicc.openmpi -O2 -std=gnu11 -DPAIR_MPI perf/pair.c -o "$RDMA_PAIRS/openmpi"
     if [ -z "$device" ]; then
         exec tests/rdma/guest -t "$seconds" env RDMA_PAIRS="$RDMA_PAIRS" perf/rdma.sh -i rxe0 $quick -r "$rounds" "$build"
@@ -54,8 +53,8 @@ gid() {
     echo 0
 }
 gid=$(gid)
-own() { GYRE_TRANSPORT=rdma timeout 300 "$build/tools/gyre-run" -n 2 "$RDMA_PAIRS/gyre" "$calls" "${sizes[@]}"; }
-tcp() { env -u GYRE_RDMA_DEVICES GYRE_TRANSPORT=tcp GYRE_INTERFACE="$interface" timeout 300 "$build/tools/gyre-run" -n 2 "$RDMA_PAIRS/gyre" "$calls" "${sizes[@]}"; }
+own() { GYRE_TRANSPORT=rdma timeout 300 "$build/tools/gyre-run" -n 2 "$build/perf/gyre-pair" "$calls" "${sizes[@]}"; }
+tcp() { env -u GYRE_RDMA_DEVICES GYRE_TRANSPORT=tcp GYRE_INTERFACE="$interface" timeout 300 "$build/tools/gyre-run" -n 2 "$build/perf/gyre-pair" "$calls" "${sizes[@]}"; }
 ucx=(--mca pml ucx -x UCX_NET_DEVICES="$device:1" -x UCX_IB_GID_INDEX="$gid" -x UCX_TLS=rc,self)
 openib=(--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib true --mca btl_openib_if_include "$device" --mca btl_openib_cpc_include rdmacm --mca btl_openib_gid_index "$gid")
 path=()

@@ -57,7 +57,8 @@ gyre_status gy_device_put(struct gyre_window *window, const unsigned char *sourc
 gyre_status gy_device_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target,
                           size_t offset)
 {
-    struct gy_access access = {.kind = GY_ACCESS_GET, .offset = offset, .memory = destination, .bytes = bytes};
+    struct gy_access access = {.kind = GY_ACCESS_GET, .offset = offset, .bytes = bytes};
+    access.memory = destination;
     if (bytes == 0)
         return GYRE_SUCCESS;
     gyre_status status = gy_window_settle_between(window, target);

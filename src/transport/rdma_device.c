@@ -451,7 +451,7 @@ void gy_rdma_describe(const struct gy_config *config, gyre_print_func print, voi
         snprintf(line, sizeof(line), "  rdma is not used: %s", why);
         print(user, line);
     }
-    for (int i = 0; i < survey.count; i++) {
+    for (int i = 0; survey.candidates && i < survey.count; i++) {
         const struct candidate *it = &survey.candidates[i];
         char gid[INET6_ADDRSTRLEN] = "?";
 
