@@ -312,6 +312,7 @@ GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
  *
  *   name        this rank's own name for it, at most 63 bytes; shown by gyre_comm_dump. Empty at first
  *   order       "shape" or "canonical": in which order reductions combine, as GYRE_ORDER
+ *   ends        "local" or "uniform": how collectives end in which a rank fails, as GYRE_ENDS; see below
  *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing. A call
  *               that a forced algorithm cannot do (order, counts, no shared memory) is GYRE_UNSUPPORTED
  *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
@@ -320,10 +321,27 @@ GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
  *               only. Each rank has its own; it listens there from the first time that it is asked, or has grown
  *
  * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its
- * name. Setting `order` or `algorithm` is collective and blocking, as they must be the same everywhere: different values
- * are GYRE_INVALID_ARGUMENT on every rank, and nothing changes. They hold for what is called afterwards; persistent
- * requests stay as they were made. get writes at most `value_bytes` bytes with the final zero; a buffer that is too small
- * and an unknown key are GYRE_INVALID_ARGUMENT. */
+ * name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same everywhere: different
+ * values are GYRE_INVALID_ARGUMENT on every rank, and nothing changes. They hold for what is called afterwards; persistent
+ * requests stay as they were made, but for `ends`, which is that of their start. get writes at most `value_bytes` bytes with
+ * the final zero; a buffer that is too small and an unknown key are GYRE_INVALID_ARGUMENT.
+ *
+ * Ends. `local`: when a rank fails during a collective, each rank that is left sees for itself how it ends: one may have
+ * its result already and succeed, where another one fails. `uniform`: on all ranks that are left it succeeds, or on all of
+ * them it fails; this holds for every collective in all its forms (blocking, started, persistent, in a group), and not for
+ * send, recv and one-sided access. Success means that the part of every rank that is left is complete, its output as it
+ * should be; it is possible although a rank has died, which the next call then says. After a failure the output is
+ * undefined on all, and the communicator has failed as ever. No operation succeeds that was started after one that fails.
+ *
+ * What it costs. A collective returns when all ranks are known to be through: on one host a store of each rank and a load
+ * of each other one, else ceil(log2 N) messages of 64 bytes from each rank, one after the other, at the operation's end
+ * (docs/tuning.md has figures). So a root, too, waits for all. When the world fails, operations under way end after an
+ * agreement as gyre_comm_agree's among all ranks of the world: it waits for those who are not inside gyre until they make
+ * a call, which may be any, or end, for GYRE_TIMEOUT at most. A blocking call that comes to it later waits for it as well.
+ *
+ * Who is left: who has not failed, does not go (gyre_comm_destroy before the end), and is neither GYRE_EXCLUDED nor
+ * GYRE_PARTITIONED, which are the status then. After an abort there is no agreement: GYRE_ABORTED, on every rank for itself.
+ * GYRE_NO_MEMORY during the agreement is of one rank alone, which the others go on without. */
 GYRE_API gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value);
 GYRE_API gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes);
 
@@ -541,7 +559,7 @@ GYRE_API gyre_status gyre_recv_init(gyre_comm *comm, void *output, size_t count,
  * gyre_group_end waits for all of them and returns the first failure. Sends and receives inside a group match in any
  * order, and one thread may drive several ranks of one world. Groups may be nested: the outermost one waits. A group's
  * buffers belong to gyre until its end. gyre_group_end without a beginning is GYRE_INVALID_ARGUMENT, and so is a call inside
- * a group that waits for all ranks at once: making a communicator of any kind, setting `order` or `algorithm`, making or
+ * a group that waits for all ranks at once: making a communicator of any kind, setting `order`, `ends` or `algorithm`, making or
  * destroying a window; the group goes on. What is local, and one-sided access, is done at once as ever. */
 GYRE_API gyre_status gyre_group_begin(void);
 GYRE_API gyre_status gyre_group_end(void);

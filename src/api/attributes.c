@@ -43,6 +43,19 @@ static void get_order(const struct gy_attributes *attributes, char *text, size_t
     snprintf(text, bytes, "%s", attributes->canonical ? "canonical" : "shape");
 }
 
+static gyre_status set_ends(gyre_comm *comm, const char *value, struct gy_attributes *attributes)
+{
+    if (strcmp(value, "local") != 0 && strcmp(value, "uniform") != 0)
+        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "ends is \"local\" or \"uniform\", not \"%.80s\"", value);
+    attributes->uniform = value[0] == 'u';
+    return GYRE_SUCCESS;
+}
+
+static void get_ends(const struct gy_attributes *attributes, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s", attributes->uniform ? "uniform" : "local");
+}
+
 static gyre_status set_algorithm(gyre_comm *comm, const char *value, struct gy_attributes *attributes)
 {
     struct gy_error error = {.quiet = true};
@@ -82,6 +95,7 @@ static const struct row {
     void (*get)(const struct gy_attributes *attributes, char *text, size_t bytes);
 } rows[] = {{"name", false, set_name, get_name},
             {"order", true, set_order, get_order},
+            {"ends", true, set_ends, get_ends},
             {"algorithm", true, set_algorithm, get_algorithm},
             {"timeout", false, set_timeout, get_timeout}};
 
@@ -90,10 +104,11 @@ static const struct row *find(gyre_comm *comm, const char *key)
     for (size_t i = 0; i < GY_ARRAY_LENGTH(rows); i++)
         if (strcmp(rows[i].key, key) == 0)
             return &rows[i];
-    gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
-                  "a communicator has no attribute \"%.80s\"; there are name, order, algorithm and timeout, and to be "
-                  "read meeting",
-                  key);
+    gy_check_fail(
+        comm, GYRE_INVALID_ARGUMENT,
+        "a communicator has no attribute \"%.80s\"; there are name, order, ends, algorithm and timeout, and to "
+        "be read meeting",
+        key);
     return NULL;
 }
 

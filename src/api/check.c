@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/call_group.h"
+#include "collectives/ends.h"
 #include "core/dtype.h"
 #include "core/handle.h"
 
@@ -74,8 +75,10 @@ gyre_status gy_check_comm(struct gyre_comm *comm)
     if (ctx->generation != atomic_load_explicit(&gy_fork_generation, memory_order_relaxed))
         return gy_check_fail(comm, GYRE_FORKED,
                              "this communicator belongs to the parent of this process; a child makes its own");
-    if (ctx->closed)
+    if (ctx->closed) {
+        gy_ends_attend(ctx);
         return ctx->error.status;
+    }
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS) {
         gy_context_fail(ctx);
         return ctx->error.status;

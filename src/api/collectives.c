@@ -2,11 +2,16 @@
  * blocking, `_start` and `_init`, follow from it. */
 #include "api/call_group.h"
 #include "api/check.h"
+#include "collectives/ends.h"
 
-static gyre_status check(gyre_comm *comm, const struct gy_call *call)
+static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool blocks)
 {
     gyre_status status = gy_check_comm(comm);
-    return status == GYRE_SUCCESS ? gy_check_call(comm, call) : gy_check_refused(comm, call, status);
+    if (status == GYRE_SUCCESS)
+        return gy_check_call(comm, call);
+    if (status != GYRE_FORKED && !gy_is_point_to_point(call->collective))
+        gy_ends_refuse(comm, blocks);
+    return gy_check_refused(comm, call, status);
 }
 
 typedef gyre_status (*make_func)(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
@@ -19,7 +24,7 @@ static gyre_status make(const char *function, gyre_comm *comm, const struct gy_c
     if (!request_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
     gy_driver_enter(comm->ctx);
-    gyre_status status = check(comm, call);
+    gyre_status status = check(comm, call, false);
     if (status == GYRE_SUCCESS)
         status = how(comm, call, request_p);
     gy_driver_leave(comm->ctx);
@@ -39,7 +44,7 @@ static gyre_status run(const char *function, gyre_comm *comm, const struct gy_ca
         return started;
     }
     gy_driver_enter(comm->ctx);
-    gyre_status status = check(comm, call);
+    gyre_status status = check(comm, call, true);
     if (status == GYRE_SUCCESS)
         status = gy_run(comm, call);
     gy_driver_leave(comm->ctx);
@@ -146,9 +151,9 @@ gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
 static gyre_status check_both(gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives)
 {
     gy_driver_enter(comm->ctx);
-    gyre_status status = check(comm, sends);
+    gyre_status status = check(comm, sends, true);
     if (status == GYRE_SUCCESS)
-        status = check(comm, receives);
+        status = check(comm, receives, true);
     if (status == GYRE_SUCCESS)
         status = gy_check_apart(comm, sends, receives);
     gy_driver_leave(comm->ctx);

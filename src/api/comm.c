@@ -6,6 +6,7 @@
 
 #include "api/call_group.h"
 #include "api/check.h"
+#include "collectives/ends.h"
 #include "collectives/verify.h"
 #include "core/clock.h"
 #include "core/handle.h"
@@ -125,6 +126,8 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
         gy_overlay_report(ctx->overlay, GYRE_ABORTED, ctx->world->rank, text);
         gy_turn(ctx, gy_now());
     }
+    if (ctx->closed)
+        gy_ends_leave(comm);
     gy_verify_settle(comm); /* peers compare results with ours, too */
     gy_comm_free(comm);
     bool last = !ctx->comms;

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "api/check.h"
+#include "collectives/ends.h"
 #include "core/clock.h"
 #include "core/handle.h"
 
@@ -262,6 +263,8 @@ gyre_status gyre_start(gyre_request *request)
     struct gyre_comm *comm = request->comm;
     gy_driver_enter(comm->ctx);
     gyre_status status = gy_check_comm(comm);
+    if (status != GYRE_SUCCESS && status != GYRE_FORKED)
+        gy_ends_refuse(comm, false);
     if (status == GYRE_SUCCESS && request->launched)
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                                "the request is under way: wait for it before it is started again");

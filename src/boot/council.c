@@ -420,6 +420,18 @@ static void check_hearsay(const struct gy_council *council, struct gy_session *s
         session->seats[rank].joined = false;
 }
 
+bool gy_council_look(const struct gy_council *council, int place, struct gy_council_view *view_p)
+{
+    const struct gy_session *session = council->sessions;
+
+    for (int i = 0; session && i < place; i++)
+        session = session->next;
+    if (!session)
+        return false;
+    *view_p = (struct gy_council_view){session->comm, session->number, session->entered, session->decided};
+    return true;
+}
+
 gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t number, const int *members, int count,
                              const struct gy_word *word, int64_t timeout_ns, struct gy_error *error)
 {

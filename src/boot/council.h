@@ -10,7 +10,7 @@
 
 #define GY_COUNCIL_RECORD 128 /* bytes of a member's record, opaque to the council, at most */
 
-enum gy_council_kind { GY_COUNCIL_AGREE = 1, GY_COUNCIL_SHRINK, GY_COUNCIL_GROW };
+enum gy_council_kind { GY_COUNCIL_AGREE = 1, GY_COUNCIL_SHRINK, GY_COUNCIL_GROW, GY_COUNCIL_ENDS };
 
 struct gy_word {
     uint8_t kind;
@@ -63,6 +63,13 @@ void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number)
 /* What was decided with this rank goes on without it, because it could not: it is EXCLUDED from now on. Otherwise it would
  * find everybody gone when it asks again, and go on alone. */
 void gy_council_exclude(struct gy_council *council, const char *why);
+/* The sessions that this rank has entered or heard of, by their place, which a message that is heard may change; false:
+ * there is no further one. */
+struct gy_council_view {
+    uint32_t comm, number;
+    bool entered, decided;
+};
+bool gy_council_look(const struct gy_council *council, int place, struct gy_council_view *view_p);
 void gy_outcome_free(struct gy_outcome *outcome);
 
 #endif

@@ -47,6 +47,10 @@ struct gy_channel {
     uint64_t sent, received; /* point-to-point messages that have been started */
     uint64_t tickets, left;  /* eager ones among those sent: started, and gone */
     uint64_t entered;        /* the peer is known to have entered this operation */
+    struct {
+        uint64_t told, heard; /* see ends.h: the highest number that went there, and that came from there */
+        struct gy_frame_out out;
+    } ends;
     struct gy_stashed stashed[GY_STASHED_MOST];
     unsigned char *stash; /* GY_STASHED_MOST * GY_EAGER_BYTES */
     struct gy_kept_grant grants[GY_GRANTS_KEPT];

@@ -43,6 +43,7 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     comm->rank = gy_group_rank(group, ctx->world->rank);
     comm->window = window;
     comm->attributes.canonical = ctx->config.canonical;
+    comm->attributes.uniform = ctx->config.uniform;
     comm->attributes.timeout_ns = ctx->config.timeout_ns;
     memcpy(comm->attributes.algorithm, ctx->config.algorithm, sizeof(comm->attributes.algorithm));
     comm->channels = gy_alloc_zero((size_t)comm->size, sizeof(struct gy_channel *));

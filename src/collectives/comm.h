@@ -18,10 +18,18 @@ struct gy_attributes {
     char name[64];
     char algorithm[256]; /* as GYRE_ALGORITHM */
     bool canonical;      /* as GYRE_ORDER */
+    bool uniform;        /* as GYRE_ENDS */
     int64_t timeout_ns;  /* as GYRE_TIMEOUT */
 };
 
 struct gy_verify;
+
+/* What ends.c keeps of a communicator. */
+struct gy_ends {
+    uint64_t started;  /* operations that end alike, launched */
+    uint64_t complete; /* all up to this one are complete here; not changed any more once the world has failed */
+    bool linked;       /* links and channels for the exchange are there */
+};
 
 struct gyre_comm {
     struct gy_context *ctx;
@@ -63,6 +71,7 @@ struct gyre_comm {
     } other[GY_PLANS_OTHER_ROOTS];
     unsigned clock;
 
+    struct gy_ends ends;
     struct gy_verify *verify; /* see verify.h; NULL: not asked for */
     struct gy_recorder recorder;
     uint64_t sent[GY_TRANSPORTS_MOST]; /* bytes of payload handed to links */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "boot/house.h"
+#include "collectives/ends.h"
 #include "collectives/grow.h"
 #include "collectives/request.h"
 #include "core/clock.h"
@@ -328,7 +329,9 @@ void gy_context_fail(struct gy_context *ctx)
         return;
     ctx->closed = true;
     gy_page_fail(ctx);
-    if (ctx->error.status == GYRE_PEER_LEFT) /* before links end: whoever waits for us shall know why */
+    if (ctx->error.status == GYRE_PEER_LEFT && gy_ends_pending(ctx)) /* how they end is everybody's business */
+        gy_overlay_report(ctx->overlay, GYRE_PEER_LEFT, ctx->error.rank, ctx->error.text);
+    else if (ctx->error.status == GYRE_PEER_LEFT) /* before links end: whoever waits for us shall know why */
         gy_overlay_leave(ctx->overlay, ctx->error.rank);
     for (int t = 0; t < ctx->transports; t++)
         ctx->ops[t]->close(ctx->instance[t]);
@@ -349,8 +352,12 @@ void gy_context_fail(struct gy_context *ctx)
                          ctx->world->rank, r ? "in " : "", what);
         }
     }
-    while (ctx->active_first)
-        gy_request_finish(ctx->active_first, ctx->error.status);
+    struct gyre_request *next;
+    for (struct gyre_request *r = ctx->active_first; r; r = next) {
+        next = r->next;
+        if (!gy_ends_judges(r)) /* how those end that it does judge is agreed on */
+            gy_request_finish(r, ctx->error.status);
+    }
     if (gy_log_enabled(GY_LOG_INFO))
         for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
             gy_recorder_dump(&comm->recorder, comm->rank, 2);

@@ -54,6 +54,7 @@ struct gy_context {
     bool remote;  /* some link has a descriptor: look at the poller often */
     bool crowded; /* more local ranks than cores */
     bool closed;  /* transports are closed: after a failure */
+    bool outside; /* takes no part in agreements on ends any more: ends.c */
     struct gyre_comm *comms;
     struct gy_window_slots slots;
     unsigned windows; /* one-sided ones, which others may ask for anything at any time */

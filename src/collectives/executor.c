@@ -8,7 +8,7 @@
  * GY_TILES_PER_TURN tiles a turn, so that all requests of a context advance together. */
 #include <string.h>
 
-#include "collectives/request.h"
+#include "collectives/ends.h"
 
 #define GY_TILES_PER_TURN 4
 
@@ -235,6 +235,8 @@ static bool lane_advance(struct gyre_request *r, int l)
 
 bool gy_request_advance(struct gyre_request *r)
 {
+    if (r->confirming)
+        return gy_ends_advance(r);
     if (r->plan->window) {
         if (r->comm->window_first != r)
             return false;
@@ -259,7 +261,7 @@ bool gy_request_advance(struct gyre_request *r)
     if (finished && !r->complete) {
         if (r->plan->window && !gy_window_end(r))
             return moved;
-        gy_request_finish(r, GYRE_SUCCESS);
+        gy_request_through(r);
         return true;
     }
     return moved;

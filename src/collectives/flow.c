@@ -9,6 +9,7 @@
  * Iterations are numbered per peer and channel, so that both sides count alike whatever else their lanes do. */
 #include <string.h>
 
+#include "collectives/ends.h"
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
 
@@ -448,6 +449,15 @@ static gyre_status credit_arrived(struct gyre_comm *comm, int peer, const struct
     return GYRE_SUCCESS;
 }
 
+static gyre_status ends_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    struct gy_channel *channel = gy_comm_channel(comm, peer);
+    if (!channel)
+        return no_memory(comm->ctx, peer);
+    gy_ends_heard(channel, frame->value);
+    return GYRE_SUCCESS;
+}
+
 static gyre_status sink_arrived(void *user, int world, const struct gy_frame *frame, const void *payload)
 {
     struct gy_context *ctx = user;
@@ -476,6 +486,7 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     case GY_FRAME_GRANT: return grant_arrived(comm, peer, frame);
     case GY_FRAME_WANT: return want_arrived(comm, peer, frame);
     case GY_FRAME_CREDIT: return credit_arrived(comm, peer, frame);
+    case GY_FRAME_ENDS: return ends_arrived(comm, peer, frame);
     default: return protocol(ctx, world, "a frame of an unknown kind");
     }
 }

@@ -248,7 +248,7 @@ static void check_request(struct gyre_request *r, int64_t now)
     bool ask = now - r->asked > ping_interval(r->comm->ctx);
     if (ask && r->idle_since && now - r->idle_since >= ping_interval(r->comm->ctx))
         r->asked = now;
-    if (r->tiny) {
+    if (r->tiny || r->confirming) {
         check_peer(r, r->waiting_for, now, ask);
         return;
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "collectives/ends.h"
 #include "collectives/order.h"
 #include "collectives/request.h"
 #include "core/log.h"
@@ -334,6 +335,8 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
     status = open_links(r);
     if (status == GYRE_SUCCESS && !gy_is_point_to_point(call->collective))
         status = reserve_window(comm);
+    if (status == GYRE_SUCCESS && comm->attributes.uniform && !gy_is_point_to_point(call->collective))
+        status = gy_ends_prepare(comm);
     if (status == GYRE_SUCCESS)
         return GYRE_SUCCESS;
 

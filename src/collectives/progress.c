@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "collectives/ends.h"
 #include "collectives/request.h"
 #include "collectives/verify.h"
 #include "core/clock.h"
@@ -128,7 +129,9 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
 static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
                  const void *what)
 {
-    if (gy_progress(ctx) || idle(ctx, patience, spin, done, what))
+    if (ctx->closed) /* what still waits, waits for an agreement */
+        gy_ends_wait(ctx);
+    else if (gy_progress(ctx) || idle(ctx, patience, spin, done, what))
         *patience = (struct patience){0};
 }
 
@@ -171,6 +174,10 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
         return status;
     gy_wait(request);
     status = request->status;
+    bool uniform = request->ends != 0;
     gy_request_recycle(request);
-    return status == GYRE_SUCCESS && comm->verify ? gy_verify_settle(comm) : status;
+    if (status != GYRE_SUCCESS || !comm->verify)
+        return status;
+    gyre_status settled = gy_verify_settle(comm);
+    return uniform ? status : settled; /* all have been told of its success: what is wrong, the next call says */
 }

@@ -19,6 +19,7 @@
 
 #include "boot/council.h"
 #include "boot/meet.h"
+#include "collectives/ends.h"
 #include "collectives/request.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -34,6 +35,7 @@ void gy_recover_look(struct gy_context *ctx)
     gy_overlay_attend(ctx->overlay);
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
         gy_context_fail(ctx);
+    gy_ends_step(ctx);
 }
 
 /* An abort is the end, whatever came before it. NULL: there is none. */

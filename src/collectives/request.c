@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "collectives/ends.h"
 #include "collectives/mapped.h"
 #include "collectives/verify.h"
 #include "core/clock.h"
@@ -114,8 +115,9 @@ static uint64_t next_sequence(struct gyre_request *r)
 static void reset(struct gyre_request *r)
 {
     memset(r->lane, 0, sizeof(r->lane));
-    r->complete = r->verified = r->begun = r->tiny = false;
-    r->tiny_next = 0;
+    r->complete = r->verified = r->begun = r->tiny = r->confirming = false;
+    r->tiny_next = r->confirmed = 0;
+    r->ends = 0;
     r->status = GYRE_IN_PROGRESS;
     r->waiting_for = -1;
     r->idle_since = r->asked = r->told = 0;
@@ -145,6 +147,8 @@ static void launch(struct gyre_request *r)
         gy_mapped_offer(r);
     if (comm->verify)
         gy_verify_launch(r);
+    if (comm->attributes.uniform)
+        gy_ends_launch(r);
     active_append(ctx, r);
     if (r->plan->window)
         window_enqueue(r);
@@ -152,7 +156,7 @@ static void launch(struct gyre_request *r)
         gy_window_arrive(comm, &r->shape, r->offer);
     if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
         gy_context_fail(ctx);
-    if (!r->complete)
+    if (!r->complete && !ctx->closed)
         gy_request_advance(r);
     if (!r->complete) /* a thread that sleeps has not armed itself for this one */
         gy_driver_wake(ctx);
@@ -250,6 +254,14 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     record_end(r);
     if (!r->persistent)
         gy_prepare_undo(r);
+}
+
+void gy_request_through(struct gyre_request *r)
+{
+    if (r->ends)
+        gy_ends_confirm(r);
+    else
+        gy_request_finish(r, GYRE_SUCCESS);
 }
 
 void gy_request_recycle(struct gyre_request *r)

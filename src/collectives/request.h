@@ -73,6 +73,9 @@ struct gyre_request {
     bool collected;           /* its owner has had it: on the free list, or another's by now */
     uint64_t ticket;          /* of an eager message: those to its peer before it */
     uint64_t record;          /* in the flight recorder */
+    uint64_t ends;            /* its number among those that end alike everywhere, 0: it is none; see ends.h */
+    bool confirming;          /* complete here, and waits for the word that it is so everywhere */
+    int confirmed;            /* windows: ranks below this one have said so */
     uint64_t verified_as;     /* 1 + its number among the results that are compared, 0: it is not; see verify.h */
     struct gy_layout in, out; /* of the vector; all_to_all has two */
     size_t element, tile;     /* bytes of an element; elements per tile */
@@ -107,6 +110,8 @@ struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_ca
                                       const struct gy_arrival *shape);
 /* Ends it and takes it off the lists; the user still holds it. */
 void gy_request_finish(struct gyre_request *request, gyre_status status);
+/* All that it does here is done: ends it with success, or lets it wait for the others (ends.h). */
+void gy_request_through(struct gyre_request *request);
 /* Back to the free list, after completion; also after the end of the communicator. */
 void gy_request_recycle(struct gyre_request *request);
 /* The request to which a frame belongs. Point-to-point sequence numbers count per peer and direction: `sends` says which

@@ -235,7 +235,7 @@ bool gy_tiny_advance(struct gyre_request *r)
     }
     comm->compared = it.shape->sequence;
     take(&it, &r->operation, r->canonical);
-    gy_request_finish(r, GYRE_SUCCESS);
+    gy_request_through(r);
     return true;
 }
 
@@ -302,7 +302,8 @@ static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
     const struct gy_context *ctx = comm->ctx;
     enum gy_collective collective = call->collective;
     if (!comm->window_reserved || call->varying || collective >= GY_SEND_TO || call->op >= GYRE_PREMUL_SUM ||
-        call->count > GY_WINDOW_VECTOR || comm->verify || ctx->active_first || !ctx->idle || ctx->config.show_choice)
+        call->count > GY_WINDOW_VECTOR || comm->verify || comm->attributes.uniform || ctx->active_first || !ctx->idle ||
+        ctx->config.show_choice)
         return false;
     return most_of(comm, collective) >= 0 &&
            (comm->plans[collective][comm->tiny[collective].algorithm] ||

@@ -69,6 +69,8 @@ gyre_status gy_verify_make(struct gyre_comm *comm, struct gy_verify **verify_p, 
     gy_group_free(&group);
     gy_free(world);
     if (status == GYRE_SUCCESS)
+        verify->hidden->attributes.uniform = false;
+    if (status == GYRE_SUCCESS)
         *verify_p = verify;
     else
         gy_verify_free(verify);

@@ -63,6 +63,15 @@ static bool parse_order(const struct row *row, const char *text, void *field)
     return true;
 }
 
+static bool parse_ends(const struct row *row, const char *text, void *field)
+{
+    (void)row;
+    if (strcmp(text, "local") != 0 && strcmp(text, "uniform") != 0)
+        return false;
+    *(bool *)field = text[0] == 'u';
+    return true;
+}
+
 static const char *const integrities[GY_INTEGRITIES] = {"off", "crc", "mac", "encrypt"};
 
 static bool parse_integrity(const struct row *row, const char *text, void *field)
@@ -283,6 +292,11 @@ static const struct row rows[] = {
      "ranks "
      "for every element; the same on every rank",
      "shape or canonical", SHARED},
+    {"GYRE_ENDS", parse_ends, FIELD(uniform), 0, 0, "local", "mode",
+     "how a collective ends in which a rank fails: local, on every rank for itself; uniform, on all that are left "
+     "alike, "
+     "for one small exchange more; the same on every rank",
+     "local or uniform", SHARED},
     {"GYRE_HIERARCHY", parse_hierarchy, FIELD(hierarchy), 0, 0, "host", "groups",
      "ranks that hierarchical algorithms take as near each other: host, those of one host; sizes between commas, "
      "groups "
@@ -348,7 +362,8 @@ static const struct row rows[] = {
     {"GYRE_RDMA_QUEUE_PAIRS", parse_int, FIELD(rdma_queue_pairs), 1, 8, "1", "number",
      "queue pairs per RDMA device between two ranks, over which large messages are striped", "1 to 8", PLAIN},
     {"GYRE_RDMA_ACK_TIMEOUT", parse_int, FIELD(rdma_ack_timeout), -1, 31, "-1", "exponent",
-     "n: an RDMA device repeats what is not acknowledged within 4.096 us * 2^n, seven times; -1, 0: by GYRE_PEER_TIMEOUT",
+     "n: an RDMA device repeats what is not acknowledged within 4.096 us * 2^n, seven times; -1, 0: by "
+     "GYRE_PEER_TIMEOUT",
      "-1 to 31", PLAIN},
     {"GYRE_RDMA_RING", parse_power, FIELD(rdma_ring), 4096, 1 << 28, "256k", "bytes",
      "memory per RDMA link into which the peer writes: what may be on its way at once",
@@ -492,6 +507,8 @@ static void print_value(const struct row *row, const struct gy_config *config, c
         snprintf(text_p, bytes, "%" PRId64, *(const int64_t *)field);
     else if (row->parse == parse_order)
         snprintf(text_p, bytes, "%s", *(const bool *)field ? "canonical" : "shape");
+    else if (row->parse == parse_ends)
+        snprintf(text_p, bytes, "%s", *(const bool *)field ? "uniform" : "local");
     else if (row->parse == parse_switch)
         snprintf(text_p, bytes, "%d", *(const bool *)field);
     else if (row->parse == parse_integrity)

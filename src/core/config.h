@@ -21,6 +21,7 @@ struct gy_config {
     char algorithm[256];      /* GYRE_ALGORITHM      "all_reduce:ring,broadcast:binary_tree", "" */
     struct gy_tuning tuning;  /* GYRE_TUNING         a file of gyre-tune's, "" */
     bool canonical;           /* GYRE_ORDER          shape|canonical */
+    bool uniform;             /* GYRE_ENDS           local|uniform */
     char hierarchy[128];      /* GYRE_HIERARCHY      host|off|sizes, "host" */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
     char interface[64];       /* GYRE_INTERFACE      "" = the one that routes to the meeting address */

@@ -54,7 +54,8 @@ struct gy_window_control {
     _Atomic uint64_t entered;                                       /* sequence of the operation this rank is
                                                                      * in, release after arrival */
     struct gy_offer offer[GY_ARRIVALS];
-    _Atomic uint64_t offered[GY_ARRIVALS]; /* whose offer it is: 0 while it is being replaced */
+    _Atomic uint64_t offered[GY_ARRIVALS];         /* whose offer it is: 0 while it is being replaced */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends; /* operations with uniform ends that are complete here */
 };
 
 /* The control block and, behind it, the vectors that are longer than a line has room for; by parity like the lines. */

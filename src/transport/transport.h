@@ -59,6 +59,7 @@ enum gy_frame_kind {
     GY_FRAME_SIGNAL,
     GY_FRAME_FLUSH,
     GY_FRAME_FLUSHED,
+    GY_FRAME_ENDS, /* operations up to `value` are complete on the sender and those it has heard of: collectives/ends.h */
     GY_FRAME_KINDS
 };
 

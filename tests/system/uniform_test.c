@@ -1,0 +1,435 @@
+/* Uniform ends: ranks are killed at random moments, and those who are left must say the same of every operation. Arguments:
+ * scenario, ranks, hosts (0: as the machine is). GYRE_TEST_DEATHS: how many deaths at least (16); GYRE_TEST_SEED repeats a
+ * run's choices, not its timing.
+ *
+ *   kill     one or two die in a row; who is left fails, shrinks and goes on, down to the last
+ *   leave    one dies; who fails destroys its communicator and ends at once, whatever the others do
+ *   settings what the attribute takes and gives, and that it must be the same everywhere
+ *
+ * The operations of an epoch are numbered, and each rank goes through all kinds of them in the same order: blocking, several
+ * requests that are waited for in the reverse order, persistent ones, groups. Whatever succeeds is compared with what it
+ * must give, element by element. A failure comes after all successes, so a rank tells how many these were; this number
+ * must be the same on all that have come to the end of the epoch, although some died in the next one. With GYRE_ENDS=local
+ * it is not, and the test fails. */
+#include <stdatomic.h>
+
+#include "support/launcher.h"
+
+#define HANG_NS INT64_C(30000000000)
+#define EPOCHS_MOST 8
+#define LONG 3000
+
+struct page {
+    _Atomic int stop;
+    struct report {
+        _Atomic int epoch;
+        _Atomic uint64_t calls;             /* successes in this epoch */
+        _Atomic uint64_t good[EPOCHS_MOST]; /* 1 + the same at its end; 0: it has not come to its end */
+    } rank[RANKS_MOST];
+};
+
+static struct page *page;
+static bool leaves;
+static int job;
+static uint64_t chance;
+static pid_t pids[RANKS_MOST];
+static int deaths_of[RANKS_MOST];
+
+static uint64_t draw(uint64_t below)
+{
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    return below ? (chance >> 33) % below : 0;
+}
+
+/* ---- a rank ---- */
+
+/* A communicator and its operations so far. */
+struct run {
+    gyre_comm *comm;
+    int rank, size;
+    uint64_t number, good; /* of the operation at hand; successes */
+    gyre_status failure;   /* the first one */
+    gyre_request *kept;    /* persistent */
+    uint64_t kept_in[1], kept_out[1];
+};
+
+static uint64_t value(uint64_t number, int rank, size_t i)
+{
+    return number * 1000 + (uint64_t)rank * 10 + i % 7;
+}
+
+static uint64_t total(uint64_t number, int size, size_t i)
+{
+    return number * 1000 * (uint64_t)size + 5 * (uint64_t)(size * (size - 1)) + i % 7 * (uint64_t)size;
+}
+
+/* The end of an operation. A success after a failure would be a hole. */
+static bool ended(struct run *run, gyre_status status, const char *what)
+{
+    if (status != GYRE_SUCCESS && (status < GYRE_PEER_DEAD || status == GYRE_MISMATCH || status == GYRE_INTERNAL))
+        rank_fail("%s: %s: %s", what, gyre_status_name(status), gyre_last_error(run->comm));
+    if (status == GYRE_SUCCESS && run->failure != GYRE_SUCCESS)
+        rank_fail("%s succeeds after an earlier operation failed", what);
+    if (status == GYRE_SUCCESS)
+        run->good++;
+    else if (run->failure == GYRE_SUCCESS)
+        run->failure = status;
+    return status == GYRE_SUCCESS;
+}
+
+static void expect(uint64_t is, uint64_t wanted, const char *what, size_t i)
+{
+    if (is != wanted)
+        rank_fail("%s: element %zu is %lu instead of %lu", what, i, (unsigned long)is, (unsigned long)wanted);
+}
+
+static void reduce(struct run *run, size_t count, bool grouped)
+{
+    static uint64_t in[LONG], out[LONG];
+    for (size_t i = 0; i < count; i++)
+        in[i] = value(run->number, run->rank, i);
+    if (grouped)
+        gyre_group_begin();
+    gyre_status status = gyre_all_reduce(run->comm, in, out, count, GYRE_UINT64, GYRE_SUM);
+    if (grouped) {
+        gyre_status all = gyre_group_end();
+        status = status == GYRE_SUCCESS ? all : status;
+    }
+    if (ended(run, status, "all_reduce"))
+        for (size_t i = 0; i < count; i++)
+            expect(out[i], total(run->number, run->size, i), "all_reduce", i);
+}
+
+static void broadcast(struct run *run, size_t count)
+{
+    static uint64_t in[LONG], out[LONG];
+    int root = (int)(run->number % (uint64_t)run->size);
+    for (size_t i = 0; i < count; i++)
+        in[i] = value(run->number, root, i);
+    memset(out, 0, sizeof out);
+    if (ended(run, gyre_broadcast(run->comm, in, out, count, GYRE_UINT64, root), "broadcast"))
+        for (size_t i = 0; i < count; i++)
+            expect(out[i], value(run->number, root, i), "broadcast", i);
+}
+
+static void gather(struct run *run, size_t count)
+{
+    static uint64_t in[LONG], out[LONG * RANKS_MOST];
+    for (size_t i = 0; i < count; i++)
+        in[i] = value(run->number, run->rank, i);
+    memset(out, 0, sizeof out);
+    if (ended(run, gyre_all_gather(run->comm, in, out, count, GYRE_UINT64), "all_gather"))
+        for (size_t i = 0; i < count * (size_t)run->size; i++)
+            expect(out[i], value(run->number, (int)(i / count), i % count), "all_gather", i);
+}
+
+/* Several under way; an operation that fails is followed by none that succeeds, in whatever order they are waited for. */
+static void several(struct run *run)
+{
+    static uint64_t in[3], out[3], all[RANKS_MOST];
+    gyre_request *requests[3] = {0};
+    gyre_status status[3];
+    int root = (int)(run->number % (uint64_t)run->size);
+    for (int i = 0; i < 3; i++)
+        in[i] = value(run->number + (uint64_t)i, i == 1 ? root : run->rank, 0);
+    status[0] = gyre_all_reduce_start(run->comm, in, out, 1, GYRE_UINT64, GYRE_SUM, &requests[0]);
+    status[1] = gyre_broadcast_start(run->comm, in + 1, out + 1, 1, GYRE_UINT64, root, &requests[1]);
+    status[2] = gyre_all_gather_start(run->comm, in + 2, all, 1, GYRE_UINT64, &requests[2]);
+    for (int i = 2; i >= 0; i--) {
+        gyre_status end = i == 1 ? GYRE_IN_PROGRESS : gyre_wait(&requests[i]);
+        while (end == GYRE_IN_PROGRESS)
+            end = gyre_test(&requests[i]);
+        status[i] = status[i] == GYRE_SUCCESS ? end : status[i];
+    }
+    if (ended(run, status[0], "started all_reduce"))
+        expect(out[0], total(run->number, run->size, 0), "started all_reduce", 0);
+    if (ended(run, status[1], "started broadcast"))
+        expect(out[1], value(run->number + 1, root, 0), "started broadcast", 0);
+    if (ended(run, status[2], "started all_gather"))
+        for (int r = 0; r < run->size; r++)
+            expect(all[r], value(run->number + 2, r, 0), "started all_gather", (size_t)r);
+    run->number += 2;
+}
+
+static void keep(struct run *run)
+{
+    run->kept_in[0] = value(run->number, run->rank, 0);
+    gyre_status status = gyre_start(run->kept);
+    if (status == GYRE_SUCCESS)
+        status = gyre_wait(&run->kept);
+    if (ended(run, status, "persistent all_reduce"))
+        expect(run->kept_out[0], total(run->number, run->size, 0), "persistent all_reduce", 0);
+}
+
+/* What the ranks decide together: false, it is the end. */
+static bool go_on(struct run *run)
+{
+    uint64_t stop = run->rank == 0 && atomic_load(&page->stop), any = 0;
+    gyre_status status = gyre_all_reduce(run->comm, &stop, &any, 1, GYRE_UINT64, GYRE_SUM);
+    return ended(run, status, "all_reduce of the end") ? any == 0 : true;
+}
+
+/* Until a failure: true; or to the end: false. */
+static bool fails(struct run *run, struct report *report)
+{
+    run->rank = gyre_comm_rank(run->comm);
+    run->size = gyre_comm_size(run->comm);
+    gyre_status status = gyre_all_reduce_init(run->comm, run->kept_in, run->kept_out, 1, GYRE_UINT64, GYRE_SUM,
+                                              &run->kept);
+    while (status != GYRE_SUCCESS && status < GYRE_PEER_DEAD)
+        rank_fail("init: %s", gyre_last_error(run->comm));
+    if (status != GYRE_SUCCESS) /* it was dead before we came */
+        return true;
+    for (; run->failure == GYRE_SUCCESS; run->number++) {
+        if (draw(8) == 0) /* so that deaths find ranks in different operations */
+            usleep((useconds_t)draw(400));
+        switch (run->number % 9) {
+        case 0:
+            if (!go_on(run))
+                return false;
+            break;
+        case 1: broadcast(run, 1); break;
+        case 2: reduce(run, LONG, false); break;
+        case 3: several(run); break;
+        case 6: keep(run); break;
+        case 7: reduce(run, 100, true); break;
+        default: run->number % 2 ? gather(run, 200) : broadcast(run, LONG);
+        }
+        atomic_store(&report->calls, run->good);
+    }
+    return true;
+}
+
+static void run_rank(int own)
+{
+    struct report *report = &page->rank[own];
+    struct run run = {.comm = rank_begin(120)};
+    chance += (uint64_t)own << 40;
+    while (fails(&run, report)) {
+        int epoch = atomic_load(&report->epoch), habit = (own + job + epoch) % 3;
+        uint64_t in = 1, out;
+        gyre_comm *next;
+        atomic_store(&report->good[epoch], run.good + 1);
+        if (habit == 1 && gyre_all_reduce(run.comm, &in, &out, 1, GYRE_UINT64, GYRE_SUM) == GYRE_SUCCESS)
+            rank_fail("a call on a failed communicator succeeds");
+        if (leaves)
+            break;
+        if (habit == 2)
+            gyre_comm_revoke(run.comm);
+        OK(run.comm, gyre_comm_shrink(run.comm, &next));
+        OK(run.comm, gyre_comm_destroy(run.comm));
+        run = (struct run){.comm = next};
+        atomic_store(&report->calls, 0);
+        atomic_store(&report->epoch, epoch + 1);
+    }
+    OK(run.comm, gyre_comm_destroy(run.comm));
+}
+
+/* ---- the launcher ---- */
+
+_Noreturn static void give_up(const char *what, uint64_t alive, int ranks)
+{
+    fprintf(stderr, "%s; alive are %#lx\n", what, (unsigned long)alive);
+    for (int i = 0; i < ranks; i++) {
+        struct report *r = &page->rank[i];
+        fprintf(stderr, "  rank %d (%d): epoch %d, %lu calls\n", i, pids[i], atomic_load(&r->epoch),
+                (unsigned long)atomic_load(&r->calls));
+    }
+    for (int i = 0; i < ranks; i++)
+        if (pids[i] > 0)
+            kill(-pids[i], SIGKILL);
+    exit(1);
+}
+
+/* Until every rank of `alive` has had a success in an epoch after `epochs` others. */
+static void await(uint64_t alive, int ranks, const int *epochs)
+{
+    int64_t limit = rank_now_ns() + HANG_NS;
+    for (int i = 0; i < ranks; i++)
+        while (alive >> i & 1 &&
+               (atomic_load(&page->rank[i].epoch) <= epochs[i] || atomic_load(&page->rank[i].calls) == 0)) {
+            int status;
+            if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
+                pids[i] = 0;
+                give_up("a survivor ended", alive, ranks);
+            }
+            if (rank_now_ns() > limit)
+                give_up("a survivor hangs", alive, ranks);
+            usleep(200);
+        }
+}
+
+static void start(int ranks, int hosts, const char *folder)
+{
+    char text[32];
+    memset(page, 0, sizeof *page);
+    for (int i = 0; i < ranks; i++) {
+        pids[i] = fork();
+        CHECK(pids[i] >= 0);
+        if (pids[i] == 0) {
+            launch_prepare(i, ranks, folder);
+            setenv("GYRE_ENDS", "uniform", 0);
+            snprintf(text, sizeof text, "host-%d", hosts ? i * hosts / ranks : 0);
+            if (hosts)
+                setenv("GYRE_HOST_ID", text, 1);
+            run_rank(i);
+            _exit(0);
+        }
+        setpgid(pids[i], pids[i]);
+    }
+}
+
+static void reap(int rank, bool killed, int ranks)
+{
+    int status = 0;
+    int64_t limit = rank_now_ns() + HANG_NS;
+    while (waitpid(pids[rank], &status, WNOHANG) != pids[rank]) {
+        if (rank_now_ns() > limit)
+            give_up("a rank does not end", 0, ranks);
+        usleep(200);
+    }
+    pids[rank] = 0;
+    if (killed ? !WIFSIGNALED(status) : !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        fprintf(stderr, "rank %d ended with %#x\n", rank, (unsigned)status);
+        give_up("a rank ended wrongly", 0, ranks);
+    }
+}
+
+/* Of each epoch: all who have come to its end and lived to tell. */
+static void compare(int ranks)
+{
+    for (int epoch = 0; epoch < EPOCHS_MOST; epoch++) {
+        uint64_t first = 0;
+        for (int i = 0; i < ranks; i++) {
+            uint64_t mine = atomic_load(&page->rank[i].good[epoch]);
+            if (mine != 0 && first != 0 && mine != first) {
+                fprintf(stderr, "epoch %d: rank %d has seen %lu operations succeed, a rank before it %lu\n", epoch, i,
+                        (unsigned long)mine - 1, (unsigned long)first - 1);
+                give_up("not uniform", 0, ranks);
+            }
+            first = mine ? mine : first;
+        }
+    }
+}
+
+static void strike(int rank, uint64_t *alive)
+{
+    kill(pids[rank], SIGKILL);
+    *alive &= ~(UINT64_C(1) << rank);
+    deaths_of[rank]++;
+}
+
+/* Ranks die in the order of `order`, one or two at a time; the last one stays. */
+static int thin_out(int ranks, int hosts, const int *order, const char *folder)
+{
+    uint64_t alive = (UINT64_C(1) << ranks) - 1;
+    int dead = 0, epochs[RANKS_MOST];
+    memset(epochs, 0xff, sizeof epochs);
+    start(ranks, hosts, folder);
+    await(alive, ranks, epochs);
+    while (dead < ranks - 1) {
+        int batch = dead < ranks - 2 && !leaves ? 1 + (int)draw(2) : 1;
+        usleep((useconds_t)draw(3000));
+        for (int i = 0; i < ranks; i++)
+            epochs[i] = atomic_load(&page->rank[i].epoch);
+        for (int i = 0; i < batch; i++) {
+            if (i > 0)
+                usleep((useconds_t)draw(draw(2) ? 500 : 5000));
+            strike(order[dead + i], &alive);
+        }
+        for (int i = 0; i < batch; i++)
+            reap(order[dead + i], true, ranks);
+        dead += batch;
+        if (!leaves)
+            await(alive, ranks, epochs);
+        if (leaves)
+            break;
+    }
+    atomic_store(&page->stop, 1);
+    for (int i = 0; i < ranks; i++)
+        if (alive >> i & 1)
+            reap(i, false, ranks);
+    compare(ranks);
+    return dead;
+}
+
+/* A random order in which the last one, who stays, is each number in turn. */
+static void shuffle(int *order, int ranks)
+{
+    for (int i = 0; i < ranks; i++)
+        order[i] = i;
+    order[job % ranks] = ranks - 1;
+    order[ranks - 1] = job % ranks;
+    for (int i = ranks - 2; i > 0; i--) {
+        int j = (int)draw((uint64_t)i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
+/* ---- settings ---- */
+
+static void settings(int own)
+{
+    char text[16];
+    setenv("GYRE_ENDS", "local", 1);
+    gyre_comm *comm = rank_begin(60), *other;
+    gyre_request *before;
+    uint64_t mine = 1, sum;
+    OK(comm, gyre_all_reduce_init(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &before));
+    OK(comm, gyre_comm_get(comm, "ends", text, sizeof text));
+    CHECK(!strcmp(text, "local"));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_set(comm, "ends", "sudden"));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_set(comm, "ends", own ? "local" : "uniform"));
+    OK(comm, gyre_comm_set(comm, "ends", "uniform"));
+    OK(comm, gyre_comm_duplicate(comm, &other));
+    OK(other, gyre_comm_get(other, "ends", text, sizeof text));
+    CHECK(!strcmp(text, "uniform"));
+    for (int i = 0; i < 50; i++) {
+        gyre_comm *on = i % 3 ? comm : other;
+        OK(on, gyre_all_reduce(on, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+        CHECK(sum == (uint64_t)gyre_comm_size(comm));
+        sum = 0;
+        OK(comm, gyre_start(before)); /* made when ends were local */
+        OK(comm, gyre_wait(&before));
+        CHECK(sum == (uint64_t)gyre_comm_size(comm));
+        if (i == 25)
+            OK(comm, gyre_comm_set(comm, "ends", "local"));
+    }
+    OK(comm, gyre_request_free(&before));
+    OK(other, gyre_comm_destroy(other));
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+int main(int argc, char **argv)
+{
+    const char *scenario = argc > 1 ? argv[1] : "kill", *seed = getenv("GYRE_TEST_SEED"),
+               *wanted = getenv("GYRE_TEST_DEATHS");
+    int ranks = argc > 2 ? atoi(argv[2]) : 4, hosts = argc > 3 ? atoi(argv[3]) : 0, deaths = 0,
+        most = wanted ? atoi(wanted) : 16;
+    CHECK(ranks >= 2 && ranks <= RANKS_MOST);
+    if (!strcmp(scenario, "settings"))
+        return launch(ranks, settings, 60, scenario) ? 0 : 1;
+    leaves = !strcmp(scenario, "leave");
+    CHECK(leaves || !strcmp(scenario, "kill"));
+    chance = seed ? strtoull(seed, NULL, 10) : (uint64_t)rank_now_ns();
+    printf("seed %lu\n", (unsigned long)chance);
+    fflush(stdout);
+    page = launch_share(sizeof *page);
+    for (; deaths < most; job++) {
+        char folder[] = "/tmp/gyre-test-XXXXXX", file[64];
+        int order[RANKS_MOST];
+        CHECK(mkdtemp(folder));
+        shuffle(order, ranks);
+        deaths += thin_out(ranks, hosts, order, folder);
+        snprintf(file, sizeof file, "%s/meet", folder);
+        unlink(file);
+        rmdir(folder);
+    }
+    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, hosts ? " on several hosts" : "");
+    for (int i = 0; i < ranks; i++)
+        printf(" %d", deaths_of[i]);
+    puts("; every operation ended alike on all who were left");
+    return 0;
+}
