@@ -379,9 +379,11 @@ gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, str
     status = gy_identity_read_newcomer(user, config, &joiner->identity, error);
     if (status == GYRE_SUCCESS)
         status = check_identity(joiner);
-    if (status == GYRE_SUCCESS && !(joiner->house = gy_house_make(&joiner->identity, config)))
+    if (status == GYRE_SUCCESS)
+        joiner->house = gy_house_make(&joiner->identity, config);
+    if (status == GYRE_SUCCESS && !joiner->house)
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory to join a world");
-    if (status == GYRE_SUCCESS) {
+    if (status == GYRE_SUCCESS && joiner->house) {
         joiner->house->used = true;
         gy_member_know_myself(&joiner->own, config);
         status = join(joiner);
