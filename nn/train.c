@@ -87,7 +87,7 @@ static gyre_status open_run(struct run *run)
     const struct gyre_nn_train_options *o = &run->options;
     gyre_status status = gyre_nn_run_open(run->model, run->elastic ? NULL : run->comm, &o->optimizer, o->strategy,
                                           o->settings, o->bucket_bytes, o->clip_norm, &run->part);
-    if (status != GYRE_SUCCESS)
+    if (status != GYRE_SUCCESS || !run->part.strategy) /* a run that is open has one */
         return status;
     size_t ranks = run->elastic || !run->comm ? 1 : (size_t)gyre_comm_size(run->comm);
     size_t rows = (o->batch + ranks - 1) / ranks;
