@@ -108,7 +108,7 @@ static bool has_destroyed(struct gyre_request *r, int rank)
 {
     const struct gyre_comm *comm = r->comm;
     if (r->plan->window)
-        return gy_window_slots_left(comm->ctx, comm->window, comm->id, gy_group_world(&comm->group, rank));
+        return gy_window_slots_destroyed(comm->ctx, comm->window, comm->id, gy_group_world(&comm->group, rank));
     return comm->channels[rank] && comm->channels[rank]->destroyed;
 }
 

@@ -4,21 +4,29 @@
 
 #include "collectives/context.h"
 
+/* A member's word of a slot: 0 at first; 1 + the communicator while it has it; that and GONE when it has destroyed it. */
+#define GONE (UINT32_C(1) << 31)
+
 static _Atomic uint32_t *user_of(struct gy_context *ctx, int slot, int world)
 {
     return &gy_segment_rank(ctx->segment, ctx->world->members[world].local)->window_user[slot];
 }
 
-bool gy_window_slots_left(struct gy_context *ctx, int slot, uint32_t comm, int world)
+static bool is_without(struct gy_context *ctx, int slot, uint32_t comm, int world)
 {
     return atomic_load_explicit(user_of(ctx, slot, world), memory_order_acquire) != comm + 1;
+}
+
+bool gy_window_slots_destroyed(struct gy_context *ctx, int slot, uint32_t comm, int world)
+{
+    return atomic_load_explicit(user_of(ctx, slot, world), memory_order_acquire) == (GONE | (comm + 1));
 }
 
 static bool all_left(struct gy_context *ctx, int slot)
 {
     const struct gy_group *group = &ctx->slots.retired[slot].group;
     for (int r = 0; r < group->size; r++)
-        if (!gy_window_slots_left(ctx, slot, ctx->slots.retired[slot].comm, gy_group_world(group, r)))
+        if (!is_without(ctx, slot, ctx->slots.retired[slot].comm, gy_group_world(group, r)))
             return false;
     return true;
 }
@@ -44,7 +52,7 @@ void gy_window_slots_take(struct gy_context *ctx, int slot, uint32_t comm)
 
 void gy_window_slots_retire(struct gy_context *ctx, int slot, uint32_t comm, struct gy_group *group)
 {
-    atomic_store_explicit(user_of(ctx, slot, ctx->world->rank), 0, memory_order_release);
+    atomic_store_explicit(user_of(ctx, slot, ctx->world->rank), GONE | (comm + 1), memory_order_release);
     ctx->slots.retired[slot].group = *group;
     ctx->slots.retired[slot].comm = comm;
     *group = (struct gy_group){0};

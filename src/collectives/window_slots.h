@@ -25,8 +25,8 @@ uint64_t gy_window_slots_free(struct gy_context *ctx);
 void gy_window_slots_take(struct gy_context *ctx, int slot, uint32_t comm);
 /* The communicator is gone here; `group` is taken over. */
 void gy_window_slots_retire(struct gy_context *ctx, int slot, uint32_t comm, struct gy_group *group);
-/* Has the member (a rank of the world, on this host) destroyed the communicator? */
-bool gy_window_slots_left(struct gy_context *ctx, int slot, uint32_t comm, int world);
+/* Has the member (a rank of the world, on this host) destroyed the communicator? One that has yet to make it has not. */
+bool gy_window_slots_destroyed(struct gy_context *ctx, int slot, uint32_t comm, int world);
 void gy_window_slots_clear(struct gy_context *ctx);
 
 #endif

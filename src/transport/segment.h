@@ -77,7 +77,7 @@ struct gy_rank_control {
                                                          * it grow */
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
     _Atomic uint32_t window_user[GY_WINDOW_COMMS];      /* what it has in each window slot: the communicator's number
-                                                         * + 1, 0 nothing */
+                                                         * + 1, 0 nothing yet, with bit 31 no more */
 };
 
 /* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local
