@@ -577,14 +577,24 @@ int gy_launch_run(const struct gy_launch *launch)
     return job.status;
 }
 
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text;
+}
+
+static bool other_found(void)
+{
+    return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || is_set("PMI_SIZE") ||
+           is_set("SLURM_STEP_NUM_TASKS");
+}
+
 bool gy_launch_found(void)
 {
-    static const char *const names[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE",
-                                        "SLURM_STEP_NUM_TASKS"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = getenv(names[i]);
-        if (text && *text)
-            return true;
-    }
-    return false;
+    return is_set("WORLD_SIZE") || other_found();
+}
+
+bool gy_launch_alone(void)
+{
+    return !other_found() && (!is_set("WORLD_SIZE") || strcmp(getenv("WORLD_SIZE"), "1") == 0);
 }

@@ -232,7 +232,8 @@ GYRE_NN_API void gyre_nn_share_cores(const gyre_comm *comm);
 /* Two levels: threads of this process, beside the ranks, that divide each matrix product among them, its rows (a layer's
  * samples) in `samples` parts and its columns (neurons) in `neurons`; the caller is one of samples·neurons threads. BLAS
  * itself then has one thread in each. For all models of the process; results depend on the two numbers and never on time.
- * Threads start here, and end with the next call; 1 and 1: none, as in the beginning. Not while a model computes. */
+ * Threads start here, and end with the next call, which waits for a product that is being computed; 1 and 1: none, as in the
+ * beginning, but for BLAS's own threads: set those again. 256 at most, else GYRE_INVALID_ARGUMENT. */
 GYRE_NN_API gyre_status gyre_nn_set_threads(size_t samples, size_t neurons);
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */

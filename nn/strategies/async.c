@@ -168,7 +168,7 @@ static void mix(struct async *async, unsigned char *message)
     struct gy_vector other = {async->params.dtype, message + sizeof(header)};
     double age = async->state[STEPS] - header.step;
     double mine = async->state[WEIGHT] * faded(async, -age), theirs = header.weight * faded(async, age);
-    double share = theirs / (mine + theirs);
+    double share = theirs > 0 ? theirs / (mine + theirs) : 0; /* nearly nothing of nearly nothing is 0 at last */
     gy_vector_blend(0, async->count, share, other, 1 - share, async->params);
     async->state[WEIGHT] += header.weight;
     async->taken++;

@@ -56,9 +56,9 @@ static void free_slots(struct gy_pipeline *p)
 void gy_pipeline_close(void *self)
 {
     struct gy_pipeline *p = self;
-    free_slots(p);
-    gyre_comm_destroy(p->pipe);
+    gyre_comm_destroy(p->pipe); /* first: what is left of a step that failed ends with it */
     gyre_comm_destroy(p->peers);
+    free_slots(p);
     free(p->places);
     free(p->counts);
     free(p->kept);

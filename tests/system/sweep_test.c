@@ -99,7 +99,7 @@ static void sweep_types(struct gy_case *it, size_t count)
             it->op = (gyre_op)o;
             it->root = (int)(iteration % (uint64_t)it->size);
             if (o == 0 || gy_kind_reduces(it->kind))
-                sweep_case(it, count, common && o <= GYRE_MAX && (it->size <= 4 || !common_only));
+                sweep_case(it, count, common && o <= GYRE_MAX && (it->size <= 3 || !common_only));
         }
     }
 }

@@ -248,6 +248,11 @@ static void parse_staleness(struct gyre_nn_train_options *train, const char *tex
     train->settings = settings;
 }
 
+bool arguments_divide_layers(const struct gyre_nn_train_options *train)
+{
+    return train->strategy && strcmp(train->strategy->name, "pipeline") == 0;
+}
+
 static void apply_pipeline(const struct parse *parse, struct gyre_nn_train_options *train)
 {
     static char settings[48];
@@ -383,6 +388,9 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
         gy_options_refuse("--sample writes text: it needs --data text:FILE");
     if (parse.out.explain && parse.out.model.kind != MODEL_RECOMMENDER)
         gy_options_refuse("--explain is for --model recommender, whose attention tells");
+    if (parse.out.verify_single && train->resume && arguments_divide_layers(train))
+        gy_options_refuse(
+            "--verify-single: one rank cannot go on from the state of a pipeline's stages: leave --resume out");
     if (parse.out.verify_single && train->resume && train->checkpoint && strcmp(train->resume, train->checkpoint) == 0)
         gy_options_refuse("--verify-single starts from --resume once more: give --checkpoint another file");
     if (parse.blas_threads > 0)

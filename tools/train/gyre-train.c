@@ -70,9 +70,9 @@ static void on_report(void *user, const struct gyre_nn_report *report)
 /* Several ranks where a launcher says so; alone otherwise. */
 static int meet(struct job *job)
 {
-    const char *size = getenv("WORLD_SIZE"), *join = getenv("GYRE_JOIN");
+    const char *join = getenv("GYRE_JOIN");
     bool joins = join && strcmp(join, "1") == 0;
-    if (!joins && (!gy_launch_found() || (size && strcmp(size, "1") == 0)))
+    if (!joins && gy_launch_alone())
         return 0;
     const gyre_nn_strategy *strategy = job->arguments.train.strategy;
     bool apart = strategy && strategy->apart; /* then messages should move while ranks compute */
@@ -275,6 +275,8 @@ static int verify_single(struct job *job)
     if (job->rank == 0) {
         struct gyre_nn_train_options options = job->arguments.train;
         options.checkpoint = NULL;
+        if (arguments_divide_layers(&options)) /* there is nobody to divide them with */
+            options.strategy = NULL, options.settings = NULL;
         gyre_status status = make_model(job, &model);
         status = status ? status : gyre_nn_train(model, job->data, NULL, &options, &alone);
         if (status != GYRE_SUCCESS) {
