@@ -21,7 +21,7 @@
  * success, too, and needs no word of it. Nobody comes to n after it has failed, as its number does not change any more,
  * and so nobody learns that all have come to an n above D, if any of those who agreed on D had not. D itself is the same
  * for all: that is what the council is for. And up to D the output of every rank that took part is whole, because its own
- * number is at least D. (tests/models/ends.pml is this argument for spin.)
+ * number is at least D.
  *
  * All ranks of the world take part in the agreement on a communicator, members or not. One that has no such communicator
  * (it is no member, or it has destroyed it, which it does after its last operation there has ended) has nothing against
