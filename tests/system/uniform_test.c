@@ -176,7 +176,7 @@ static bool fails(struct run *run, struct report *report)
     run->size = gyre_comm_size(run->comm);
     gyre_status status = gyre_all_reduce_init(run->comm, run->kept_in, run->kept_out, 1, GYRE_UINT64, GYRE_SUM,
                                               &run->kept);
-    while (status != GYRE_SUCCESS && status < GYRE_PEER_DEAD)
+    if (status != GYRE_SUCCESS && status < GYRE_PEER_DEAD)
         rank_fail("init: %s", gyre_last_error(run->comm));
     if (status != GYRE_SUCCESS) /* it was dead before we came */
         return true;
