@@ -29,7 +29,14 @@
 #define GY_HANDSHAKE_BYTES_3 36u
 #define GY_HANDSHAKE_BYTES_MAX GY_HANDSHAKE_BYTES_2
 
-enum gy_purpose { GY_PURPOSE_MEET = 1, GY_PURPOSE_OVERLAY, GY_PURPOSE_LINK, GY_PURPOSE_RDMA, GY_PURPOSE_JOIN, GY_PURPOSES };
+enum gy_purpose {
+    GY_PURPOSE_MEET = 1,
+    GY_PURPOSE_OVERLAY,
+    GY_PURPOSE_LINK,
+    GY_PURPOSE_RDMA,
+    GY_PURPOSE_JOIN,
+    GY_PURPOSES
+};
 
 /* Values travel on the wire. */
 enum gy_refusal {

@@ -10,9 +10,9 @@
 
 /* Everybody computes the same layout from these; whoever computes another one is told at the meeting. */
 struct gy_segment_layout {
-    uint64_t page, locals, slot, heap_bytes;           /* inputs */
+    uint64_t page, locals, slot, heap_bytes;                        /* inputs */
     uint64_t ring_bytes, window_control, window_data, window_bytes; /* sizes of one */
-    uint64_t rings, windows, heaps, total;             /* offsets */
+    uint64_t rings, windows, heaps, total;                          /* offsets */
 };
 
 struct gy_heap_block {
