@@ -33,7 +33,7 @@ static void run_once(const struct job *job)
     const void *const src[SOURCES] = {memory[0], memory[1], memory[2], memory[3]};
 
     if (job->kernel)
-        job->kernel(memory[SOURCES], NULL, src, job->nsrc, job->bytes, job->stream);
+        job->kernel(memory[SOURCES], NULL, src, job->nsrc, job->bytes, job->stream ? GY_STREAM_DST : 0);
     else
         memcpy(memory[SOURCES], memory[0], job->bytes);
     __asm__ volatile("" : : : "memory");

@@ -91,6 +91,8 @@ bool gy_needs_met(struct gyre_request *r, int l, const struct gy_step *step, int
         if (need->lane < 0)
             continue;
         if (need->everyone) {
+            if (need->lag > 0 && gy_window_idle(r, step))
+                continue;
             uint64_t target = r->window_base + r->lane[l].iteration + 1;
             uint64_t lag = (uint64_t)need->lag;
             if (target > lag && !gy_window_everyone(r, l, step, r->plan->lane[need->lane].window_lane, target - lag))
@@ -168,6 +170,17 @@ static void rearrange(const struct gyre_request *r, const struct gy_step *step)
     }
 }
 
+static void copy(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+/* Into the output: past the caches where the whole of it outgrows them. */
+void gy_put(const struct gyre_request *r, void *dst, const void *src, size_t bytes)
+{
+    (r->stream ? gy_copy_stream : copy)(dst, src, bytes);
+}
+
 static void local_step(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->plan->step[r->lane[l].step];
@@ -191,7 +204,7 @@ static void local_step(struct gyre_request *r, int l)
     if (step->kind == GY_REDUCE) {
         gy_combine(&r->operation, dst, src, gy_operand(r, l, step->src2, piece.start), piece.count);
     } else if (src != dst) {
-        memcpy(dst, src, piece.count * r->element);
+        gy_put(r, dst, src, piece.count * r->element);
     }
 }
 

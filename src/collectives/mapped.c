@@ -1,11 +1,24 @@
 #include "collectives/mapped.h"
 
+#include "core/log.h"
+
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
 {
     uint64_t offset;
     return gy_segment_heap_offset(r->comm->ctx->segment, memory, elements * r->element, &offset) ? offset + 1 : 0;
+}
+
+/* Ranks in one process share its mapping: what one withdraws the other still reaches. */
+static bool alone(const struct gyre_comm *comm)
+{
+    const struct gy_member *members = comm->ctx->world->members;
+    for (int p = 0; p < comm->size; p++)
+        if (p != comm->rank &&
+            members[gy_group_world(&comm->group, p)].pid == members[gy_group_world(&comm->group, comm->rank)].pid)
+            return false;
+    return true;
 }
 
 void gy_mapped_offer(struct gyre_request *r)
@@ -19,7 +32,7 @@ void gy_mapped_offer(struct gyre_request *r)
     size_t in = gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
     if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
         r->offer.input = place_of(r, r->input, in);
-    if (plan->shape.collective == GY_ALL_REDUCE)
+    if (plan->shape.collective == GY_ALL_REDUCE && alone(r->comm))
         r->offer.output = place_of(r, r->output, r->out.total);
 }
 
@@ -38,21 +51,51 @@ static struct gy_offer offer_of(const struct gyre_request *r, int rank)
     return offer;
 }
 
-static const unsigned char *at(const struct gyre_request *r, int rank, uint64_t place)
+/* Offers are other processes' words: outside of the heap there is nothing. */
+static unsigned char *at(const struct gyre_request *r, int rank, uint64_t place, size_t elements)
 {
     const struct gy_world *world = r->comm->ctx->world;
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
-    return place ? gy_segment_heap_at(r->comm->ctx->segment, local, place - 1) : NULL;
+    if (place == 0 || !gy_segment_heap_spans(r->comm->ctx->segment, place - 1, elements * r->element))
+        return NULL;
+    return gy_segment_heap_at(r->comm->ctx->segment, local, place - 1);
 }
 
 const unsigned char *gy_mapped_input(const struct gyre_request *r, int rank)
 {
-    return r->plan->side_by_side == 0 ? NULL : at(r, rank, offer_of(r, rank).input);
+    enum gy_collective collective = r->plan->shape.collective;
+    bool own = collective == GY_ALL_GATHER || collective == GY_GATHER_TO; /* block */
+    size_t elements = own ? gy_layout_start(&r->in, rank + 1) - gy_layout_start(&r->in, rank) : r->in.total;
+    return r->plan->side_by_side == 0 ? NULL : at(r, rank, offer_of(r, rank).input, elements);
 }
 
-const unsigned char *gy_mapped_output(const struct gyre_request *r, int rank)
+unsigned char *gy_mapped_output(const struct gyre_request *r, int rank)
 {
-    return at(r, rank, offer_of(r, rank).output);
+    return at(r, rank, offer_of(r, rank).output, r->out.total);
+}
+
+bool gy_mapped_keeps(const struct gyre_request *r, const struct gy_step *gather)
+{
+    if (gather->dst == GY_RESULT)
+        return true;
+    if (!gather->keep || r->offer.output)
+        return false;
+    for (int p = 0; p < r->comm->size; p++)
+        if (p != r->comm->rank && !gy_mapped_output(r, p))
+            return true;
+    return false;
+}
+
+void gy_mapped_withdraw(struct gyre_request *r)
+{
+    struct gy_segment *segment = r->comm->ctx->segment;
+    if (!r->offer.output)
+        return;
+    if (!gy_segment_heap_withdraw(segment, r->output, r->out.total * r->element))
+        gy_log(GY_LOG_ERROR,
+               "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still write it",
+               r->comm->rank);
+    r->offer.output = 0;
 }
 
 bool gy_mapped_quiet(struct gyre_request *r, uint64_t after)

@@ -1,12 +1,18 @@
-/* Zero copy: operands that lie in memory of gyre_mem_alloc are read by the others where they are.
+/* Zero copy: operands that lie in memory of gyre_mem_alloc are used by the others where they are.
  *
- *   a rank offers      instead of publishing         others read
- *   its input          copies in its slots           its input
- *   its output         copies in its result slots    its output (all_reduce)
+ *   a rank offers              instead of                          others
+ *   its input                  copying it into its slots           read its input
+ *   its output (all_reduce)    collecting their result slots,      write their slices into its output,
+ *                              copying into its own                and read its slice there
  *
- * What a rank offers is a fact of its own, told with its arrival and resolved by every reader for itself, so that one call
- * may mix all kinds of memory; counters, needs and tiles are the same as without. The one thing more: a rank that offers
- * anything is not through before everyone is, since the memory is its caller's again when the call returns. */
+ * What a rank offers is a fact of its own, told with its arrival and resolved by everyone for itself, so that one call
+ * may mix all kinds of memory; counters and tiles are the same as without. Who uses no slot does not wait for its
+ * readers: where everyone offers everything, ranks meet at the beginning and at the end. A rank that offers anything is
+ * not through before everyone is, since the memory is its caller's again when the call returns.
+ *
+ * A slice of an output is written by its owner alone, tile by tile after it has read that tile of all inputs, so outputs
+ * may be inputs. After a failure a peer that has not heard of it may still write: the memory is withdrawn before its
+ * caller gets it back. Ranks that share a process, whose memory cannot be parted, do not offer outputs. */
 #ifndef GY_COLLECTIVES_MAPPED_H
 #define GY_COLLECTIVES_MAPPED_H
 
@@ -17,7 +23,11 @@ void gy_mapped_offer(struct gyre_request *request);
 /* The beginning of what `rank` offers in the request's operation, as this process sees it; NULL: it has published. To be
  * asked when the rank's progress in the operation has been seen. */
 const unsigned char *gy_mapped_input(const struct gyre_request *request, int rank);
-const unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
+unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
+/* Does this rank write its result slots? To be asked when everyone's arrival has been seen. */
+bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *gather);
+/* The request fails: what was offered to be written is this process's alone again. */
+void gy_mapped_withdraw(struct gyre_request *request);
 /* Has everyone done its last iteration? Notes whom it waits for. */
 bool gy_mapped_quiet(struct gyre_request *request, uint64_t after);
 

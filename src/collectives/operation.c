@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "collectives/comm.h"
 #include "collectives/order.h"
 #include "core/mem.h"
 
@@ -154,6 +155,49 @@ void gy_combine_tree(const struct gy_operation *operation, void *dst, void *dst2
         if (dst2)
             memcpy((unsigned char *)dst2 + tree.at, to, tree.count * element);
     }
+}
+
+#define PIECE_BYTES 4096 /* of a reduction with many places to go to: stays in the first-level cache */
+
+static void copy(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+/* One piece after another: reduced apart, so that all its sources have been read when it is written anywhere. */
+static void combine_pieces(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
+                           const void *const *sources, int nsources, size_t count)
+{
+    _Alignas(64) unsigned char piece[PIECE_BYTES];
+    const void *from[GY_WINDOW_RANKS];
+    size_t element = gyre_dtype_size(operation->dtype), n;
+    for (size_t at = 0; at < count; at += n) {
+        n = gy_min_size(PIECE_BYTES / element, count - at);
+        for (int i = 0; i < nsources; i++)
+            from[i] = (const unsigned char *)sources[i] + at * element;
+        (canonical ? gy_combine_tree : gy_combine_many)(operation, piece, NULL, from, nsources, n);
+        for (int t = 0; t < targets.count; t++)
+            (t < targets.streamed ? gy_copy_stream : copy)(targets.at[t] + at * element, piece, n * element);
+    }
+}
+
+void gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
+                     const void *const *sources, int nsources, size_t count)
+{
+    unsigned char *dst2 = targets.count > 1 ? targets.at[1] : NULL;
+    bool direct = targets.count <= 2, called = operation->made && operation->made->func;
+    if (direct && targets.streamed == 0) {
+        (canonical ? gy_combine_tree : gy_combine_many)(operation, targets.at[0], dst2, sources, nsources, count);
+        return;
+    }
+    if (!direct || canonical || called) {
+        combine_pieces(operation, canonical, targets, sources, nsources, count);
+        return;
+    }
+    uint32_t saved = gy_fp_enter();
+    gy_reduce_many_stream(targets.at[0], dst2, sources, nsources, count, operation->dtype, kernel_of(operation),
+                          targets.streamed > 1 ? GY_STREAM_DST | GY_STREAM_DST2 : GY_STREAM_DST);
+    gy_fp_leave(saved);
 }
 
 bool gy_operation_begins(const struct gy_operation *operation)

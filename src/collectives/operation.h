@@ -53,6 +53,14 @@ void gy_combine_many(const struct gy_operation *operation, void *dst, void *dst2
  * the end. dst and dst2 may equal sources. */
 void gy_combine_tree(const struct gy_operation *operation, void *dst, void *dst2, const void *const *sources,
                      int nsources, size_t count);
+/* Where a reduction goes: to several places, the first `streamed` of them past the caches (gy_stream_fence is the
+ * caller's). Any of them may equal a source. */
+struct gy_targets {
+    unsigned char *const *at;
+    int count, streamed;
+};
+void gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
+                     const void *const *sources, int nsources, size_t count);
 /* Do its partial results travel as float32 in canonical order? */
 bool gy_operation_widens(const struct gy_operation *operation);
 /* Has the input to be changed before its first use? Then into `dst`. */

@@ -143,8 +143,7 @@ static void launch(struct gyre_request *r)
         r->ticket = comm->channels[r->plan->shape.root]->tickets++;
     if (r->staged.memory)
         gy_prepare_stage(r);
-    if (r->plan->window)
-        gy_mapped_offer(r);
+    gy_mapped_offer(r);
     if (comm->verify)
         gy_verify_launch(r);
     if (comm->attributes.uniform)
@@ -246,6 +245,8 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
         gy_prepare_end(r);
     if (status == GYRE_SUCCESS && r->comm->verify)
         gy_verify_finish(r);
+    if (status != GYRE_SUCCESS)
+        gy_mapped_withdraw(r);
     active_remove(r->comm->ctx, r);
     ended_push(r);
     gy_driver_wake(r->comm->ctx);

@@ -88,7 +88,8 @@ struct gyre_request {
     uint64_t tiny_number;
     int tiny_next; /* peers below this one have published */
     uint64_t window_base;
-    struct gy_offer offer; /* mapped.c: what others read in place */
+    struct gy_offer offer; /* mapped.c: what others use in place */
+    bool stream;           /* what it writes outgrows the cache: past it */
     size_t slot_bytes;     /* of the plan's scratch */
     struct gy_buffer scratch, staged, table, wide;
     struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
@@ -144,6 +145,7 @@ size_t gy_step_longest(const struct gyre_request *request, const struct gy_step 
 struct gy_piece gy_lane_piece(const struct gyre_request *request, int lane);
 unsigned char *gy_operand(const struct gyre_request *request, int lane, enum gy_space space, size_t start);
 /* In the input or the output: element `start`, which lies in `block` or after it. */
+void gy_put(const struct gyre_request *request, void *dst, const void *src, size_t bytes);
 unsigned char *gy_operand_at(const struct gyre_request *request, enum gy_space space, int32_t block, size_t start);
 
 /* flow.c: the steps over links. */
@@ -164,6 +166,8 @@ void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *sha
 /* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
 gyre_status gy_window_begin(struct gyre_request *request);
+/* May a step on windows go on without looking at the readers of its slot, since it will not write it? */
+bool gy_window_idle(const struct gyre_request *request, const struct gy_step *step);
 bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
                         uint64_t target);
 void gy_window_step(struct gyre_request *request, int lane);

@@ -6,11 +6,16 @@
  *
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
  * mod GY_WINDOW_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
- * the data is touched. Tiny vectors skip the slots: see tiny.c; shared operands are read in place: see mapped.h. */
+ * the data is touched. Tiny vectors skip the slots: see tiny.c; shared operands are used in place: see mapped.h. Outputs
+ * that outgrow the cache are written past it, slots never: a fence stands between that and the counter. */
 #include <string.h>
 
 #include "collectives/mapped.h"
 #include "collectives/request.h"
+
+/* Bytes of a rank's output. Half of what a core's own cache holds today; a copy loses less by staying in the caches. */
+#define GY_STREAM_REDUCED (1u << 20)
+#define GY_STREAM_COPIED (16u << 20)
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
@@ -99,6 +104,18 @@ static bool verify_everyone(struct gyre_request *r)
     return true;
 }
 
+/* Measured: from here on what is saved in reading lines to be overwritten is more than what it costs not to find the
+ * output in the cache. */
+static bool outgrows(const struct gyre_request *r)
+{
+    const struct gy_plan *plan = r->plan;
+    enum gy_collective collective = plan->shape.collective;
+    bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
+    size_t begin = gy_layout_start(&r->out, plan->output_lo);
+    size_t end = gy_layout_start(&r->out, plan->output_lo + plan->output_blocks);
+    return (end - begin) * r->element >= (reduces ? GY_STREAM_REDUCED : GY_STREAM_COPIED);
+}
+
 gyre_status gy_window_begin(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
@@ -108,6 +125,7 @@ gyre_status gy_window_begin(struct gyre_request *r)
         r->tiny_number = ++comm->inline_started;
         return GYRE_SUCCESS;
     }
+    r->stream = outgrows(r);
     r->window_base = comm->window_base;
     comm->window_base += gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
     return GYRE_SUCCESS;
@@ -170,16 +188,32 @@ static void gather(struct gyre_request *r, const struct gy_step *step, int l, ui
     if (step->range.width == 0 || piece.count == 0)
         return;
     const void *sources[GY_WINDOW_RANKS];
+    unsigned char *targets[GY_WINDOW_RANKS + 1];
     for (int p = 0; p < r->comm->size; p++) {
         const unsigned char *input = p == r->comm->rank ? NULL : gy_mapped_input(r, p);
         sources[p] = p == r->comm->rank ? gy_operand_at(r, step->src, step->range.lo, piece.start)
                      : input            ? input + piece.start * r->element
                                         : published(r, p, step->range.lo, iteration);
     }
-    void *kept = step->keep && !r->offer.output ? slot_of(r, r->comm->rank, GY_RESULT, iteration) : NULL;
-    void *dst = step->dst == GY_RESULT ? slot_of(r, r->comm->rank, GY_RESULT, iteration)
-                                       : gy_operand_at(r, step->dst, step->range.lo, piece.start);
-    (r->canonical ? gy_combine_tree : gy_combine_many)(&r->operation, dst, kept, sources, r->comm->size, piece.count);
+    struct gy_targets to = {.at = targets};
+    if (step->dst != GY_RESULT)
+        targets[to.count++] = gy_operand_at(r, step->dst, step->range.lo, piece.start);
+    for (int p = 0; p < r->comm->size && step->keep; p++) {
+        unsigned char *output = p == r->comm->rank ? NULL : gy_mapped_output(r, p);
+        if (output)
+            targets[to.count++] = output + piece.start * r->element;
+    }
+    to.streamed = r->stream ? to.count : 0;
+    if (gy_mapped_keeps(r, step))
+        targets[to.count++] = slot_of(r, r->comm->rank, GY_RESULT, iteration);
+    gy_combine_into(&r->operation, r->canonical, to, sources, r->comm->size, piece.count);
+}
+
+bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
+{
+    if (step->kind == GY_PUBLISH)
+        return r->offer.input != 0;
+    return step->kind == GY_GATHER && !gy_mapped_keeps(r, step);
 }
 
 /* Tile of slice b that rank `from` has gathered, or of its own block. */
@@ -195,6 +229,8 @@ static const unsigned char *collected(const struct gyre_request *r, const struct
 
 static void collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
+    if (step->src == GY_RESULT && r->offer.output) /* they have written it where it belongs */
+        return;
     int32_t first = step->peer >= 0 ? step->range.lo : 0;
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
     for (int32_t b = first; b < end && step->range.width > 0; b++) {
@@ -203,7 +239,7 @@ static void collect(struct gyre_request *r, const struct gy_step *step, int l, u
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         if (piece.count > 0)
-            memcpy(gy_operand_at(r, step->dst, b, piece.start), collected(r, step, from, b, piece.start, iteration),
+            gy_put(r, gy_operand_at(r, step->dst, b, piece.start), collected(r, step, from, b, piece.start, iteration),
                    piece.count * r->element);
     }
 }
@@ -218,7 +254,7 @@ static void exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         const unsigned char *input = gy_mapped_input(r, p);
         size_t mine = gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b);
         if (piece.count > 0)
-            memcpy(gy_operand_at(r, step->dst, b, piece.start),
+            gy_put(r, gy_operand_at(r, step->dst, b, piece.start),
                    input ? input + mine * r->element : published(r, p, r->comm->rank, iteration),
                    piece.count * r->element);
     }
@@ -237,6 +273,8 @@ void gy_window_step(struct gyre_request *r, int l)
         collect(r, step, l, iteration);
     else
         exchange(r, step, l, iteration);
+    if (r->stream)
+        gy_stream_fence();
     int shared = r->plan->lane[l].window_lane;
     if (shared < 0)
         return;
@@ -250,6 +288,8 @@ bool gy_window_end(struct gyre_request *r)
     struct gy_window_control *mine = r->comm->control[r->comm->rank];
     uint64_t after = r->window_base + gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
     bool changed = false;
+    if (r->stream) /* for the caller's other threads */
+        gy_stream_fence();
     for (int w = 0; w < GY_WINDOW_LANES; w++) {
         if (atomic_load_explicit(&mine->lane[w].progress, memory_order_relaxed) == after)
             continue;

@@ -19,6 +19,9 @@ bool gy_op_valid(int op, gyre_dtype dtype);
  * and need no alignment. Of buffers that may be equal, no other overlap is allowed. For averages and pre-multiplied sums
  * the reductions add; gy_reduce_divide and gy_reduce_multiply do the rest. */
 
+/* What goes past the caches. */
+enum gy_stream { GY_STREAM_DST = 1, GY_STREAM_DST2 = 2 };
+
 /* dst[i] = left[i] op right[i]. dst may equal left or right. */
 void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gyre_dtype dtype, gyre_op op);
 /* dst[i] = ((src[0][i] op src[1][i]) op src[2][i]) ... in one pass over memory, narrow floats in float32 with one
@@ -26,8 +29,14 @@ void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gy
  * is copied. */
 void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
                     gyre_op op);
-/* The same bits, with dst written past the caches: for results that outgrow them and that nobody reads soon. */
-void gy_reduce_many_stream(void *dst, const void *const *src, int nsrc, size_t count, gyre_dtype dtype, gyre_op op);
+/* The same bits, with dst, dst2 or both written past the caches: for results that outgrow them and that nobody reads
+ * soon. dst2 may equal a source, too, and is streamed where it lies to a cache line as dst does. */
+void gy_reduce_many_stream(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
+                           gyre_op op, unsigned stream);
+/* memcpy past the caches. */
+void gy_copy_stream(void *dst, const void *src, size_t bytes);
+/* What this thread has streamed is there for whoever sees the flag that it stores next. */
+void gy_stream_fence(void);
 /* dst[i] = src[i] / divisor, the end of an average: divisor > 0 is the number of ranks. dst may equal src. */
 void gy_reduce_divide(void *dst, const void *src, size_t count, gyre_dtype dtype, int divisor);
 /* dst[i] = src[i] * scalar[0], the beginning of a pre-multiplied sum; the same bits as a product. dst may equal src. */

@@ -5,10 +5,14 @@
 
 #include "dtype.h"
 
-/* Left to right over nsrc >= 2 sources of `bytes` bytes, to dst and, unless NULL, to dst2. dst may equal a source; any
+/* Left to right over nsrc >= 2 sources of `bytes` bytes, to dst and, unless NULL, to dst2. Both may equal sources; any
  * alignment. Partial results stay in registers, those of narrow floats as float32, whatever the number of sources.
- * stream: dst, which is aligned to 64 bytes, goes past the caches; a fence of the caller's makes it visible to others. */
-typedef void (*gy_reduce_kernel)(char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes, bool stream);
+ * stream, bits of enum gy_stream: what is named is aligned to 64 bytes and goes past the caches; a fence of the caller's
+ * makes it visible to others. */
+typedef void (*gy_reduce_kernel)(char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes,
+                                 unsigned stream);
+/* `bytes`, a multiple of 64, to dst, aligned to 64 bytes, past the caches; no overlap. */
+typedef void (*gy_copy_kernel)(char *dst, const char *src, size_t bytes);
 /* dst[i] = src[i] / divisor, for an integer toward zero. dst may equal src. */
 typedef void (*gy_divide_kernel)(char *dst, const char *src, size_t bytes, int32_t divisor);
 /* Between a narrow float and float32; no overlap. */
@@ -18,6 +22,7 @@ struct gy_kernels {
     const char *name;
     gy_reduce_kernel reduce[GY_DTYPES][GY_OPS]; /* NULL where the operation has no meaning for the type */
     gy_divide_kernel divide[GY_DTYPES];
+    gy_copy_kernel copy;
     gy_convert_kernel widen[GY_DTYPES], narrow[GY_DTYPES]; /* NULL but for narrow floats */
 };
 

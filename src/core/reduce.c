@@ -64,7 +64,7 @@ void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gy
 {
     const void *const src[2] = {left, right};
 
-    kernels()->reduce[dtype][op](dst, NULL, src, 2, count * gyre_dtype_size(dtype), false);
+    kernels()->reduce[dtype][op](dst, NULL, src, 2, count * gyre_dtype_size(dtype), 0);
 }
 
 void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype, gyre_op op)
@@ -74,7 +74,7 @@ void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, siz
     if (bytes == 0)
         return;
     if (nsrc > 1) {
-        kernels()->reduce[dtype][op](dst, dst2, src, nsrc, bytes, false);
+        kernels()->reduce[dtype][op](dst, dst2, src, nsrc, bytes, 0);
         return;
     }
     memmove(dst, src[0], bytes);
@@ -84,7 +84,8 @@ void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, siz
 
 /* What lies before the first aligned byte of dst is stored as usual, and so is everything where the elements do not fit
  * that alignment, or the sources are more than there is room to advance. */
-void gy_reduce_many_stream(void *dst, const void *const *src, int nsrc, size_t count, gyre_dtype dtype, gyre_op op)
+void gy_reduce_many_stream(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype,
+                           gyre_op op, unsigned stream)
 {
     enum { SOURCES_MOST = 256 };
     size_t size = gyre_dtype_size(dtype), bytes = count * size;
@@ -92,16 +93,33 @@ void gy_reduce_many_stream(void *dst, const void *const *src, int nsrc, size_t c
     const void *rest[SOURCES_MOST];
 
     if (nsrc < 2 || nsrc > SOURCES_MOST || head % size != 0 || head >= bytes) {
-        gy_reduce_many(dst, NULL, src, nsrc, count, dtype, op);
+        gy_reduce_many(dst, dst2, src, nsrc, count, dtype, op);
         return;
     }
+    if (((uintptr_t)dst2 - (uintptr_t)dst) % STREAM_ALIGNMENT != 0)
+        stream &= ~(unsigned)GY_STREAM_DST2;
     for (int i = 0; i < nsrc; i++)
         rest[i] = (const char *)src[i] + head;
     if (head > 0)
-        kernels()->reduce[dtype][op](dst, NULL, src, nsrc, head, false);
-    kernels()->reduce[dtype][op]((char *)dst + head, NULL, rest, nsrc, bytes - head, true);
+        kernels()->reduce[dtype][op](dst, dst2, src, nsrc, head, 0);
+    kernels()->reduce[dtype][op]((char *)dst + head, dst2 ? (char *)dst2 + head : NULL, rest, nsrc, bytes - head,
+                                 stream);
+}
+
+void gy_copy_stream(void *dst, const void *src, size_t bytes)
+{
+    size_t head = gy_min_size(-(uintptr_t)dst % STREAM_ALIGNMENT, bytes);
+    size_t lines = (bytes - head) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
+
+    memcpy(dst, src, head);
+    kernels()->copy((char *)dst + head, (const char *)src + head, lines);
+    memcpy((char *)dst + head + lines, (const char *)src + head + lines, bytes - head - lines);
+}
+
+void gy_stream_fence(void)
+{
 #if defined(__x86_64__)
-    __builtin_ia32_sfence(); /* such stores are not ordered with the flag that the caller sets next */
+    __builtin_ia32_sfence(); /* such stores are not ordered with any other */
 #endif
 }
 
@@ -123,7 +141,7 @@ void gy_reduce_multiply(void *dst, const void *src, const void *scalar, size_t c
         const void *const operand[2] = {(const char *)src + at, tile};
 
         kernels()->reduce[dtype][GYRE_PRODUCT]((char *)dst + at, NULL, operand, 2, gy_min_size(bytes - at, TILE_BYTES),
-                                               false);
+                                               0);
     }
 }
 

@@ -111,6 +111,10 @@ bool gy_segment_heap_free(struct gy_segment *segment, void *memory);            
 /* Is [memory, memory+bytes) inside my heap? Then its offset, which peers can translate. */
 bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p);
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset);
+bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, uint64_t bytes); /* inside a heap? */
+/* After the world has failed: my memory becomes this process's alone, so that what others still store there shows no
+ * more once I have written it myself. Its block is given to nobody again. False: no memory for that. */
+bool gy_segment_heap_withdraw(struct gy_segment *segment, void *memory, size_t bytes);
 
 /* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits
  * for. The two halves serve those who wake several: one fence, then a bell for each. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/mem.h"
 #include "transport/segment_private.h"
@@ -66,7 +67,7 @@ gyre_status gy_segment_heap_alloc(struct gy_segment *segment, size_t bytes, void
     if (status != GYRE_SUCCESS)
         return status;
     memmove(heap->blocks + index + 1, heap->blocks + index, (heap->count - index) * sizeof(*heap->blocks));
-    heap->blocks[index] = (struct gy_heap_block){offset, want};
+    heap->blocks[index] = (struct gy_heap_block){.offset = offset, .bytes = want};
     heap->count++;
     *memory_p = segment->base + start;
     return GYRE_SUCCESS;
@@ -77,7 +78,8 @@ static size_t block_at(const struct gy_segment *segment, const void *memory)
 {
     const unsigned char *heap = segment->base + heap_start(segment, segment->world->local);
     size_t i = 0;
-    while (i < segment->heap.count && memory != heap + segment->heap.blocks[i].offset)
+    while (i < segment->heap.count &&
+           (memory != heap + segment->heap.blocks[i].offset || segment->heap.blocks[i].freed))
         i++;
     return i;
 }
@@ -99,6 +101,11 @@ bool gy_segment_heap_free(struct gy_segment *segment, void *memory)
     do {
         result = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)block.bytes);
     } while (result && errno == EINTR);
+    if (block.withdrawn) {
+        madvise(memory, block.bytes, MADV_DONTNEED); /* this rank's own pages; nobody is to have the shared ones */
+        heap->blocks[i].freed = true;
+        return true;
+    }
     if (result) /* the pages stay; the next owner must still find zeros */
         memset(memory, 0, block.bytes);
     memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i - 1) * sizeof(*heap->blocks));
@@ -114,6 +121,28 @@ bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory
         return false;
     *offset_p = address - start;
     return true;
+}
+
+bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, uint64_t bytes)
+{
+    return offset <= segment->layout.heap_bytes && bytes <= segment->layout.heap_bytes - offset;
+}
+
+/* A private mapping of the same pages takes the place of the shared one at once, so that no store of another thread is
+ * lost: a page is copied when this process first writes it. */
+bool gy_segment_heap_withdraw(struct gy_segment *segment, void *memory, size_t bytes)
+{
+    uint64_t offset, page = segment->layout.page;
+    if (bytes == 0 || !gy_segment_heap_offset(segment, memory, bytes, &offset))
+        return bytes == 0;
+    uint64_t begin = offset / page * page, end = (offset + bytes + page - 1) / page * page;
+    uint64_t start = heap_start(segment, segment->world->local) + begin;
+    for (size_t i = 0; i < segment->heap.count; i++) {
+        struct gy_heap_block *block = &segment->heap.blocks[i];
+        block->withdrawn |= block->offset < end && block->offset + block->bytes > begin;
+    }
+    return mmap(segment->base + start, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                segment->fd, (off_t)start) != MAP_FAILED;
 }
 
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset)

@@ -17,6 +17,7 @@ struct gy_segment_layout {
 
 struct gy_heap_block {
     uint64_t offset, bytes;
+    bool withdrawn, freed; /* withdrawn: not shared any more, and so kept for ever */
 };
 
 /* Bookkeeping of my own heap, in private memory: a peer cannot corrupt it. Blocks are sorted by offset. */

@@ -32,8 +32,8 @@ struct gy_checker_tiny {
     bool waits_for_all;
 };
 
-/* Operands that others read where they are (mapped.h), a bit per rank: inputs instead of what would be published, outputs
- * of all_reduce instead of results. Worlds of up to 64 ranks. */
+/* Operands that others use where they are (mapped.h), a bit per rank: inputs are read instead of what would be published,
+ * outputs of all_reduce are written instead of results being collected. Worlds of up to 64 ranks. */
 struct gy_checker_mapped {
     uint64_t input, output;
 };
@@ -45,6 +45,7 @@ enum gy_checker_flaw {
     GY_CHECKER_WAIT_ONE_SHORT, /* it waits for everyone's last iteration but one */
     GY_CHECKER_WAIT_NOT_FOR,   /* it does not wait for one that reads */
     GY_CHECKER_EXPOSED,        /* all_to_all in place offers what it overwrites */
+    GY_CHECKER_NO_READERS,     /* where anything is offered, nobody waits for the readers of a slot */
     GY_CHECKER_SENDS_FORGOTTEN /* a rank returns before what it has sent is known to have been read */
 };
 

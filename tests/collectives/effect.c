@@ -47,13 +47,13 @@ static bool offers(const struct run *run, const struct iteration *it, int rank, 
     return mapped_offers(run, run->rank[it->rank].call, rank, space);
 }
 
-/* What another rank offers in place; NULL: it is not there to be read. */
+/* What another rank offers in place; NULL: it is not there to be used. */
 static struct gy_cell *far_cell(struct run *run, const struct iteration *it, int owner, enum gy_space space, size_t e)
 {
     const struct rank_state *rank = &run->rank[owner];
     if (rank->call == run->rank[it->rank].call && rank->started)
         return user_cell(run, owner, space, e);
-    run_fail(run, it->rank, "lane %d reads what rank %d %s", it->lane, owner,
+    run_fail(run, it->rank, "lane %d uses what rank %d %s", it->lane, owner,
              rank->call > run->rank[it->rank].call ? "has got back" : "has not offered yet");
     return NULL;
 }
@@ -235,7 +235,7 @@ static bool gather(struct run *run, const struct iteration *it)
     const struct gy_step *step = it->step;
     if (step->range.width == 0)
         return true;
-    bool apart = step->dst == GY_RESULT, keep = step->keep && !offers(run, it, it->rank, GY_OUTPUT);
+    bool apart = step->dst == GY_RESULT, keep = !apart && mapped_keeps(run, it->rank, step);
     int block = gy_range_block(step->range, it->plan->blocks, 0);
     size_t start, count = step->range.width == 1 ? piece_of(run, it, block, 1, &start) : 0;
     for (size_t i = 0; i < count; i++) {
@@ -251,6 +251,10 @@ static bool gather(struct run *run, const struct iteration *it)
         }
         if (!effect_combine(run, it, values, &sum))
             return false;
+        for (int r = 0; r < run->size && step->keep; r++) /* where others have it written for them */
+            if (r != it->rank && offers(run, it, r, GY_OUTPUT) &&
+                !effect_store(run, it, far_cell(run, it, r, GY_OUTPUT, e), e, sum))
+                return false;
         struct gy_cell *dst = apart ? slot_cell(run, it, it->rank, true, i) : cell_at(run, it, step->dst, e, 0);
         if (!effect_store(run, it, dst, e, sum) ||
             (keep && !effect_store(run, it, slot_cell(run, it, it->rank, true, i), e, sum)))
@@ -264,7 +268,7 @@ static bool gather(struct run *run, const struct iteration *it)
 static bool collect(struct run *run, const struct iteration *it)
 {
     const struct gy_step *step = it->step;
-    if (step->range.width == 0)
+    if (step->range.width == 0 || (step->src == GY_RESULT && offers(run, it, it->rank, GY_OUTPUT)))
         return true;
     for (int b = 0; b < it->plan->blocks; b++) {
         int from = step->peer >= 0 ? step->peer : b;

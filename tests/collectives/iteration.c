@@ -124,6 +124,8 @@ bool needs_met(struct run *run, int rank, int lane, int event)
                 gy_order_after(&run->order, event, before);
             continue;
         }
+        if (need->lag > 0 && mapped_idle(run, rank, step))
+            continue;
         int count = run->rank[rank].base + (int)state->tile + 1 - need->lag;
         for (int r = 0; r < run->size && count > 0; r++) {
             if (r == rank || (step->peer >= 0 && r != step->peer))

@@ -1,8 +1,10 @@
-/* Operands that others read in place (collectives/mapped.h), as a protocol of its own, since no step of a plan knows of it:
+/* Operands that others use in place (collectives/mapped.h), as a protocol of its own, since no step of a plan knows of it:
  *
- *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange; its output
- *             likewise, instead of its results, by the collects of all_reduce. What a one-shot plan publishes is too small,
- *             and an all_to_all in place would overwrite what is still to be read
+ *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange. What a
+ *             one-shot plan publishes is too small, and an all_to_all in place would overwrite what is still to be read.
+ *             Into an output of all_reduce the others gather their slices, and its owner collects nothing; who does not
+ *             offer its own collects from it instead of from results
+ *   waits     for the readers of a slot, unless it will not write it
  *   returns   when everyone has counted its last iteration in every window lane
  *
  * At its return a rank's buffers are written over (memory_return), so that whoever reads them later, or not surely
@@ -20,6 +22,25 @@ bool mapped_offers(const struct run *run, int number, int rank, enum gy_space sp
     if (space == GY_INPUT)
         return plan->input_blocks > 0 && !exposed && (call->mapped->input >> rank & 1);
     return collective == GY_ALL_REDUCE && (call->mapped->output >> rank & 1);
+}
+
+bool mapped_keeps(const struct run *run, int rank, const struct gy_step *gather)
+{
+    int call = run->rank[rank].call;
+    bool needed = false;
+    for (int r = 0; r < run->size; r++)
+        needed |= r != rank && !mapped_offers(run, call, r, GY_OUTPUT);
+    return gather->dst == GY_RESULT || (gather->keep && needed && !mapped_offers(run, call, rank, GY_OUTPUT));
+}
+
+bool mapped_idle(const struct run *run, int rank, const struct gy_step *step)
+{
+    const struct gy_checker_call *call = &run->calls[run->rank[rank].call];
+    if (call->flaw == GY_CHECKER_NO_READERS && call->mapped && (call->mapped->input | call->mapped->output))
+        return true;
+    if (step->kind == GY_PUBLISH)
+        return mapped_offers(run, run->rank[rank].call, rank, GY_INPUT);
+    return step->kind == GY_GATHER && !mapped_keeps(run, rank, step);
 }
 
 /* With its flaw: somebody who reads what the rank offers. */

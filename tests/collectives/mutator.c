@@ -53,9 +53,9 @@ static const char *const names[] = {
     "swap slot",     "swap runs' slot", "shift runs",   "stride of runs", "longer runs",    "swap steps",
     "change source", "change target",   "flip",         "toggle keep",    "change channel", "drop need",
     "weaker lag",    "stronger lag",    "toggle whole", "no last wait",   "wait one short", "wait not for one",
-    "offer exposed", "forget sends"};
+    "offer exposed", "no readers",      "forget sends"};
 
-#define RUNS 7
+#define RUNS 8
 #define CALLS 128
 
 /* The runs that every mutant of a shape goes through. Plans of `mine` are exchanged for the mutant. */
@@ -129,12 +129,12 @@ static void open_arena(struct arena *arena, const struct gy_plan_shape *shape)
     arena->mine = gy_checker_plans(shape);
     for (int i = 0; i < 3; i++)
         add_call(arena, arena->runs++, arena->mine, i == 0 ? 1 : 9, i != 2, NULL);
-    for (int i = 0; i < 2 && shape->algorithm == GY_DIRECT_TWO_SHOT; i++, arena->runs++)
+    for (int i = 0; i < 3 && shape->algorithm == GY_DIRECT_TWO_SHOT; i++, arena->runs++)
         for (int c = 0; c < 3; c++)
-            add_call(arena, arena->runs, arena->mine, c == 1 ? 1 : 6, i == 0,
-                     i == 0   ? &everyone
-                     : c == 1 ? NULL
-                              : &some);
+            add_call(arena, arena->runs, arena->mine, i == 2 || c == 1 ? 1 : 6, i == 0,
+                     i == 0             ? &everyone
+                     : i == 1 && c == 1 ? NULL
+                                        : &some);
     add_sequences(arena);
     for (int i = 0; i < arena->runs; i++) {
         struct gy_checker_report report;

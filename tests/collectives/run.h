@@ -93,8 +93,12 @@ void events_push(struct events *events, int event);
 /* tiny.c: the exchange of a tiny vector as far as it can go; true in *done_p when it is over. Returns: did it move? */
 bool tiny_advance(struct run *run, int rank, bool *done_p);
 
-/* mapped.c: operands that others read in place. Does the rank offer its input, or its output, in the call? */
+/* mapped.c: operands that others use in place. Does the rank offer its input, or its output, in the call? */
 bool mapped_offers(const struct run *run, int call, int rank, enum gy_space space);
+/* Does the rank write its result slots in the gather? Does it leave the slots of the step alone, so that their readers are
+ * nothing to it? */
+bool mapped_keeps(const struct run *run, int rank, const struct gy_step *gather);
+bool mapped_idle(const struct run *run, int rank, const struct gy_step *step);
 /* Has everyone done what the rank's return has to wait for? With `event` >= 0, orders that event after it. */
 bool mapped_quiet(struct run *run, int rank, int event);
 

@@ -167,7 +167,7 @@ static const char *run_all(int nsrc, size_t count, gyre_dtype dtype, gyre_op op)
 
     for (int i = 0; !text && (kernels = gy_kernels_usable(i)) != NULL; i++) {
         kernels->reduce[dtype][op]((char *)result, (char *)second + 1, sources, nsrc, count * gyre_dtype_size(dtype),
-                                   false);
+                                   0);
         text = compare(result, count, dtype, gyre_op_name(op), kernels->name);
         text = text ? text : compare(second + 1, count, dtype, gyre_op_name(op), kernels->name);
     }
@@ -359,7 +359,7 @@ static const char *counts_and_alignments(gyre_dtype dtype, gyre_op op)
         prepare(2, skew, count, dtype, op);
         for (int i = 0; !text && (kernels = gy_kernels_usable(i)) != NULL; i++) {
             memset(result, 0xee, bytes + 256);
-            kernels->reduce[dtype][op]((char *)dst, NULL, sources, 2, bytes, false);
+            kernels->reduce[dtype][op]((char *)dst, NULL, sources, 2, bytes, 0);
             text = compare(dst, count, dtype, gyre_op_name(op), kernels->name);
             text = text ? text : untouched(dst, bytes, kernels->name);
         }
@@ -402,7 +402,7 @@ static const char *into_each(gyre_dtype dtype, gyre_op op)
                 char *dst = (char *)memory[into] + into;
 
                 prepare(nsrc, 1, 300, dtype, op);
-                kernels->reduce[dtype][op](dst, NULL, sources, nsrc, 300 * gyre_dtype_size(dtype), false);
+                kernels->reduce[dtype][op](dst, NULL, sources, nsrc, 300 * gyre_dtype_size(dtype), 0);
                 text = compare(dst, 300, dtype, gyre_op_name(op), kernels->name);
             }
         }
@@ -426,21 +426,62 @@ static const char *stream_pair(gyre_dtype dtype, gyre_op op)
 
         prepare(3, 1, count, dtype, op);
         memset(result, 0xee, bytes + 256);
-        gy_reduce_many_stream(dst, sources, 3, count, dtype, op);
+        gy_reduce_many_stream(dst, NULL, sources, 3, count, dtype, op, GY_STREAM_DST);
         text = compare(dst, count, dtype, gyre_op_name(op), "stream");
         text = text ? text : untouched(dst, bytes, "stream");
+        for (unsigned which = 0; !text && which < 8; which++) { /* both of one alignment, and not */
+            unsigned char *dst2 = second + 64 + skew + (which & 4 ? 3 : 0);
+
+            memset(result, 0xee, bytes + 256);
+            memset(second, 0xee, bytes + 256);
+            gy_reduce_many_stream(dst, dst2, sources, 3, count, dtype, op, which & 3);
+            gy_stream_fence();
+            text = compare(dst, count, dtype, gyre_op_name(op), "stream of two");
+            text = text ? text : compare(dst2, count, dtype, gyre_op_name(op), "second stream");
+            text = text ? text : untouched(dst, bytes, "stream of two");
+            text = text ? text : untouched(dst2, bytes, "second stream");
+        }
         for (int i = 0; !text && (kernels = gy_kernels_usable(i)) != NULL; i++) {
             memset(result, 0xee, bytes + 256);
-            kernels->reduce[dtype][op]((char *)result, NULL, sources, 3, bytes, true);
+            kernels->reduce[dtype][op]((char *)result, NULL, sources, 3, bytes, GY_STREAM_DST);
             text = compare(result, count, dtype, gyre_op_name(op), kernels->name);
         }
     }
     return text;
 }
 
+/* Copies of every length and place around a line, through every table. */
+static const char *copy_stream(void)
+{
+    const struct gy_kernels *kernels;
+    unsigned char *from;
+
+    set_up();
+    from = second + 64;
+    for (size_t i = 0; i < 4096; i++)
+        from[i] = (unsigned char)(i * 7 + i / 256);
+    for (size_t bytes = 0; bytes < 4096; bytes += 1 + bytes / 9)
+        for (size_t skew = 0; skew < 70; skew += 1 + skew / 3) {
+            memset(result, 0xee, bytes + 256);
+            gy_copy_stream(result + 64 + skew, from + skew / 2, bytes > skew ? bytes - skew : 0);
+            if (memcmp(result + 64 + skew, from + skew / 2, bytes > skew ? bytes - skew : 0) != 0)
+                return "gy_copy_stream copies something else";
+            if (untouched(result + 64 + skew, bytes > skew ? bytes - skew : 0, "copy"))
+                return "gy_copy_stream writes beyond its destination";
+        }
+    for (int i = 0; (kernels = gy_kernels_usable(i)) != NULL; i++) {
+        memset(result, 0xee, 2048);
+        kernels->copy((char *)result, (const char *)from + 1, 64 * 9);
+        if (memcmp(result, from + 1, sizeof(char) * 64 * 9) != 0 || result[64 * 9] != 0xee)
+            return "a table copies something else";
+    }
+    return NULL;
+}
+
 const char *gy_check_past_the_caches(void)
 {
-    return for_all_pairs(stream_pair);
+    const char *text = copy_stream();
+    return text ? text : for_all_pairs(stream_pair);
 }
 
 static const char *divide_type(gyre_dtype dtype)
