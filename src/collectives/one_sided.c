@@ -190,30 +190,46 @@ static void end_world(struct gy_context *ctx, gyre_status status, int world, con
 }
 
 struct bounded {
+    struct gy_context *ctx;
+    int world; /* whose answer it is */
     bool (*done)(const void *);
     const void *what;
     int64_t deadline;
 };
 
-static bool is_done_or_late(const void *what)
+/* Its link has been read to the end, and nothing more goes there. */
+static bool is_gone(const struct bounded *b)
+{
+    return b->ctx->peers[b->world].broken != 0 && gy_overlay_has_left(b->ctx->overlay, b->world);
+}
+
+/* What a device does is never done once the world is closed: its link has forgotten it then. */
+static bool is_over(const void *what)
 {
     const struct bounded *b = what;
-    return b->done(b->what) || gy_now() > b->deadline;
+    return b->done(b->what) || b->ctx->closed || is_gone(b) || gy_now() > b->deadline;
 }
 
 gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
                             const char *call)
 {
     struct gy_context *ctx = window->comm->ctx;
-    struct bounded bounded = {done, what, gy_now() + ctx->config.timeout_ns};
+    int world = gy_group_world(&window->comm->group, target);
+    struct bounded bounded = {ctx, world, done, what, gy_now() + ctx->config.timeout_ns};
     if (!done(what))
-        gy_wait_until(ctx, is_done_or_late, &bounded);
+        gy_wait_until(ctx, is_over, &bounded);
     if (!ctx->closed && !done(what)) {
         char text[200];
-        int world = gy_group_world(&window->comm->group, target);
-        snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %.0f s (GYRE_TIMEOUT)", world, call,
-                 window->id, (double)ctx->config.timeout_ns / 1e9);
-        end_world(ctx, GYRE_PEER_LATE, world, text);
+        if (is_gone(&bounded)) { /* local: whoever does not need that rank goes on */
+            int cause = gy_overlay_left_because(ctx->overlay, world);
+            gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause,
+                         "rank %d destroyed its communicator before it had answered %s of window %u", world, call,
+                         window->id);
+        } else {
+            snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %.0f s (GYRE_TIMEOUT)", world,
+                     call, window->id, (double)ctx->config.timeout_ns / 1e9);
+            end_world(ctx, GYRE_PEER_LATE, world, text);
+        }
         gy_context_fail(ctx);
     }
     return ctx->closed ? ctx->error.status : GYRE_SUCCESS;

@@ -78,8 +78,8 @@ gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned in
 gyre_status gy_window_flush(struct gyre_window *window, int target);
 gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value);
 
-/* Waits until `done`, which also ends when the world fails; after GYRE_TIMEOUT `target` is late, and the world ends: its
- * links still point into the caller's memory. */
+/* Waits until `done`, or the world has failed; after GYRE_TIMEOUT, or when `target` has left, it ends here: its links still
+ * point into the caller's memory. */
 gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
                             const char *call);
 

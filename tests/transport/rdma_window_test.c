@@ -3,6 +3,8 @@
  *
  *   alone     the others put to rank 0, flush and get it back while rank 0 is outside gyre and makes no progress
  *   order     a get comes after this rank's own accumulations, a signal after what was put before it
+ *   broken    an access whose device fails ends with the world, and not only when GYRE_TIMEOUT is over
+ *   left      so does one to a rank that has destroyed its communicator
  *
  * The stand-in counts what was written and read so, and checks every key, bound and right. */
 #include <pthread.h>
@@ -36,6 +38,7 @@
 
 static pthread_barrier_t outside; /* waiting here is no progress */
 static char address[64];
+static gyre_status ending; /* of what is asked of rank 0 */
 
 static unsigned char byte_at(int rank, size_t size, size_t i)
 {
@@ -90,14 +93,19 @@ static void order(gyre_comm *comm, int rank, gyre_window *window, const unsigned
     }
 }
 
+static gyre_config config_of(int rank)
+{
+    return (gyre_config){.size = sizeof(gyre_config),
+                         .rank = rank,
+                         .world_size = RANKS,
+                         .address = address,
+                         .secret = "the stand-in's secret"};
+}
+
 static void *run(void *number)
 {
     int rank = (int)(intptr_t)number;
-    gyre_config config = {.size = sizeof(config),
-                          .rank = rank,
-                          .world_size = RANKS,
-                          .address = address,
-                          .secret = "the stand-in's secret"};
+    gyre_config config = config_of(rank);
     gyre_comm *comm = NULL;
     gyre_window *window;
 
@@ -124,34 +132,80 @@ static void *run(void *number)
     return NULL;
 }
 
-static void world(int devices, const char *queue_pairs)
+/* Rank 0 takes the devices, or itself, away; what rank 1 asks of it then ends. */
+static void *run_ending(void *number)
+{
+    int rank = (int)(intptr_t)number;
+    gyre_config config = config_of(rank);
+    gyre_comm *comm = NULL;
+    gyre_window *window;
+    uint64_t memory[8] = {0}, mine = 7;
+
+    OK(gyre_comm_create(&config, &comm));
+    OK(gyre_window_create(comm, memory, sizeof(memory), &window));
+    OK(gyre_barrier(comm));
+    pthread_barrier_wait(&outside);
+    if (rank == 0 && ending == GYRE_PEER_LEFT)
+        OK(gyre_comm_destroy(comm));
+    else if (rank == 0)
+        stand_in_fail_requests(0, IBV_WC_RETRY_EXC_ERR);
+    pthread_barrier_wait(&outside);
+    if (rank == 1) {
+        gyre_status status = gyre_window_put(window, &mine, 1, GYRE_UINT64, 0, 8);
+        if (status != ending || gyre_window_get(window, &mine, 1, GYRE_UINT64, 0, 8) != ending) {
+            fprintf(stderr, "%s instead of %s: %s\n", gyre_status_name(status), gyre_status_name(ending),
+                    gyre_last_error(comm));
+            _Exit(1);
+        }
+    }
+    pthread_barrier_wait(&outside);
+    if (rank != 0 || ending != GYRE_PEER_LEFT) {
+        (void)gyre_window_destroy(window);
+        (void)gyre_comm_destroy(comm);
+    }
+    return NULL;
+}
+
+static struct stand_in_counters run_all(const char *name, int devices, const char *queue_pairs, void *(*body)(void *))
 {
     pthread_t threads[RANKS];
-    struct stand_in_counters before = stand_in_count();
 
     stand_in_reset(devices);
     setenv("GYRE_RDMA_QUEUE_PAIRS", queue_pairs, 1);
-    snprintf(address, sizeof(address), "file:///tmp/gyre-window-%d-%d", (int)getpid(), devices);
+    snprintf(address, sizeof(address), "file:///tmp/gyre-window-%d-%s", (int)getpid(), name);
     for (int r = 0; r < RANKS; r++)
-        CHECK(pthread_create(&threads[r], NULL, run, (void *)(intptr_t)r) == 0);
+        CHECK(pthread_create(&threads[r], NULL, body, (void *)(intptr_t)r) == 0);
     for (int r = 0; r < RANKS; r++)
         pthread_join(threads[r], NULL);
     unlink(address + strlen("file://"));
     struct stand_in_counters c = stand_in_count();
+    CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0 && c.not_ready == 0);
+    return c;
+}
+
+static void world(const char *name, int devices, const char *queue_pairs)
+{
+    struct stand_in_counters before = stand_in_count();
+    struct stand_in_counters c = run_all(name, devices, queue_pairs, run);
+
     printf("%d devices: %llu writes and %llu reads that nobody noticed\n", devices,
            (unsigned long long)(c.writes - before.writes), (unsigned long long)(c.reads - before.reads));
     /* twice: puts of 6 sizes by two ranks and of ROUNDS by three, less what followed an accumulation; each get is a read */
     CHECK(c.writes - before.writes >= 2 * (2 * 6 + 3 * ROUNDS / 3) && c.reads - before.reads >= 2 * 2 * 6);
-    CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0 && c.not_ready == 0);
 }
 
 int main(void)
 {
-    alarm(60);
+    alarm(90);
     setenv("GYRE_TRANSPORT", "rdma", 1);
     gy_verbs_use(&stand_in_verbs);
     CHECK(pthread_barrier_init(&outside, NULL, RANKS) == 0);
-    world(1, "1");
-    world(3, "2");
+    world("one", 1, "1");
+    world("three", 3, "2");
+    setenv("GYRE_PEER_TIMEOUT", "1", 1);
+    ending = GYRE_PEER_UNREACHABLE;
+    run_all("broken", 1, "1", run_ending);
+    ending = GYRE_PEER_LEFT;
+    run_all("left", 1, "1", run_ending);
     return 0;
 }
