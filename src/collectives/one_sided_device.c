@@ -65,18 +65,21 @@ gyre_status gy_device_get(struct gyre_window *window, unsigned char *destination
     return status == GYRE_SUCCESS ? access_target(window, &access, target, "a get") : status;
 }
 
-/* The first transport that reaches a member and has such a device: at most one does. */
+/* The first transport that reaches a member and has such a device: at most one does. Each is asked once: what a device will
+ * not register it will not for the next member either. */
 void gy_window_expose_to_devices(struct gyre_window *window, struct gy_far_key *key_p)
 {
     struct gyre_comm *comm = window->comm;
     struct gy_context *ctx = comm->ctx;
+    unsigned asked = 0;
     *key_p = (struct gy_far_key){0};
     for (int r = 0; r < comm->size && !window->exposed; r++) {
-        if (r == comm->rank)
+        int carrier = ctx->peers[gy_group_world(&comm->group, r)].transport;
+        if (r == comm->rank || (asked >> carrier & 1))
             continue;
-        window->carrier = ctx->peers[gy_group_world(&comm->group, r)].transport;
-        window->exposed = ctx->ops[window->carrier]->expose(ctx->instance[window->carrier], window->memory,
-                                                            window->bytes, key_p);
+        asked |= 1u << carrier;
+        window->carrier = carrier;
+        window->exposed = ctx->ops[carrier]->expose(ctx->instance[carrier], window->memory, window->bytes, key_p);
     }
 }
 

@@ -251,7 +251,7 @@ static void survey_make(const struct gy_config *config, uint32_t reach, struct s
 {
     int devices = 0;
 
-    *survey_p = (struct survey){.verbs = gy_verbs_get(why, why_bytes)};
+    *survey_p = (struct survey){.verbs = gy_verbs_get(why, why_bytes), .reach.links = INT_MAX};
     if (!survey_p->verbs || !gy_verbs_survive_fork(survey_p->verbs, why, why_bytes))
         return;
     survey_p->devices = survey_p->verbs->get_device_list(&devices);
