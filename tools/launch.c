@@ -44,7 +44,7 @@
 enum phase { RUNNING, GRACE, TERMINATING, KILLING };
 
 struct rank {
-    pid_t pid;
+    pid_t pid; /* 0: it could not be started again */
     bool ended, newcomer;
     bool struck; /* dead by our own hand; its end has not come here yet */
     struct gy_restart again;
@@ -198,10 +198,11 @@ static int start_rank(struct job *job, int rank, bool again)
         return errno;
     if (job->launch->label && (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)))
         return errno;
-    it->pid = fork();
-    if (it->pid == 0)
+    pid_t child = fork();
+    if (child == 0)
         become_rank(job, rank, again, parent, in, out[1], err[1], report[1]);
-    problem = it->pid < 0 ? errno : 0;
+    problem = child < 0 ? errno : 0;
+    it->pid = child > 0 ? child : 0;
     close(report[1]);
     if (in >= 0)
         close(in);
@@ -228,7 +229,8 @@ static int start_rank(struct job *job, int rank, bool again)
 static void signal_all(struct job *job, int number)
 {
     for (int i = 0; i < job->started; i++)
-        kill(-job->ranks[i].pid, number);
+        if (job->ranks[i].pid > 0)
+            kill(-job->ranks[i].pid, number);
 }
 
 static void enter(struct job *job, enum phase phase)
@@ -332,6 +334,7 @@ static void start_again(struct job *job, int rank)
     gy_label_close(&it->out);
     gy_label_close(&it->err);
     waitpid(it->pid, NULL, 0);
+    it->pid = 0; /* from here on its number may be a stranger's */
     int problem = start_rank(job, rank, true);
     it->again.due_ms = 0;
     if (problem)
@@ -514,7 +517,8 @@ static void clean_up(struct job *job)
     for (int i = 0; i < job->started; i++) {
         gy_label_close(&job->ranks[i].out);
         gy_label_close(&job->ranks[i].err);
-        waitpid(job->ranks[i].pid, NULL, 0);
+        if (job->ranks[i].pid > 0)
+            waitpid(job->ranks[i].pid, NULL, 0);
     }
     if (job->keyboard >= 0)
         close(job->keyboard);
