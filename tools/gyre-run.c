@@ -67,7 +67,7 @@ int main(int argc, char **argv)
                "failed and how. Exit status: 0, or that of the first rank that failed, 128 + the signal's number if it "
                "was killed, 126 or 127 if the program cannot be started, 2 for a wrong argument. With --elastic it is "
                "0 when a rank has "
-               "ended with 0.",
+               "ended with 0, else that of the last one to fail.",
     };
     gy_options_parse("gyre-run", &argp, ARGP_IN_ORDER, argc, argv, &launch);
     gy_options_check_environment();

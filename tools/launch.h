@@ -23,8 +23,8 @@ struct gy_launch {
     struct gy_chaos chaos;
 };
 
-/* Returns the exit status for the tool: 0 when every rank ended with 0, else the first failing rank's status, 128 +
- * signal for a signal, 126 or 127 when the program cannot be executed. The last line on stderr says who failed and
+/* Returns the exit status for the tool: 0 when every rank ended with 0 (elastic: one), else the status of the first that
+ * failed (elastic: of the last), 128 + signal for a signal, 126 or 127 when the program cannot be executed. The last line on stderr says who failed and
  * how. */
 int gy_launch_run(const struct gy_launch *launch);
 
