@@ -21,6 +21,12 @@ static bool alone(const struct gyre_comm *comm)
     return true;
 }
 
+static size_t input_elements(const struct gyre_request *r)
+{
+    const struct gy_plan *plan = r->plan;
+    return gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
+}
+
 void gy_mapped_offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
@@ -29,9 +35,8 @@ void gy_mapped_offer(struct gyre_request *r)
         return;
     /* in place, what comes from another rank would overwrite what is still to be read */
     bool exposed = plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
-    size_t in = gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
     if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
-        r->offer.input = place_of(r, r->input, in);
+        r->offer.input = place_of(r, r->input, input_elements(r));
     if (plan->shape.collective == GY_ALL_REDUCE && alone(r->comm))
         r->offer.output = place_of(r, r->output, r->out.total);
 }
@@ -89,13 +94,15 @@ bool gy_mapped_keeps(const struct gyre_request *r, const struct gy_step *gather)
 void gy_mapped_withdraw(struct gyre_request *r)
 {
     struct gy_segment *segment = r->comm->ctx->segment;
-    if (!r->offer.output)
-        return;
-    if (!gy_segment_heap_withdraw(segment, r->output, r->out.total * r->element))
-        gy_log(GY_LOG_ERROR,
-               "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still write it",
+    bool done = true;
+    if (r->offer.output)
+        done = gy_segment_heap_withdraw(segment, r->output, r->out.total * r->element);
+    if (r->offer.input)
+        done &= gy_segment_heap_withdraw(segment, r->input, input_elements(r) * r->element);
+    if (!done)
+        gy_log(GY_LOG_ERROR, "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still use it",
                r->comm->rank);
-    r->offer.output = 0;
+    r->offer = (struct gy_offer){0};
 }
 
 bool gy_mapped_quiet(struct gyre_request *r, uint64_t after)

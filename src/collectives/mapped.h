@@ -11,8 +11,9 @@
  * not through before everyone is, since the memory is its caller's again when the call returns.
  *
  * A slice of an output is written by its owner alone, tile by tile after it has read that tile of all inputs, so outputs
- * may be inputs. After a failure a peer that has not heard of it may still write: the memory is withdrawn before its
- * caller gets it back. Ranks that share a process, whose memory cannot be parted, do not offer outputs. */
+ * may be inputs. After a failure a peer that has not heard of it may still read and write, and be successful: the memory
+ * is withdrawn before its caller gets it back. Ranks that share a process, whose memory cannot be parted, do not offer
+ * outputs. */
 #ifndef GY_COLLECTIVES_MAPPED_H
 #define GY_COLLECTIVES_MAPPED_H
 
@@ -26,7 +27,7 @@ const unsigned char *gy_mapped_input(const struct gyre_request *request, int ran
 unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
 /* Does this rank write its result slots? To be asked when everyone's arrival has been seen. */
 bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *gather);
-/* The request fails: what was offered to be written is this process's alone again. */
+/* The request fails: what was offered is this process's alone again. */
 void gy_mapped_withdraw(struct gyre_request *request);
 /* Has everyone done its last iteration? Notes whom it waits for. */
 bool gy_mapped_quiet(struct gyre_request *request, uint64_t after);

@@ -19,7 +19,8 @@ struct gy_segment;
 #define GY_WINDOW_COMMS 64     /* communicators that can have a window; further ones use links */
 #define GY_WINDOW_LANES 4      /* progress counters per window */
 #define GY_WINDOW_SLOTS 4      /* slots in the ring of each window half */
-#define GY_ARRIVALS 8          /* nobody is further ahead in windows than GY_WINDOW_SLOTS operations */
+#define GY_ARRIVALS 16         /* nobody shows so many beyond one that somebody else is in: see GY_WINDOW_SHOWN */
+#define GY_WINDOW_SHOWN 4      /* operations that a rank shows at once; it is GY_WINDOW_SLOTS ahead of others at most */
 #define GY_WINDOW_INLINE 112   /* bytes of a vector that lie in the flag's pair of cache lines, 48 of them in its own */
 #define GY_WINDOW_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
 
@@ -37,7 +38,7 @@ struct gy_arrival {
     uint8_t collective, dtype, op, algorithm;
 };
 
-/* Memory on the rank's shared heap that others may read for one operation: its offset there + 1; 0: none. */
+/* Memory on the rank's shared heap that others may use for one operation: its offset there + 1; 0: none. */
 struct gy_offer {
     uint64_t input, output;
 };
@@ -112,9 +113,10 @@ bool gy_segment_heap_free(struct gy_segment *segment, void *memory);            
 bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p);
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset);
 bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, uint64_t bytes); /* inside a heap? */
-/* After the world has failed: my memory becomes this process's alone, so that what others still store there shows no
- * more once I have written it myself. Its block is given to nobody again. False: no memory for that. */
-bool gy_segment_heap_withdraw(struct gy_segment *segment, void *memory, size_t bytes);
+/* After the world has failed: the block of my memory becomes this process's alone, so that what others still store there
+ * shows no more once I have written it myself, and they do not see what I write. It is given to nobody again. False: no
+ * memory for that. */
+bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, size_t bytes);
 
 /* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits
  * for. The two halves serve those who wake several: one fence, then a bell for each. */

@@ -129,20 +129,24 @@ bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, ui
 }
 
 /* A private mapping of the same pages takes the place of the shared one at once, so that no store of another thread is
- * lost: a page is copied when this process first writes it. */
-bool gy_segment_heap_withdraw(struct gy_segment *segment, void *memory, size_t bytes)
+ * lost: a page is copied when this process first writes it. Once and for the whole block: a second mapping would drop what
+ * has been written since the first, and two buffers may share a page. */
+bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, size_t bytes)
 {
-    uint64_t offset, page = segment->layout.page;
-    if (bytes == 0 || !gy_segment_heap_offset(segment, memory, bytes, &offset))
+    uint64_t begin;
+    bool done = true;
+    if (bytes == 0 || !gy_segment_heap_offset(segment, memory, bytes, &begin))
         return bytes == 0;
-    uint64_t begin = offset / page * page, end = (offset + bytes + page - 1) / page * page;
-    uint64_t start = heap_start(segment, segment->world->local) + begin;
     for (size_t i = 0; i < segment->heap.count; i++) {
         struct gy_heap_block *block = &segment->heap.blocks[i];
-        block->withdrawn |= block->offset < end && block->offset + block->bytes > begin;
+        uint64_t start = heap_start(segment, segment->world->local) + block->offset;
+        if (block->withdrawn || block->offset >= begin + bytes || block->offset + block->bytes <= begin)
+            continue;
+        block->withdrawn = true;
+        done &= mmap(segment->base + start, block->bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, segment->fd, (off_t)start) != MAP_FAILED;
     }
-    return mmap(segment->base + start, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-                segment->fd, (off_t)start) != MAP_FAILED;
+    return done;
 }
 
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset)
