@@ -287,7 +287,8 @@ GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
  * settings; the call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. It may come at any time, and
  * waits. Its meeting address is that of any member: what gyre_comm_get(comm, "meeting") says there. Or it is the address at
  * which the world met in the first place: from the first grow on rank 0 renews it, as the line of a file:// and as the port
- * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it. Strangers, other secrets,
+ * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it; one that has itself joined
+ * renews the address that it joined at. Strangers, other secrets,
  * versions, runs and settings are refused as in a meeting. Rank 0 is whom all are sent to in the end.
  *
  * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those who are there, at most
@@ -337,7 +338,8 @@ GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
  * of each other one, else ceil(log2 N) messages of 64 bytes from each rank, one after the other, at the operation's end
  * (docs/tuning.md has figures). So a root, too, waits for all. When the world fails, operations under way end after an
  * agreement as gyre_comm_agree's among all ranks of the world: it waits for those who are not inside gyre until they make
- * a call, which may be any, or end, for GYRE_TIMEOUT at most. A blocking call that comes to it later waits for it as well.
+ * a call, which may be any, or end, for GYRE_TIMEOUT at most; who has made one and stays away before the end, testing a
+ * request once, say, counts as stopped inside after GYRE_STALL_TIMEOUT. A blocking call that comes to it later waits for it as well.
  *
  * Who is left: who has not failed, does not go (gyre_comm_destroy before the end), and is neither GYRE_EXCLUDED nor
  * GYRE_PARTITIONED, which are the status then. After an abort there is no agreement: GYRE_ABORTED, on every rank for itself.
@@ -636,8 +638,8 @@ GYRE_API gyre_status gyre_window_wait(gyre_window *window, unsigned index, uint6
 GYRE_API gyre_status gyre_progress(gyre_comm *comm);
 
 /* Memory that every rank of this host has mapped. Page-aligned, zeroed; in bytes. Local, not collective. To be freed by
- * gyre_mem_free before the world ends. Inside a host, collectives read large operands in it where they are instead of
- * copying them first, and one-sided access reaches it directly. Where there is no shared memory it is plain memory. */
+ * gyre_mem_free before the world ends. Inside a host, collectives use large operands in it where they are instead of
+ * copying them, and one-sided access reaches it directly. Where there is no shared memory it is plain memory. */
 GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 

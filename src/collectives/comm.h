@@ -51,6 +51,7 @@ struct gyre_comm {
     uint64_t window_base;    /* value of the shared counters after the window collectives that have been
                                       * started */
     uint64_t inline_started; /* direct exchanges started: parity and flag value */
+    uint64_t arrived;        /* sequence of the last operation that the peers have been shown */
     uint64_t compared;       /* sequence of the last operation in which every peer's shape was compared with ours */
     struct {
         bool known;

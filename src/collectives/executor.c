@@ -251,7 +251,7 @@ bool gy_request_advance(struct gyre_request *r)
     if (r->confirming)
         return gy_ends_advance(r);
     if (r->plan->window) {
-        if (r->comm->window_first != r)
+        if (r->comm->window_first != r || r->shape.sequence > r->comm->arrived)
             return false;
         if (!r->begun && gy_window_begin(r) != GYRE_SUCCESS)
             return true;

@@ -123,6 +123,22 @@ static void reset(struct gyre_request *r)
     r->idle_since = r->asked = r->told = 0;
 }
 
+/* Shows the peers what this rank has launched, in order, few at a time: a place is theirs to look at until the operation
+ * in it is complete, however many others are under way. The rest follows as the first ones complete. */
+static void arrive(struct gyre_comm *comm)
+{
+    const struct gyre_request *first = NULL;
+    for (const struct gyre_request *r = comm->ctx->active_first; r; r = r->next) {
+        if (r->comm != comm || (r->shape.sequence & GY_POINT_TO_POINT))
+            continue;
+        first = first ? first : r;
+        if (r->shape.sequence - first->shape.sequence >= GY_WINDOW_SHOWN)
+            return;
+        if (r->shape.sequence > comm->arrived)
+            gy_window_arrive(comm, &r->shape, r->offer);
+    }
+}
+
 /* From here on the others see it. */
 static void launch(struct gyre_request *r)
 {
@@ -152,7 +168,7 @@ static void launch(struct gyre_request *r)
     if (r->plan->window)
         window_enqueue(r);
     if (comm->window_reserved && !gy_is_point_to_point(r->plan->shape.collective))
-        gy_window_arrive(comm, &r->shape, r->offer);
+        arrive(comm);
     if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
         gy_context_fail(ctx);
     if (!r->complete && !ctx->closed)
@@ -248,6 +264,8 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     if (status != GYRE_SUCCESS)
         gy_mapped_withdraw(r);
     active_remove(r->comm->ctx, r);
+    if (r->comm->window_reserved && r->comm->arrived < r->comm->sequence && status == GYRE_SUCCESS)
+        arrive(r->comm);
     ended_push(r);
     gy_driver_wake(r->comm->ctx);
     if (r->plan->window)

@@ -162,7 +162,7 @@ extern const struct gy_sink gy_flow_sink; /* without `user` */
 /* windows.c: the steps over shared memory. */
 /* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across
  * algorithms. */
-void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer);
+void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer);
 /* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
 gyre_status gy_window_begin(struct gyre_request *request);

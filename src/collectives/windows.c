@@ -46,10 +46,11 @@ static unsigned char *slot_of(const struct gyre_request *r, int rank, enum gy_sp
     return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
 }
 
-void gy_window_arrive(const struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer)
+void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer)
 {
     struct gy_window_control *mine = comm->control[comm->rank];
     unsigned place = (unsigned)(shape->sequence % GY_ARRIVALS);
+    comm->arrived = shape->sequence;
     mine->arrival[place] = *shape;
     if (offer.input || offer.output || atomic_load_explicit(&mine->offered[place], memory_order_relaxed) != 0) {
         atomic_store_explicit(&mine->offered[place], 0, memory_order_relaxed);

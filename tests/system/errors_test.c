@@ -49,6 +49,16 @@ static gyre_status call_root(bool odd)
     return gyre_broadcast(comm, input, output, 1000, GYRE_FLOAT32, odd ? 1 : 0);
 }
 
+/* The first of many that are under way. */
+static gyre_status call_first_of_many(bool odd)
+{
+    gyre_status status = gyre_group_begin();
+    for (int i = 0; i < 20 && status == GYRE_SUCCESS; i++)
+        status = gyre_all_reduce(comm, input + i, output + i, 1, odd && i == 0 ? GYRE_INT32 : GYRE_FLOAT32, GYRE_SUM);
+    gyre_status end = gyre_group_end();
+    return status == GYRE_SUCCESS ? end : status;
+}
+
 /* At this call or the next, and both shapes in the sentence. */
 static void expect_mismatch(const char *what, gyre_status (*call)(bool odd), const char *one, const char *other)
 {
@@ -161,5 +171,6 @@ int main(void)
     expect_mismatch("op", call_op, "sum", "max");
     expect_mismatch("collective", call_kind, "all_reduce", "all_gather");
     expect_mismatch("root", call_root, "root 0", "root 1");
+    expect_mismatch("type of the first of many", call_first_of_many, "float32", "int32");
     _exit(0);
 }

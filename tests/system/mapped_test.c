@@ -6,9 +6,32 @@
 
 #define BYTES (3u << 20)
 #define ROUNDS 120
+#define MANY 20 /* under way at once: more than a rank shows its peers */
+#define EACH 12288
 
 static unsigned char *memory[2][2]; /* [of gyre][input, output] */
 static unsigned char *aside;
+
+/* Many at once, started one by one or in a group, in memory of gyre on some ranks. */
+static void many(gyre_comm *comm, int rank, int size, bool grouped)
+{
+    float *input = (float *)(void *)memory[rank % 2][0], *output = (float *)(void *)memory[rank % 3 > 0][1];
+    gyre_request *requests[MANY];
+    for (size_t i = 0; i < (size_t)MANY * EACH; i++) {
+        input[i] = (float)(rank + 1) * (float)(i / EACH + i % 7);
+        output[i] = -1;
+    }
+    if (grouped)
+        OK(comm, gyre_group_begin());
+    for (size_t i = 0; i < MANY; i++)
+        OK(comm, grouped ? gyre_all_reduce(comm, input + i * EACH, output + i * EACH, EACH, GYRE_FLOAT32, GYRE_SUM)
+                         : gyre_all_reduce_start(comm, input + i * EACH, output + i * EACH, EACH, GYRE_FLOAT32,
+                                                 GYRE_SUM, &requests[i]));
+    OK(comm, grouped ? gyre_group_end() : gyre_wait_all(requests, MANY));
+    for (size_t i = 0; i < (size_t)MANY * EACH; i++)
+        if (output[i] != (float)(size * (size + 1) / 2) * (float)(i / EACH + i % 7))
+            rank_fail("many at once: element %zu of operation %zu is %g", i % EACH, i / EACH, (double)output[i]);
+}
 
 int main(void)
 {
@@ -57,6 +80,8 @@ int main(void)
             rank_fail("round %d: %s of %zu bytes: %zu elements are wrong, in place %d, root %d", (int)round,
                       gy_kind_name(it.kind), it.bytes, wrong, it.in_place, it.root);
     }
+    many(comm, rank, size, false);
+    many(comm, rank, size, true);
     OK(comm, gyre_barrier(comm));
     OK(comm, gyre_comm_destroy(comm));
     return 0;
