@@ -188,13 +188,14 @@ static void turn(struct gy_poller *poller, struct gy_overlay *overlay, struct ra
     gy_poller_poll(poller, GY_MILLISECOND);
 }
 
-static void be_ready(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+/* Waits until all are as far. */
+static void reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, int stage)
 {
     const struct rank *ranks = rank - rank->rank;
 
-    atomic_store(&rank->stage, STAGE_READY);
+    atomic_store(&rank->stage, stage);
     for (int i = 0; i < rank->size; i++)
-        while (atomic_load(&ranks[i].stage) < STAGE_READY)
+        while (atomic_load(&ranks[i].stage) < stage)
             turn(poller, overlay, rank);
 }
 
@@ -206,7 +207,7 @@ static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_ove
 
     if (rank->rank == 1)
         gy_alloc_fail_at(1); /* the next that it asks for is room for this message */
-    be_ready(rank, poller, overlay);
+    reach(rank, poller, overlay, STAGE_READY);
     if (rank->rank == 0)
         CHECK(gy_overlay_send(overlay, 1, message, sizeof(message)), "rank 0 is not connected to rank 1");
     while (gy_now() < until && (rank->status == GYRE_SUCCESS || gy_overlay_fate(overlay, 1)->status == GYRE_SUCCESS))
@@ -214,6 +215,7 @@ static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_ove
     for (int i = 0; i < rank->size; i++)
         rank->found[i] = gy_overlay_fate(overlay, i)->status;
     rank->found[7] = gy_overlay_deaf(overlay) != NULL;
+    reach(rank, poller, overlay, STAGE_TOLD); /* nobody leaves before all have looked */
 }
 
 static void deaf(void)
@@ -239,7 +241,7 @@ static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_o
     int64_t until = gy_now() + GY_SECOND / 2;
     int other = 1 - rank->rank, kept = -1;
 
-    be_ready(rank, poller, overlay);
+    reach(rank, poller, overlay, STAGE_READY);
     if (rank->rank == 0) {
         struct gy_neighbour *ours = gy_neighbour_find(overlay, other, true);
 

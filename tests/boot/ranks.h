@@ -31,7 +31,13 @@
         }                                                                   \
     } while (0)
 
-enum stage { STAGE_NONE, STAGE_SEATED, STAGE_READY, STAGE_ENDED }; /* SEATED: set by a test that can see it */
+enum stage {
+    STAGE_NONE,
+    STAGE_SEATED,
+    STAGE_READY,
+    STAGE_TOLD,
+    STAGE_ENDED
+}; /* SEATED: set by a test that can see it */
 
 struct rank {
     /* What it is asked to be. */
