@@ -24,8 +24,8 @@ struct gy_launch {
 };
 
 /* Returns the exit status for the tool: 0 when every rank ended with 0 (elastic: one), else the status of the first that
- * failed (elastic: of the last), 128 + signal for a signal, 126 or 127 when the program cannot be executed. The last line on stderr says who failed and
- * how. */
+ * failed (elastic: of the last), 128 + signal for a signal, 126 or 127 when the program cannot be executed. The last line
+ * on stderr says who failed and how. */
 int gy_launch_run(const struct gy_launch *launch);
 
 /* Was this process started by a launcher that gyre knows (src/boot/launcher.c), as one of its ranks? */
