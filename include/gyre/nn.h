@@ -562,7 +562,7 @@ struct gyre_nn_train_options {
     gyre_nn_trace *trace;             /* or NULL */
     gyre_nn_report_func report;       /* or NULL; called on every rank */
     void *report_user;
-    size_t patience;   /* epochs without a lower test loss, after which the run ends; 0: never */
+    size_t patience;   /* epochs without a lower test loss, after which the run ends, with its last model; 0: never */
     double *staleness; /* or NULL: GYRE_NN_STALENESS_BINS counts to fill in, of all ranks */
 };
 
@@ -599,7 +599,7 @@ GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_datase
  * failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them end with the
  * result. With deterministic it is that of any undisturbed run.
  *
- * Costs: a copy of parameters and optimiser state after each step, in time and in memory; a sum of two numbers per step; an
+ * Costs: a copy of parameters and optimiser state after each step, in time and in memory; a sum of three numbers per step; an
  * agreement per epoch and per look. An epoch's report may come twice, when a rank fails in it. Errors: those of gyre_nn_train;
  * GYRE_PARTITIONED where fewer than `least` ranks, or none that has the state, are left; GYRE_EXCLUDED on a rank that the
  * others took for dead. */
