@@ -192,6 +192,20 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
 
 /* ---- the chair ---- */
 
+/* Agreements that a program asks for are entered by all; of one on how operations end, those who have none under way on
+ * its communicator know only from here. Again and again, as a session that is not entered may be forgotten. */
+static void call(struct gy_council *council, struct gy_session *session, int rank, int64_t now)
+{
+    struct gy_seat *seat = &session->seats[rank];
+
+    if (session->word.kind != GY_COUNCIL_ENDS || seat->entered ||
+        (seat->called && now - seat->called < gy_session_beat_interval(council)) ||
+        !gy_overlay_reach(council->overlay, rank))
+        return;
+    if (say(council, session, GY_COUNCIL_BEAT, rank, council->world->rank, NULL))
+        seat->called = now;
+}
+
 /* Of all that live: those who have joined me, or accepted my proposal. Whoever has not is watched. */
 static bool all_have(struct gy_council *council, struct gy_session *session, bool accepted, int64_t now)
 {
@@ -206,6 +220,7 @@ static bool all_have(struct gy_council *council, struct gy_session *session, boo
             continue;
         all = false;
         gy_session_watch(council, session, rank, now);
+        call(council, session, rank, now);
     }
     return all;
 }
@@ -439,7 +454,8 @@ gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t
     struct gy_outcome room = {0};
     int *copy = gy_alloc((size_t)count * sizeof(*copy));
 
-    gy_sessions_forget(council, comm, number);
+    if (word->kind != GY_COUNCIL_ENDS) /* whose numbers are names: none is before another */
+        gy_sessions_forget(council, comm, number);
     session = copy && gy_outcome_reserve(count, &room) ? gy_session_make(council, comm, number) : NULL;
     if (!session) {
         gy_free(copy);

@@ -14,7 +14,8 @@ enum gy_council_type {
     GY_COUNCIL_ACCEPT,
     GY_COUNCIL_DECIDE, /* of whoever knows */
     GY_COUNCIL_ASK,    /* does anybody know? */
-    GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `part` says whether in this session */
+    GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `part` says whether in this session; and to who
+                        * would not come of its own accord (GY_COUNCIL_ENDS) */
 };
 
 /* The sender's part in the session. */
@@ -29,7 +30,7 @@ struct gy_seat {
     bool joined, accepted; /* me as its chair, and my proposal */
     bool proposed;         /* I have told it */
     bool entered;          /* it takes part */
-    int64_t heard;
+    int64_t heard, called; /* when I last heard from it, and called it */
     struct gy_word word;
 };
 

@@ -11,7 +11,6 @@
 #include "core/mem.h"
 
 #define SESSION UINT32_C(0x40000000) /* of a session's communicator: an agreement on ends; the program's are small */
-#define NUMBER 1                     /* of the session: a world fails once */
 #define STEP (10 * GY_MILLISECOND)
 #define LEAVE (300 * GY_MILLISECOND) /* destroying takes under a second */
 
@@ -199,18 +198,36 @@ static void go_outside(struct gy_context *ctx, const struct gy_error *why)
     conclude(ctx, NULL, 0, why->status);
 }
 
-static bool find(const struct gy_context *ctx, uint32_t id, struct gy_council_view *view_p)
+/* A session is named by its communicator's number, which others may have that share no rank with it (divide.c), and its
+ * lowest member. A world fails once, so that each has one session at most. */
+static uint32_t lowest(const struct gyre_comm *comm)
 {
-    for (int i = 0; gy_council_look(gy_overlay_council(ctx->overlay), i, view_p); i++)
-        if (view_p->comm == (SESSION | id) && view_p->number == NUMBER)
+    int least = gy_group_world(&comm->group, 0);
+    for (int rank = 1; rank < comm->size; rank++)
+        least = gy_group_world(&comm->group, rank) < least ? gy_group_world(&comm->group, rank) : least;
+    return (uint32_t)least;
+}
+
+/* NULL: this rank has none that is named so. */
+static struct gyre_comm *find_comm(struct gy_context *ctx, const struct gy_council_view *view)
+{
+    struct gyre_comm *comm = gy_comm_find(ctx, view->comm & ~SESSION);
+    return comm && lowest(comm) == view->number ? comm : NULL;
+}
+
+static bool find(const struct gyre_comm *comm, struct gy_council_view *view_p)
+{
+    uint32_t number = lowest(comm);
+    for (int i = 0; gy_council_look(gy_overlay_council(comm->ctx->overlay), i, view_p); i++)
+        if (view_p->comm == (SESSION | comm->id) && view_p->number == number)
             return true;
     return false;
 }
 
 /* The council combines counts by the maximum, and the least number is wanted: it gets complements. */
-static void enter(struct gy_context *ctx, uint32_t id)
+static void enter(struct gy_context *ctx, const struct gy_council_view *view)
 {
-    const struct gyre_comm *comm = gy_comm_find(ctx, id);
+    const struct gyre_comm *comm = find_comm(ctx, view);
     struct gy_word word = {.kind = GY_COUNCIL_ENDS, .count = comm ? ~comm->ends.complete : 0};
     struct gy_error error = {.rank = -1};
     int size = ctx->world->size;
@@ -218,7 +235,7 @@ static void enter(struct gy_context *ctx, uint32_t id)
     for (int rank = 0; members && rank < size; rank++)
         members[rank] = rank;
     if (!members ||
-        gy_council_enter(gy_overlay_council(ctx->overlay), SESSION | id, NUMBER, members, size, &word,
+        gy_council_enter(gy_overlay_council(ctx->overlay), view->comm, view->number, members, size, &word,
                          comm ? comm->attributes.timeout_ns : ctx->config.timeout_ns, &error) != GYRE_SUCCESS) {
         gy_error_set(&error, GYRE_NO_MEMORY, ctx->world->rank, "rank %d has no memory to agree on how operations end",
                      ctx->world->rank);
@@ -230,16 +247,18 @@ static void enter(struct gy_context *ctx, uint32_t id)
 static void ask(struct gyre_comm *comm)
 {
     struct gy_council_view view;
-    if (!is_over(comm->ctx) && !(find(comm->ctx, comm->id, &view) && view.entered))
-        enter(comm->ctx, comm->id);
+    if (is_over(comm->ctx) || (find(comm, &view) && view.entered))
+        return;
+    view = (struct gy_council_view){.comm = SESSION | comm->id, .number = lowest(comm)};
+    enter(comm->ctx, &view);
 }
 
-static void step(struct gy_context *ctx, uint32_t id)
+static void step(struct gy_context *ctx, const struct gy_council_view *view)
 {
     struct gy_outcome outcome;
     struct gy_error error = {.rank = -1};
-    struct gyre_comm *comm = gy_comm_find(ctx, id);
-    gyre_status status = gy_council_step(gy_overlay_council(ctx->overlay), SESSION | id, NUMBER, &outcome, &error);
+    struct gyre_comm *comm = find_comm(ctx, view);
+    gyre_status status = gy_council_step(gy_overlay_council(ctx->overlay), view->comm, view->number, &outcome, &error);
     if (status == GYRE_IN_PROGRESS)
         return;
     if (status != GYRE_SUCCESS) {
@@ -265,14 +284,13 @@ void gy_ends_step(struct gy_context *ctx)
         if (has_pending(ctx, comm))
             ask(comm);
     for (int i = 0; !is_over(ctx) && gy_council_look(gy_overlay_council(ctx->overlay), i, &view); i++) {
-        uint32_t id = view.comm & ~SESSION;
-        const struct gyre_comm *comm = gy_comm_find(ctx, id);
+        const struct gyre_comm *comm = view.comm & SESSION ? find_comm(ctx, &view) : NULL;
         if (!(view.comm & SESSION) || (view.decided && !(comm && has_pending(ctx, comm))))
             continue;
         if (!view.entered)
-            enter(ctx, id);
+            enter(ctx, &view);
         if (!is_over(ctx))
-            step(ctx, id);
+            step(ctx, &view);
     }
 }
 
@@ -292,7 +310,7 @@ static bool is_decided(const void *what)
 {
     const struct gyre_comm *comm = what;
     struct gy_council_view view;
-    return is_over(comm->ctx) || (find(comm->ctx, comm->id, &view) && view.decided);
+    return is_over(comm->ctx) || (find(comm, &view) && view.decided);
 }
 
 void gy_ends_refuse(struct gyre_comm *comm, bool block)
@@ -311,7 +329,7 @@ void gy_ends_leave(struct gyre_comm *comm)
     int64_t until = gy_now() + LEAVE;
     if (!is_over(ctx) && has_pending(ctx, comm))
         ask(comm);
-    while (!is_over(ctx) && find(ctx, comm->id, &view) && view.entered && !view.decided && gy_now() < until)
+    while (!is_over(ctx) && find(comm, &view) && view.entered && !view.decided && gy_now() < until)
         gy_ends_wait(ctx);
     gy_ends_step(ctx);
     conclude(ctx, comm, 0, GYRE_ABORTED);

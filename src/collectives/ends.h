@@ -23,9 +23,11 @@
  * for all: that is what the council is for. And up to D the output of every rank that took part is whole, because its own
  * number is at least D.
  *
- * All ranks of the world take part in the agreement on a communicator, members or not. One that has no such communicator
- * (it is no member, or it has destroyed it, which it does after its last operation there has ended) has nothing against
- * any number. A rank that is not inside gyre is waited for, as in every agreement.
+ * All ranks of the world take part in the agreement on a communicator, members or not. Who has nothing under way there is
+ * called by the chair. One that has no such communicator (it is no member, or it has destroyed it, which it does after its
+ * last operation there has ended) has nothing against any number. Communicators that share no rank may have one number,
+ * as those of one split do, and agree each for itself: their lowest ranks tell them apart. A rank that is not inside gyre
+ * is waited for, as in every agreement.
  *
  * Where there is no agreement there is no uniform end: after an abort, and on a rank that is excluded, or on the lesser
  * side of a world that is cut in two; these fail. */

@@ -9,3 +9,5 @@ foreach(transport shm tcp)
   gyre_system_test(uniform.leave.${transport} 120 ${with} leave 3)
 endforeach()
 gyre_system_test(uniform.kill.mixed 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=shm,tcp $<TARGET_FILE:uniform_test> kill 4 2)
+# On shm a root waits for its readers: nobody succeeds before it.
+gyre_system_test(uniform.siblings 90 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:uniform_test> siblings 4)

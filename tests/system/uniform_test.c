@@ -5,6 +5,7 @@
  *   kill     one or two die in a row; who is left fails, shrinks and goes on, down to the last
  *   leave    one dies; who fails destroys its communicator and ends at once, whatever the others do
  *   settings what the attribute takes and gives, and that it must be the same everywhere
+ *   siblings the communicators of one split, of which each has come to another number
  *
  * The operations of an epoch are numbered, and each rank goes through all kinds of them in the same order: blocking, several
  * requests that are waited for in the reverse order, persistent ones, groups. Whatever succeeds is compared with what it
@@ -402,6 +403,47 @@ static void settings(int own)
     OK(comm, gyre_comm_destroy(comm));
 }
 
+/* ---- siblings ---- */
+
+static void await_flag(_Atomic int *flag)
+{
+    for (int64_t limit = rank_now_ns() + HANG_NS; !atomic_load(flag); usleep(200))
+        CHECK(rank_now_ns() < limit);
+}
+
+/* Even and odd ranks have a communicator each. An operation of the even ones has succeeded on all but its root, which has
+ * sent all that it has to and then is not inside gyre, when the world fails; the odd ones have none. */
+static void siblings(int own)
+{
+    setenv("GYRE_ENDS", "uniform", 0);
+    gyre_comm *comm = rank_begin(60), *half;
+    int ranks = gyre_comm_size(comm), last = (ranks - 1) / 2 * 2;
+    uint64_t mine = 7, got = 0;
+    gyre_request *request;
+    OK(comm, gyre_comm_split(comm, own % 2, own, &half));
+    if (own % 2 == 0) {
+        OK(half, gyre_broadcast(half, &mine, &got, 1, GYRE_UINT64, last / 2)); /* links are open */
+        OK(half, gyre_barrier(half));
+    }
+    if (own == last) {
+        OK(half, gyre_broadcast_start(half, &mine, &got, 1, GYRE_UINT64, last / 2, &request));
+        for (int i = 0; i < 1000; i++)
+            GIVES(GYRE_IN_PROGRESS, half, gyre_test(&request));
+        atomic_store(&page->rank[last].epoch, 1);
+        await_flag(&page->stop);
+        OK(comm, gyre_comm_revoke(comm));
+        OK(half, gyre_wait(&request));
+    } else if (own % 2 == 0) {
+        await_flag(&page->rank[last].epoch);
+        OK(half, gyre_broadcast(half, &mine, &got, 1, GYRE_UINT64, last / 2));
+        CHECK(got == 7);
+        atomic_store(&page->stop, own == 0);
+    }
+    GIVES(GYRE_REVOKED, comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(half));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
 int main(int argc, char **argv)
 {
     const char *scenario = argc > 1 ? argv[1] : "kill", *seed = getenv("GYRE_TEST_SEED"),
@@ -411,6 +453,10 @@ int main(int argc, char **argv)
     CHECK(ranks >= 2 && ranks <= RANKS_MOST);
     if (!strcmp(scenario, "settings"))
         return launch(ranks, settings, 60, scenario) ? 0 : 1;
+    if (!strcmp(scenario, "siblings")) {
+        page = launch_share(sizeof *page);
+        return launch(ranks, siblings, 60, scenario) ? 0 : 1;
+    }
     leaves = !strcmp(scenario, "leave");
     CHECK(leaves || !strcmp(scenario, "kill"));
     chance = seed ? strtoull(seed, NULL, 10) : (uint64_t)rank_now_ns();
