@@ -97,8 +97,9 @@ static bool has_entered(struct gyre_request *r, int rank)
     const struct gyre_comm *comm = r->comm;
     if (gy_is_point_to_point(r->plan->shape.collective)) /* something of it has come, or been allowed to go */
         return r->lane[0].iteration > 0 || (r->plan->shape.collective == GY_SEND_TO && r->lane[0].granted > 0);
-    if (comm->window >= 0)
-        return atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence;
+    if (comm->window >= 0 &&
+        atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence)
+        return true; /* it shows few at a time; a frame may have told more */
     struct gy_channel *channel = comm->channels[rank];
     return channel && channel->entered >= r->shape.sequence;
 }

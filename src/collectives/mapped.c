@@ -97,7 +97,7 @@ void gy_mapped_withdraw(struct gyre_request *r)
     bool done = true;
     if (r->offer.output)
         done = gy_segment_heap_withdraw(segment, r->output, r->out.total * r->element);
-    if (r->offer.input)
+    if (r->offer.input && alone(r->comm))
         done &= gy_segment_heap_withdraw(segment, r->input, input_elements(r) * r->element);
     if (!done)
         gy_log(GY_LOG_ERROR, "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still use it",
