@@ -213,11 +213,12 @@ static int train(struct job *job)
     return 0;
 }
 
+/* For the metrics as well, but not where a death in it would undo what an elastic run has brought to its end. */
 static int measure_overlap(struct job *job)
 {
     struct gyre_nn_overlap o;
     const gyre_nn_strategy *strategy = job->arguments.train.strategy;
-    bool asked = job->arguments.measure_overlap || job->arguments.metrics;
+    bool asked = job->arguments.measure_overlap || (job->arguments.metrics && !job->arguments.elastic);
     if (!asked)
         return 0;
     if (strategy && strcmp(strategy->name, "sync") != 0) {
