@@ -5,6 +5,7 @@
  *   order     a get comes after this rank's own accumulations, a signal after what was put before it
  *   broken    an access whose device fails ends with the world, and not only when GYRE_TIMEOUT is over
  *   left      so does one to a rank that has destroyed its communicator
+ *   grown     a newcomer to a world that has RDMA alone is reached by it
  *
  * The stand-in counts what was written and read so, and checks every key, bound and right. */
 #include <pthread.h>
@@ -166,6 +167,38 @@ static void *run_ending(void *number)
     return NULL;
 }
 
+static void *run_grown(void *number)
+{
+    int rank = (int)(intptr_t)number;
+    gyre_config config = config_of(rank);
+    gyre_comm *comm = NULL, *grown = NULL;
+    gyre_window *window;
+    uint64_t memory[RANKS] = {0}, mine = 1, sum = 0;
+
+    config.world_size = RANKS - 1;
+    config.join = rank == RANKS - 1;
+    OK(gyre_comm_create(&config, &comm));
+    if (!config.join) {
+        OK(gyre_comm_grow(comm, 1, 30, &grown));
+        CHECK(grown);
+        OK(gyre_comm_destroy(comm));
+        comm = grown;
+    }
+    CHECK(gyre_comm_size(comm) == RANKS);
+    OK(gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    CHECK(sum == RANKS);
+    OK(gyre_window_create(comm, memory, sizeof(memory), &window));
+    for (int to = 0; to < RANKS; to++)
+        OK(gyre_window_put(window, &mine, 1, GYRE_UINT64, to, (size_t)rank * 8));
+    OK(gyre_window_flush(window, -1));
+    OK(gyre_barrier(comm));
+    for (int from = 0; from < RANKS; from++)
+        CHECK(memory[from] == 1);
+    OK(gyre_window_destroy(window));
+    OK(gyre_comm_destroy(comm));
+    return NULL;
+}
+
 static struct stand_in_counters run_all(const char *name, int devices, const char *queue_pairs, void *(*body)(void *))
 {
     pthread_t threads[RANKS];
@@ -202,6 +235,7 @@ int main(void)
     CHECK(pthread_barrier_init(&outside, NULL, RANKS) == 0);
     world("one", 1, "1");
     world("three", 3, "2");
+    run_all("grown", 1, "1", run_grown);
     setenv("GYRE_PEER_TIMEOUT", "1", 1);
     ending = GYRE_PEER_UNREACHABLE;
     run_all("broken", 1, "1", run_ending);
