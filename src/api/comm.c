@@ -254,6 +254,8 @@ gyre_status gyre_mem_free(gyre_comm *comm, void *memory)
         return GYRE_INVALID_ARGUMENT;
     if (!memory)
         return GYRE_SUCCESS;
+    if (comm->ctx->generation != atomic_load(&gy_fork_generation)) /* the pages are its parent's, and its peers' */
+        return gy_check_fail(comm, GYRE_FORKED, "this memory belongs to the parent of this process");
     gyre_status status = GYRE_SUCCESS;
     gy_driver_enter(comm->ctx);
     if (was_given(comm, memory))

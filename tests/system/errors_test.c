@@ -144,12 +144,17 @@ static void test_late(const char *algorithm)
 static void test_fork(void)
 {
     int status;
+    void *memory;
     open_world();
+    OK(comm, gyre_mem_alloc(comm, sizeof(int), &memory));
+    *(volatile int *)memory = 7;
     pid_t child = fork();
     if (child == 0)
-        _exit(gyre_barrier(comm) == GYRE_FORKED ? 0 : 1);
+        _exit(gyre_barrier(comm) == GYRE_FORKED && gyre_mem_free(comm, memory) == GYRE_FORKED ? 0 : 1);
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(*(volatile int *)memory == 7);
+    OK(comm, gyre_mem_free(comm, memory));
     OK(comm, gyre_barrier(comm));
     OK(NULL, gyre_comm_destroy(comm));
 }
