@@ -67,12 +67,16 @@ static void on_report(void *user, const struct gyre_nn_report *report)
     fflush(stdout);
 }
 
+static bool joins(void)
+{
+    const char *join = getenv("GYRE_JOIN");
+    return join && strcmp(join, "1") == 0;
+}
+
 /* Several ranks where a launcher says so; alone otherwise. */
 static int meet(struct job *job)
 {
-    const char *join = getenv("GYRE_JOIN");
-    bool joins = join && strcmp(join, "1") == 0;
-    if (!joins && gy_launch_alone())
+    if (!joins() && gy_launch_alone())
         return 0;
     const gyre_nn_strategy *strategy = job->arguments.train.strategy;
     bool apart = strategy && strategy->apart; /* then messages should move while ranks compute */
@@ -125,11 +129,16 @@ static gyre_status make_model(const struct job *job, gyre_nn_model **model_p)
     return model_make(&job->arguments.model, job->data, job->arguments.train.seed, model_p);
 }
 
-static int prepare(struct job *job)
+static int load(struct job *job)
 {
     if (model_open_data(&job->arguments.model, job->arguments.data, &job->data) != GYRE_SUCCESS ||
         make_model(job, &job->model) != GYRE_SUCCESS)
         return complain(job, gyre_nn_last_error());
+    return 0;
+}
+
+static int prepare(struct job *job)
+{
     if (open_metrics(job))
         return 1;
     if (say(job))
@@ -328,7 +337,10 @@ int main(int argc, char **argv)
     struct job job = {.ranks = 1, .hidden = NAN};
     arguments_parse(argc, argv, &job.arguments);
     gy_options_check_environment();
-    int rc = meet(&job);
+    bool early = joins(); /* once it is let in, all the others wait for it */
+    int rc = early ? load(&job) : 0;
+    rc = rc ? rc : meet(&job);
+    rc = rc || early ? rc : load(&job);
     rc = rc ? rc : prepare(&job);
     rc = rc ? rc : train(&job);
     rc = rc ? rc : measure_overlap(&job);
