@@ -206,12 +206,20 @@ static bool time_to_look(struct gy_nn_elastic *elastic)
     return true;
 }
 
+/* Nobody has failed: there was only too little of something to let others in, on this rank or on another. */
+static bool harmless(gyre_status status)
+{
+    return status == GYRE_NO_MEMORY || status == GYRE_NO_DESCRIPTORS || status == GYRE_SYSTEM;
+}
+
 gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic)
 {
     gyre_comm *next;
     if (!elastic->look)
         return GYRE_SUCCESS;
     gyre_status status = gyre_comm_grow(*elastic->comm, 0, 0, &next);
+    if (harmless(status)) /* the next look may be luckier; whom the others have left behind, the next step tells */
+        return GYRE_SUCCESS;
     if (status != GYRE_SUCCESS)
         return gy_nn_fail_comm(status, *elastic->comm, "looking for newcomers");
     if (!next)

@@ -593,7 +593,8 @@ GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_datase
  *
  * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this as the others did, with
  * the same options and data. It gets the state from its peers, whatever it had itself, takes part from the next step on, and
- * reports from there. Those who are there look for such processes every `grow` seconds.
+ * reports from there. Those who are there look for such processes every `grow` seconds; a look for which one of them has too
+ * little memory or too few descriptors lets nobody in, and costs nothing else.
  *
  * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without any
  * failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them end with the

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "support/launcher.h"
 
@@ -54,6 +55,7 @@ static struct plan {
     size_t replays;
     int newcomers; /* processes beside the ranks, that join */
     int awaited;   /* ranks; a step takes long while there are fewer */
+    bool full;     /* rank 1 has no descriptor left for a while, and whoever looks for newcomers wants one */
 } plan;
 
 static const gyre_nn_strategy *inner;
@@ -71,8 +73,21 @@ static void perhaps_die(enum place place)
             raise(SIGKILL);
 }
 
+/* From step 10 to step 40 nothing more can be opened. */
+static void fill_up(uint64_t number)
+{
+    static struct rlimit before;
+    if (!plan.full || own != 1 || (number != 10 && number != 40))
+        return;
+    if (number == 10)
+        CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    struct rlimit now = {.rlim_cur = number == 10 ? 3 : before.rlim_cur, .rlim_max = before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &now) == 0);
+}
+
 static gyre_status before_step(void *self, const struct gyre_nn_step *step)
 {
+    fill_up(step->number);
     now_step = step->number;
     atomic_store(&page->step[own], now_step);
     page->ranks_then[now_step][own] = ranks_now;
@@ -140,7 +155,7 @@ static void body(int rank)
     struct gyre_nn_elastic elastic = {.size = sizeof elastic,
                                       .least = plan.least,
                                       .changed = on_change,
-                                      .grow = plan.newcomers ? 0.01 : 0,
+                                      .grow = plan.newcomers || plan.full ? 0.01 : 0,
                                       .replay = plan.replay,
                                       .replays = plan.replays};
     struct gyre_nn_train_result result = {0};
@@ -409,6 +424,15 @@ static bool test_join(void)
     return good && elastic == replay;
 }
 
+/* A look for newcomers that fails, and in which nobody does, costs nothing. */
+static bool test_full(void)
+{
+    uint64_t hash;
+    plan = (struct plan){.strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .full = true};
+    bool good = run(2, 0, "no descriptors") && together(2, 2, &hash, "no descriptors");
+    return good && (page->logs == 1 || complain("no descriptors", "the memberships are not one"));
+}
+
 int main(int argc, char **argv)
 {
     chance = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -418,5 +442,6 @@ int main(int argc, char **argv)
     good = test_one_machine() && good;
     good = test_refusals() && good;
     good = test_join() && good;
+    good = test_full() && good;
     return good ? 0 : 1;
 }
