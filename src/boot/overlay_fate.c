@@ -3,8 +3,8 @@
  *   verdict    the first failure of the world: ends what is under way on every rank
  *   fates      all failures, one per rank: what those who go on have to know
  *
- * A fate is proved when the kernel of its host has said that the process is gone (a pidfd, the end of a socket without a
- * word, a door that is refused), or the rank itself that it leaves. A rank that is stalled, late or out of reach may live
+ * A fate is proved when the kernel of its host has said that the process is gone (a pidfd; where there is none, the end of a
+ * socket without a word; a door that is refused), or the rank itself that it leaves. A rank that is stalled, late or out of reach may live
  * and think the same of us: it is out, but it still counts when those who go on ask whether they are enough (council.h).
  *
  * Invariant. The first fate of a rank stays; only a proof of death may follow it, and none follows UNREACHABLE: what a

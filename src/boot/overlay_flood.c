@@ -172,14 +172,15 @@ static void go_deaf(struct gy_neighbour *neighbour, int errnum)
 }
 
 /* Does the end of this connection say that the process is gone? Its kernel does: by an end of what it has begun to say, by
- * a door that is refused, and on this host by a reset. What happens to a connection that has not come to anything may be
- * the work of a rank that lives: its door is crowded, or it has no memory. Between hosts a reset may also come from one
- * that gave up on us, while the network was cut. */
+ * a door that is refused, and on this host by a reset; but not while a pidfd says that it runs. What happens to a
+ * connection that has not come to anything may be the work of a rank that lives: its door is crowded, or it has no memory.
+ * Between hosts a reset may also come from one that gave up on us, while the network was cut. */
 static bool is_proof(const struct gy_neighbour *neighbour, int errnum, bool local)
 {
     if (errnum == ECONNREFUSED)
         return true;
-    return neighbour->introduced && (errnum == 0 || (local && (errnum == ECONNRESET || errnum == EPIPE)));
+    return neighbour->introduced && neighbour->pidfd.fd < 0 &&
+           (errnum == 0 || (local && (errnum == ECONNRESET || errnum == EPIPE)));
 }
 
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum)

@@ -3,9 +3,12 @@
  *   end of file without goodbye ──► death
  *   pidfd says gone ──► what it said last is read; neither goodbye nor end of file within 3 ms ──► death
  *
+ * Where there is a pidfd, only that proves it: a connection may be cut between two processes of one host that live.
+ *
  * Invariant. A goodbye travels in front of the end of file, so an end without one is a death. A rank that lives therefore
  * closes no connection of its own accord, but for one that its peer has replaced. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -31,15 +34,26 @@ void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch
     watch->fd = -1;
 }
 
+/* A kernel closes the sockets of a process that ends a moment before it says so by the pidfd. */
+static bool still_runs(const struct gy_neighbour *neighbour)
+{
+    struct pollfd process = {.fd = neighbour->pidfd.fd, .events = POLLIN};
+
+    return process.fd >= 0 && poll(&process, 1, neighbour->overlay->left[neighbour->rank] ? 0 : 1) == 0;
+}
+
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
 {
     neighbour->ended = true;
-    gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
+    if (!still_runs(neighbour)) /* else the proof may follow */
+        gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
     if (neighbour->suspect_since) {
         neighbour->suspect_since = 0;
         neighbour->overlay->suspects--;
     }
     gy_flood_death(neighbour, errnum);
+    if (neighbour->overlay->fates[neighbour->rank].proved)
+        gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
 }
 
 static void on_closed(void *user, struct gy_stream *stream, int errnum)
@@ -56,7 +70,11 @@ static void on_pidfd(void *owner, uint32_t events)
 
     (void)events;
     gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
-    if (neighbour->connected && !neighbour->ended)
+    if (neighbour->ended) { /* what the end of its connection did not prove */
+        gy_flood_death(neighbour, 0);
+        return;
+    }
+    if (neighbour->connected)
         gy_stream_drain(&neighbour->stream);
     if (neighbour->ended || neighbour->overlay->left[neighbour->rank])
         return;

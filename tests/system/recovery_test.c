@@ -7,6 +7,7 @@
  *             of the new world that the one before has caused
  *   frozen    one is stopped for longer than GYRE_STALL_TIMEOUT, and goes on when the others have: EXCLUDED, and they do
  *             not notice
+ *   severed   one cuts all of its connections, and lives: at most one of two goes on, since neither is proved to be dead
  *   calls     what the calls return where nothing fails, after an abort, a revoke, wrong arguments, on a part of a world
  *
  * A job of N ranks is thinned out to one rank, in a random order that lets every rank number die equally often over the
@@ -16,6 +17,8 @@
  * slowest survivor, and from a death (the last) to the slowest survivor's next good sum. GYRE_TEST_SAMPLES: a file that
  * gets a line for each time and each death, for perf/soak. */
 #include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "support/launcher.h"
 
@@ -355,6 +358,40 @@ static void save(const char *path, int ranks)
         fclose(file);
 }
 
+/* ---- severed ---- */
+
+static void sever(void)
+{
+    struct sockaddr_storage peer;
+    for (int fd = 3; fd < 256; fd++) {
+        socklen_t bytes = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.ss_family != AF_UNIX)
+            CHECK(shutdown(fd, SHUT_RDWR) == 0);
+    }
+}
+
+static void severed(int own)
+{
+    gyre_comm *comm = rank_begin(60), *next = NULL;
+    gyre_status status;
+    OK(comm, gyre_barrier(comm));
+    if (own == 1)
+        sever();
+    while ((status = gyre_barrier(comm)) == GYRE_SUCCESS)
+        ;
+    CHECK(status >= GYRE_PEER_DEAD);
+    status = gyre_comm_shrink(comm, &next);
+    if (status != GYRE_EXCLUDED && status != (own ? GYRE_PARTITIONED : GYRE_SUCCESS))
+        rank_fail("shrink: %s: %s", gyre_status_name(status), gyre_last_error(comm));
+    if (status == GYRE_SUCCESS)
+        CHECK(gyre_comm_size(next) == 1);
+    atomic_fetch_add(&page->stop, 1);
+    for (int64_t limit = rank_now_ns() + HANG_NS; atomic_load(&page->stop) < 2; usleep(1000))
+        CHECK(rank_now_ns() < limit); /* its end would be a proof */
+    OK(next, gyre_comm_destroy(next));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
 /* ---- calls ---- */
 
 /* One aborts, and stays, when the others have failed already and are about to agree: they end, too. */
@@ -464,6 +501,13 @@ int main(int argc, char **argv)
     page = launch_share(sizeof *page);
     if (!strcmp(scenario, "calls"))
         return launch(ranks, calls, 60, scenario) ? 0 : 1;
+    if (!strcmp(scenario, "severed")) {
+        int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+        if (fd < 0) /* then the end of a connection is all the proof there is */
+            return 77;
+        close(fd);
+        return launch(2, severed, 60, scenario) ? 0 : 1;
+    }
     CHECK(more || frozen || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
     agrees = more || !strcmp(scenario, "agree");
     chance = seed ? strtoull(seed, NULL, 10) : (uint64_t)rank_now_ns();
