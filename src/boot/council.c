@@ -310,12 +310,14 @@ static void follow(struct gy_council *council, struct gy_session *session, int c
     say_all(council, session, GY_COUNCIL_ASK, chair, chair, NULL);
 }
 
-/* This rank may have been stopped: the silence of the others was its own. */
-static void excuse(struct gy_council *council, struct gy_session *session, int64_t now)
+/* This rank may have been stopped: the silence of the others was its own, in all sessions that it takes part in. */
+static void excuse(struct gy_council *council, int64_t now)
 {
-    int64_t away = now - council->stepped - AWAY;
+    int64_t away = council->stepped ? now - council->stepped - AWAY : 0;
 
-    if (council->stepped && away > 0) {
+    for (struct gy_session *session = council->sessions; session && away > 0; session = session->next) {
+        if (!session->entered)
+            continue;
         session->began += away;
         for (int rank = 0; rank < council->world->size; rank++)
             if (session->seats[rank].heard)
@@ -389,7 +391,7 @@ gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t 
     const struct gy_fate *fate = gy_overlay_fate(council->overlay, own);
     int64_t now = gy_now();
 
-    excuse(council, session, now);
+    excuse(council, now);
     if (council->out[0])
         return say_excluded(council, council->out, error);
     if (gy_overlay_deaf(council->overlay)) {
@@ -468,7 +470,8 @@ gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t
     session->room = room;
     session->word = *word;
     session->timeout_ns = timeout_ns;
-    session->began = council->stepped = gy_now();
+    session->began = gy_now();
+    excuse(council, session->began);
     session->entered = true;
     check_hearsay(council, session);
     return GYRE_SUCCESS;
