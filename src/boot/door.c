@@ -226,7 +226,8 @@ static void greet(struct gy_door *door, int fd, const struct sockaddr_storage *f
     struct gy_greeting *greeting;
 
     if (gy_socket_check(fd) != 0) { /* a Unix peer of another user */
-        gy_log(GY_LOG_WARN, "a visitor of another user was refused");
+        if (may_note(door))
+            gy_log(GY_LOG_WARN, "a visitor of another user was refused");
         close(fd);
         return;
     }
