@@ -1,0 +1,169 @@
+/* What newcomers and the members that receive them say to each other: they know the secret, but may be of a broken build. The
+ * first byte of the input chooses:
+ *
+ *   hello     a newcomer greets rank 0, or another member, and says the rest of the input, piece by piece, as messages: who is
+ *             taken has a process and an address, and only after HELLO and HERE
+ *   place     what is accepted says the same when it is encoded again
+ *   line      of the file of a file://: what is accepted has an address, or a name that ends */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/greeting.h"
+#include "boot/reception.h"
+#include "boot/stream.h"
+#include "core/mem.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct gy_config config;
+static struct gy_member own = {.pid = 1};
+static struct gy_house house = {.label = 7, .known.fd = -1, .local_only = true};
+static struct gy_world world = {.size = 1, .epoch = 1, .job = 1, .members = &own, .config = &config, .house = &house};
+static bool greeted;
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void on_log(void *user, gyre_log_level level, const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)text;
+}
+
+static void open_house(void)
+{
+    struct gy_error error = {.rank = -1};
+    struct gy_place place = {.local = true};
+    if (world.poller)
+        return;
+    check(gy_config_read(&config, &error) == GYRE_SUCCESS);
+    check(gy_poller_create(&world.poller, &error) == GYRE_SUCCESS);
+    snprintf(place.name, sizeof(place.name), "gyre-fuzz-%d", (int)getpid());
+    house.settings_bytes = (size_t)snprintf(house.settings, sizeof(house.settings), "GYRE_TCP_TILE=1\n");
+    gyre_log_set(on_log, NULL);
+    house.own = (struct gy_house_door){gy_socket_listen(&place), place};
+    check(house.own.fd >= 0);
+}
+
+static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
+{
+    (void)user;
+    check(errnum == 0 && greeting->fd >= 0);
+    greeted = true;
+}
+
+static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
+{
+    struct gy_place place;
+    (void)user;
+    (void)stream;
+    check(kind == GY_JOIN_CALL || kind == GY_JOIN_FAILED || kind == GY_JOIN_ELSEWHERE);
+    check(kind != GY_JOIN_ELSEWHERE || (bytes == GY_PLACE_WIRE && gy_place_decode(body, &place)));
+}
+
+static void on_closed(void *user, struct gy_stream *stream, int errnum)
+{
+    (void)user;
+    (void)stream;
+    (void)errnum;
+}
+
+static void turn(void)
+{
+    for (int i = 0; i < 3; i++)
+        gy_poller_poll(world.poller, 0);
+}
+
+/* Pieces of: kind 1, length 2, that many bytes. */
+static void say(struct gy_stream *stream, struct gy_reception *reception, const uint8_t *data, size_t size)
+{
+    bool said_hello = false, said_here = false;
+    struct gy_member members[GY_NEWCOMERS_MOST];
+    while (size >= 3 && stream->fd >= 0) {
+        size_t bytes = gy_min_size(data[1] | (size_t)data[2] << 8, size - 3);
+        uint8_t kind = data[0] % 8;
+        gy_stream_send(stream, kind, data + 3, bytes);
+        turn();
+        check(gy_reception_waiting(reception) <= said_hello + (kind == GY_JOIN_HELLO));
+        said_hello |= kind == GY_JOIN_HELLO;
+        said_here |= said_hello && kind == GY_JOIN_HERE;
+        gy_reception_call(reception, 1);
+        data += 3 + bytes;
+        size -= 3 + bytes;
+    }
+    int taken = gy_reception_take(reception, members);
+    check(taken <= (said_hello && said_here));
+    check(taken == 0 || (members[0].pid > 0 && members[0].address.ss_family != AF_UNSPEC));
+}
+
+static void hello(const uint8_t *data, size_t size, bool host)
+{
+    struct gy_error error = {.rank = -1};
+    struct gy_place elsewhere = {.address.ss_family = AF_INET};
+    struct gy_reception *reception;
+    struct gy_greeting greeting;
+    struct gy_stream stream = {0};
+    open_house();
+    memset(&greeting, 0, sizeof(greeting));
+    check(gy_reception_open(&world, host ? NULL : &elsewhere, &reception, &error) == GYRE_SUCCESS);
+    int fd = gy_socket_connect(&house.own.place);
+    check(fd >= 0);
+    gy_handshake_dial(&greeting.handshake, house.key, 0, GY_PURPOSE_JOIN, 1, 0, GY_INTEGRITY_OFF);
+    greeted = false;
+    check(gy_greeting_start(&greeting, world.poller, fd, true, on_greeted, NULL));
+    while (!greeted)
+        gy_poller_poll(world.poller, 1000000);
+    check(gy_stream_open(&stream, world.poller, greeting.fd, &greeting.handshake.keys, 8 + GY_MEET_TEXT, on_message,
+                         on_closed, NULL, &error) == GYRE_SUCCESS);
+    say(&stream, reception, data, size);
+    gy_stream_close(&stream);
+    gy_reception_close(reception);
+}
+
+static void place(const uint8_t *data, size_t size)
+{
+    struct gy_place decoded, again;
+    uint8_t wire[GY_PLACE_WIRE];
+    if (size < GY_PLACE_WIRE || !gy_place_decode(data, &decoded))
+        return;
+    gy_place_encode(&decoded, wire);
+    check(gy_place_decode(wire, &again) && again.local == decoded.local && strcmp(again.name, decoded.name) == 0);
+    check(memcmp(&again.address, &decoded.address, sizeof(again.address)) == 0);
+}
+
+static void line(const uint8_t *data, size_t size)
+{
+    static char path[64];
+    char why[320];
+    struct gy_place read;
+    uint64_t nonce;
+    if (!path[0])
+        snprintf(path, sizeof(path), "/tmp/gyre-fuzz-join-%d", (int)getpid());
+    FILE *file = fopen(path, "w");
+    check(file != NULL);
+    check(fwrite(data, 1, size, file) == size && fclose(file) == 0);
+    for (int local = 0; local < 2; local++)
+        if (gy_rendezvous_read(path, local, &read, &nonce, why, sizeof(why)))
+            check(local ? memchr(read.name, 0, sizeof(read.name)) != NULL
+                        : read.address.ss_family == AF_INET || read.address.ss_family == AF_INET6);
+    unlink(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    switch (data[0] % 4) {
+    case 0: hello(data + 1, size - 1, true); break;
+    case 1: hello(data + 1, size - 1, false); break;
+    case 2: place(data + 1, size - 1); break;
+    default: line(data + 1, size - 1);
+    }
+    return 0;
+}
