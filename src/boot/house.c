@@ -32,6 +32,7 @@ struct gy_house *gy_house_make(const struct gy_identity *identity, const struct 
     house->local_only = !identity->has_secret && !identity->insecure;
     house->address = identity->address;
     house->own.fd = house->known.fd = -1;
+    house->settings_bytes = gy_config_shared(config, house->settings);
     gy_random(&house->nonce, sizeof(house->nonce));
     if (house->address.kind == GY_ADDRESS_NONE && !identity->exchange && *config->address)
         gy_address_parse(config->address, &house->address); /* of a world of one, which has not met: it may be wrong */

@@ -16,10 +16,12 @@ struct gy_house_door {
 };
 
 struct gy_house {
-    uint8_t key[GY_KEY_BYTES];  /* of the secret, as in a meeting */
-    uint64_t label, nonce;      /* the launcher's run; of the line in the file */
-    bool local_only;            /* no secret: Unix sockets of this user */
-    bool handed;                /* the next epoch has it: the file is that one's */
+    uint8_t key[GY_KEY_BYTES]; /* of the secret, as in a meeting */
+    uint64_t label, nonce;     /* the launcher's run; of the line in the file */
+    size_t settings_bytes; /* of the run: a newcomer takes attributes over from its world, and asks later ones for */
+    char settings[GY_CONFIG_SHARED]; /* what it was started with itself */
+    bool local_only;                 /* no secret: Unix sockets of this user */
+    bool handed;                     /* the next epoch has it: the file is that one's */
     bool used;                  /* the world has grown, or been asked for its address: the next epoch is found too */
     struct gy_address address;  /* where the first epoch met; kind NONE: nowhere */
     struct gy_house_door own;   /* this process's, open in every member that has been asked */

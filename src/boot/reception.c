@@ -41,8 +41,6 @@ struct gy_reception {
     struct gy_place elsewhere;
     struct newcomer *first; /* in the order in which they came */
     int count;
-    size_t settings_bytes;
-    char settings[GY_CONFIG_SHARED];
 };
 
 void gy_place_encode(const struct gy_place *place, uint8_t wire_p[GY_PLACE_WIRE])
@@ -79,9 +77,10 @@ static bool fits(const struct gy_reception *reception, uint64_t label, const uin
 {
     char mine[GY_CONFIG_SHARED + 1], other[GY_CONFIG_SHARED + 1];
     struct gy_config_difference difference;
+    uint64_t ours = reception->world->house->label;
     int own = reception->world->rank;
 
-    if (label != 0 && label != reception->world->house->label) { /* 0: it stands outside of any launcher */
+    if (label != 0 && ours != 0 && label != ours) { /* 0: it stands outside of any launcher */
         gy_error_set(
             error, GYRE_REFUSED, -1,
             "a newcomer belongs to another job (TORCHELASTIC_RUN_ID, or Slurm's job and step, differ from rank "
@@ -89,8 +88,8 @@ static bool fits(const struct gy_reception *reception, uint64_t label, const uin
             own);
         return false;
     }
-    memcpy(mine, reception->settings, reception->settings_bytes);
-    mine[reception->settings_bytes] = '\0';
+    memcpy(mine, reception->world->house->settings, reception->world->house->settings_bytes);
+    mine[reception->world->house->settings_bytes] = '\0';
     memcpy(other, settings, bytes);
     other[bytes] = '\0';
     if (!gy_config_differs(mine, other, &difference))
@@ -227,7 +226,6 @@ gyre_status gy_reception_open(struct gy_world *world, const struct gy_place *els
     reception->host = !elsewhere;
     if (elsewhere)
         reception->elsewhere = *elsewhere;
-    reception->settings_bytes = gy_config_shared(world->config, reception->settings);
     status = open_door(reception, &world->house->own, &reception->doors[0], error);
     if (status == GYRE_SUCCESS)
         status = open_door(reception, &world->house->known, &reception->doors[1], error);

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "boot/council.h"
+#include "boot/handshake.h"
 #include "boot/wire.h"
 #include "collectives/recover.h"
 #include "collectives/request.h"
@@ -180,9 +181,10 @@ static void write_charter(const struct growing *growing, uint64_t operations, st
 {
     const struct gy_attributes *attributes = &growing->comm->attributes;
     struct gy_wire wire = gy_wire_over(charter_p->bytes, sizeof(charter_p->bytes));
-    _Static_assert(5 + sizeof(attributes->algorithm) <= GY_CHARTER_MOST, "what a newcomer takes over has room");
+    _Static_assert(6 + sizeof(attributes->algorithm) <= GY_CHARTER_MOST, "what a newcomer takes over has room");
     gy_wire_put(&wire, operations, 4);
     gy_wire_put(&wire, attributes->canonical, 1);
+    gy_wire_put(&wire, attributes->uniform, 1);
     gy_wire_put_bytes(&wire, attributes->algorithm, strlen(attributes->algorithm));
     charter_p->size = (size_t)(wire.at - charter_p->bytes);
 }
@@ -194,12 +196,13 @@ gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *char
     struct gy_wire wire = gy_wire_over(copy, charter->size);
     memcpy(copy, charter->bytes, charter->size);
     uint64_t operations = gy_wire_get(&wire, 4);
-    bool canonical = gy_wire_get(&wire, 1) != 0;
+    bool canonical = gy_wire_get(&wire, 1) != 0, uniform = gy_wire_get(&wire, 1) != 0;
     size_t length = (size_t)(wire.end - wire.at);
     if (wire.bad || operations > GY_OPS_MADE_MOST || length >= sizeof(ctx->config.algorithm) ||
         memchr(wire.at, '\0', length))
         return gy_error_set(error, GYRE_PROTOCOL, 0, "the world to join has settings that this version does not know");
     ctx->config.canonical = canonical;
+    ctx->config.uniform = uniform;
     memcpy(ctx->config.algorithm, wire.at, length);
     ctx->config.algorithm[length] = '\0';
     gyre_status status = gy_select_check(ctx->config.algorithm, error);
@@ -212,8 +215,9 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
     struct gyre_comm *comm = growing->comm;
     int count = growing->list.count;
     uint64_t operations = outcome->count & ~GY_RECOVER_GROWS;
-    struct gy_next_plan plan = {
-        .size = outcome->ranks + count, .job = outcome->job, .salt = outcome->salt, .grown = true};
+    uint8_t salt[GY_KEY_BYTES]; /* of the old key: whoever has listened to the agreement does not know it */
+    gy_handshake_derive(growing->ctx->world->key, "gyre salt", outcome->job, outcome->salt, salt);
+    struct gy_next_plan plan = {.size = outcome->ranks + count, .job = outcome->job, .salt = salt, .grown = true};
     struct gy_member *members = gy_recover_table(comm, outcome, count, &plan.rank, &growing->error);
     if (!members)
         goto out;

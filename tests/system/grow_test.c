@@ -4,7 +4,8 @@
  *
  *   plain     one newcomer, then two at once, one of them at the address of a member that is not rank 0; then nobody
  *   refused   a wrong secret and another setting: refused, and the world neither grows nor notices
- *   heirs     the rank that the file:// leads to dies, several times: who comes later finds the world all the same
+ *   heirs     the rank that the file:// leads to dies, several times: who comes later finds the world all the same, also
+ *             when it consists of newcomers, whose order has become another than that of their settings
  *   changes   newcomers come and ranks of every number die at random moments, several at once, so that deaths fall into
  *             growing, shrinking and the making of the next world
  *   frozen    a newcomer is stopped before the door, a member inside: the others go on; woken, the newcomer comes in and the
@@ -36,6 +37,7 @@ struct page {
 static struct page *page;
 static pid_t pids[PROCESSES];
 static int started, hosts;
+static bool orders; /* the first world changes an attribute that newcomers are not started with */
 static uint64_t alive, chance;
 static char folder[] = "/tmp/gyre-test-XXXXXX";
 
@@ -106,6 +108,8 @@ static void run(int own)
     struct report *report = &page->of[own];
     gyre_comm *comm = rank_begin(280);
     uint64_t sum = 0;
+    if (orders && !getenv("GYRE_JOIN"))
+        OK(comm, gyre_comm_set(comm, "order", "canonical"));
     enter(comm, report, -1);
     while (comm) {
         gyre_status status = reduce(comm, own, &sum);
@@ -263,6 +267,8 @@ static void plain_newcomer(int own)
     char order[16];
     OK(comm, gyre_comm_get(comm, "order", order, sizeof order));
     CHECK(strcmp(order, "canonical") == 0);
+    OK(comm, gyre_comm_get(comm, "ends", order, sizeof order));
+    CHECK(strcmp(order, "uniform") == 0);
     if (first) {
         OK(comm, gyre_barrier(comm));
         OK(comm, gyre_comm_grow(comm, 0, 0, &next)); /* what it gives means nothing: rank 0 waits for two */
@@ -285,6 +291,7 @@ static void plain_member(int own)
     gyre_comm *comm = rank_begin(120), *next;
     uint64_t mine = UINT64_C(1) << own, sum;
     OK(comm, gyre_comm_set(comm, "order", "canonical"));
+    OK(comm, gyre_comm_set(comm, "ends", "uniform"));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, -1, 0, &next));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, 1, -1, &next));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, 1, 1, NULL));
@@ -374,6 +381,7 @@ static int with_rank(int rank)
 
 static void inherit(int ranks, int rounds)
 {
+    orders = true;
     begin(ranks);
     for (int i = 0; i < rounds; i++) {
         kill_one(with_rank(0));
