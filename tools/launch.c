@@ -600,5 +600,6 @@ bool gy_launch_found(void)
 
 bool gy_launch_alone(void)
 {
-    return !other_found() && (!is_set("WORLD_SIZE") || strcmp(getenv("WORLD_SIZE"), "1") == 0);
+    const char *size = getenv("WORLD_SIZE");
+    return !other_found() && (!size || !*size || strcmp(size, "1") == 0);
 }

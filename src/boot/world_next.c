@@ -86,7 +86,8 @@ static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_w
     if (!world) {
         gy_world_next_cancel(next);
         gy_house_abandon(house);
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the next epoch of a world");
+        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the next epoch of a world");
+        return GYRE_NO_MEMORY;
     }
     world->rank = plan->rank;
     world->size = plan->size;
@@ -101,7 +102,8 @@ static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_w
     world->locals = gy_alloc_zero((size_t)plan->size, sizeof(*world->locals));
     if (!world->members || !world->locals) {
         gy_world_free(world);
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", plan->size);
+        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", plan->size);
+        return GYRE_NO_MEMORY;
     }
     memcpy(world->members, plan->members, (size_t)plan->size * sizeof(*world->members));
     for (int rank = 0; rank < plan->size; rank++)

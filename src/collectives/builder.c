@@ -97,7 +97,7 @@ struct gy_bit_groups gy_bit_groups(int size, int rank)
             all.mine = all.count;
             all.index = rank - first;
         }
-        all.groups[all.count++] = (struct gy_bit_group){first, bits};
+        all.groups[all.count++] = (struct gy_bit_group){first, (uint8_t)bits};
         first += 1 << bits;
     }
     return all;

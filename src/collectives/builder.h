@@ -22,7 +22,8 @@ void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool w
 /* The ranks in groups by the bits of their number, largest first: group g has ranks [first, first + 2^bits). */
 struct gy_bit_groups {
     struct gy_bit_group {
-        int first, bits;
+        int first;
+        uint8_t bits;
     } groups[31];
     int count, mine; /* groups; the one that the rank is in */
     int index;       /* the rank's, in its group */

@@ -132,7 +132,7 @@ gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bi
 struct gy_member *gy_recover_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int more,
                                    int *rank_p, struct gy_error *error)
 {
-    struct gy_member *members = gy_alloc_zero((size_t)(outcome->ranks + more), sizeof(*members));
+    struct gy_member *members = gy_alloc_zero((size_t)outcome->ranks + (size_t)more, sizeof(*members));
     int next = 0;
     if (!members)
         gy_error_set(error, GYRE_NO_MEMORY, -1, "out of memory for the table of %d members", outcome->ranks);
