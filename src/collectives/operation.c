@@ -171,7 +171,8 @@ static void combine_pieces(const struct gy_operation *operation, bool canonical,
     _Alignas(64) unsigned char piece[PIECE_BYTES];
     const void *from[GY_WINDOW_RANKS];
     size_t element = gyre_dtype_size(operation->dtype), n;
-    from[0] = sources[0]; /* there is one, which an analyser cannot know */
+    if (nsources < 1) /* never; an analyser cannot know */
+        return;
     for (size_t at = 0; at < count; at += n) {
         n = gy_min_size(PIECE_BYTES / element, count - at);
         for (int i = 0; i < nsources; i++)
