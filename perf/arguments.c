@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launch.h"
+#include "meeting.h"
 #include "options.h"
 
 #define BYTES_MOST ((size_t)1 << 40)

@@ -21,6 +21,7 @@
 #include <gyre/gyre.h>
 
 #include "launch.h"
+#include "meeting.h"
 #include "options.h"
 
 #define STARTED "GYRE_TEST_TUNE_STARTED"

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,25 +20,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cores.h"
 #include "label.h"
+#include "meeting.h"
 #include "restart.h"
 
-#define FIRST_PORT 10000u /* below are services */
-#define PORT_TRIES 100
-
 #define GRACE_MS 2000
-#define NEWCOMER_WAITS "30" /* seconds */
-#define SETTLED_MS 3000     /* a rank that has run so long has probably met the others */
-#define NEWCOMERS_MS 10000  /* who joined has so long after the first who has ended in order */
-#define LATE_MS 200         /* a death by signal may show this much after what it caused */
+#define SETTLED_MS 3000    /* a rank that has run so long has probably met the others */
+#define NEWCOMERS_MS 10000 /* who joined has so long after the first who has ended in order */
+#define LATE_MS 200        /* a death by signal may show this much after what it caused */
 
 enum phase { RUNNING, GRACE, TERMINATING, KILLING };
 
@@ -66,7 +60,7 @@ struct job {
     int64_t began_ms;
     sigset_t old_mask;
     int signals; /* signalfd */
-    char port[8], secret[65];
+    struct gy_meeting meeting;
     int keyboard; /* pipe to rank 0 when stdin is a terminal, −1: none */
 };
 
@@ -75,80 +69,6 @@ static int64_t now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Ports that the kernel hands out on its own begin here: none of them, or a program that makes one world after the other
- * finds its own rank, or anybody, where rank 0 was. */
-static unsigned first_given_port(void)
-{
-    unsigned first = 32768;
-    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-    if (file) {
-        if (fscanf(file, "%u", &first) != 1 || first < 2 * FIRST_PORT)
-            first = 32768;
-        fclose(file);
-    }
-    return first;
-}
-
-/* A port that is free now. Rank 0 binds it a moment later; torchrun lives with the same gap. */
-static int find_port(char *port, size_t bytes)
-{
-    unsigned end = first_given_port();
-    for (int tries = 0; tries < PORT_TRIES; tries++) {
-        unsigned dice;
-        if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
-            return -1;
-        struct sockaddr_in address = {.sin_family = AF_INET,
-                                      .sin_port = htons((uint16_t)(FIRST_PORT + dice % (end - FIRST_PORT))),
-                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-            return -1;
-        int failed = bind(fd, (struct sockaddr *)&address, sizeof address);
-        close(fd);
-        if (!failed) {
-            snprintf(port, bytes, "%u", (unsigned)ntohs(address.sin_port));
-            return 0;
-        }
-    }
-    return -1;
-}
-
-static int make_secret(char text[65])
-{
-    unsigned char bytes[32];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return -1;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    return 0;
-}
-
-static void set_number(const char *name, int value)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
-
-static void set_environment(const struct job *job, int rank, bool again)
-{
-    if (again) {
-        setenv("GYRE_JOIN", "1", 1);
-        setenv("GYRE_MEET_TIMEOUT", NEWCOMER_WAITS,
-               0); /* who is left may be newcomers alone, and wait for each other */
-    }
-    set_number("RANK", rank);
-    set_number("WORLD_SIZE", job->launch->ranks);
-    set_number("LOCAL_RANK", rank);
-    set_number("LOCAL_WORLD_SIZE", job->launch->ranks);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
-    setenv("MASTER_PORT", job->port, 1);
-    setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables hold, whatever Slurm or mpirun left around us */
-    unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
-    if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
-        setenv("GYRE_SECRET", job->secret, 1);
 }
 
 /* The child's life up to exec; what goes wrong is written to `report` as an errno. */
@@ -163,7 +83,7 @@ static _Noreturn void become_rank(const struct job *job, int rank, bool again, p
     if ((in >= 0 && dup2(in, 0) < 0) || (out >= 0 && dup2(out, 1) < 0) || (err >= 0 && dup2(err, 2) < 0)) {
         problem = errno;
     } else {
-        set_environment(job, rank, again);
+        gy_meeting_tell(&job->meeting, rank, job->launch->ranks, again);
         if (job->launch->bind)
             gy_cores_bind(rank);
         execvp(job->launch->path, job->launch->argv);
@@ -559,7 +479,7 @@ int gy_launch_run(const struct gy_launch *launch)
     for (int i = 0; job.ranks && i < launch->ranks; i++)
         job.ranks[i].out.in = job.ranks[i].err.in = -1;
     catch_signals(&job);
-    if (!job.ranks || !fds || job.signals < 0 || find_port(job.port, sizeof job.port) || make_secret(job.secret)) {
+    if (!job.ranks || !fds || job.signals < 0 || gy_meeting_choose(&job.meeting)) {
         job.status = 1;
         snprintf(job.verdict, sizeof job.verdict, "cannot prepare %d ranks: %s", launch->ranks, strerror(errno));
     } else {
@@ -579,27 +499,4 @@ int gy_launch_run(const struct gy_launch *launch)
     free(fds);
     free(job.ranks);
     return job.status;
-}
-
-static bool is_set(const char *name)
-{
-    const char *text = getenv(name);
-    return text && *text;
-}
-
-static bool other_found(void)
-{
-    return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || is_set("PMI_SIZE") ||
-           is_set("SLURM_STEP_NUM_TASKS");
-}
-
-bool gy_launch_found(void)
-{
-    return is_set("WORLD_SIZE") || other_found();
-}
-
-bool gy_launch_alone(void)
-{
-    const char *size = getenv("WORLD_SIZE");
-    return !other_found() && (!size || !*size || strcmp(size, "1") == 0);
 }

@@ -28,9 +28,4 @@ struct gy_launch {
  * on stderr says who failed and how. */
 int gy_launch_run(const struct gy_launch *launch);
 
-/* Was this process started by a launcher that gyre knows (src/boot/launcher.c), as one of its ranks? */
-bool gy_launch_found(void);
-/* By none, or as the only rank: WORLD_SIZE=1, and no other launcher says anything. */
-bool gy_launch_alone(void);
-
 #endif

@@ -10,7 +10,7 @@ static uint64_t place_of(const struct gyre_request *r, const void *memory, size_
     return gy_segment_heap_offset(r->comm->ctx->segment, memory, elements * r->element, &offset) ? offset + 1 : 0;
 }
 
-/* Ranks in one process share its mapping: what one withdraws the other still reaches. */
+/* Ranks in one process share its mapping: what one withdraws the other would still reach. */
 static bool alone(const struct gyre_comm *comm)
 {
     const struct gy_member *members = comm->ctx->world->members;
@@ -31,13 +31,14 @@ void gy_mapped_offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     r->offer = (struct gy_offer){0};
-    if (!plan->window || plan->side_by_side == 0 || r->in.total * r->element < GY_OFFER_LEAST || r->in.places)
+    if (!plan->window || plan->side_by_side == 0 || r->in.total * r->element < GY_OFFER_LEAST || r->in.places ||
+        !alone(r->comm))
         return;
     /* in place, what comes from another rank would overwrite what is still to be read */
     bool exposed = plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
     if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
         r->offer.input = place_of(r, r->input, input_elements(r));
-    if (plan->shape.collective == GY_ALL_REDUCE && alone(r->comm))
+    if (plan->shape.collective == GY_ALL_REDUCE)
         r->offer.output = place_of(r, r->output, r->out.total);
 }
 
@@ -97,7 +98,7 @@ void gy_mapped_withdraw(struct gyre_request *r)
     bool done = true;
     if (r->offer.output)
         done = gy_segment_heap_withdraw(segment, r->output, r->out.total * r->element);
-    if (r->offer.input && alone(r->comm))
+    if (r->offer.input)
         done &= gy_segment_heap_withdraw(segment, r->input, input_elements(r) * r->element);
     if (!done)
         gy_log(GY_LOG_ERROR, "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still use it",

@@ -12,8 +12,8 @@
  *
  * A slice of an output is written by its owner alone, tile by tile after it has read that tile of all inputs, so outputs
  * may be inputs. After a failure a peer that has not heard of it may still read and write, and be successful: the memory
- * is withdrawn before its caller gets it back. Ranks that share a process, whose memory cannot be parted, do not offer
- * outputs, and keep their inputs as they are. */
+ * is withdrawn before its caller gets it back. Ranks that share a process, whose memory cannot be parted, offer
+ * nothing. */
 #ifndef GY_COLLECTIVES_MAPPED_H
 #define GY_COLLECTIVES_MAPPED_H
 

@@ -4,6 +4,7 @@
 #include "answers.h"
 #include "arguments.h"
 #include "launch.h"
+#include "meeting.h"
 #include "membership.h"
 #include "metrics.h"
 #include "options.h"

@@ -1,0 +1,115 @@
+#include "meeting.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FIRST_PORT 10000u /* below are services */
+#define PORT_TRIES 100
+#define NEWCOMER_WAITS "30" /* seconds */
+
+/* Ports that the kernel hands out on its own begin here: none of them, or a program that makes one world after the other
+ * finds its own rank, or anybody, where rank 0 was. */
+static unsigned first_given_port(void)
+{
+    unsigned first = 32768;
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    if (file) {
+        if (fscanf(file, "%u", &first) != 1 || first < 2 * FIRST_PORT)
+            first = 32768;
+        fclose(file);
+    }
+    return first;
+}
+
+/* A port that is free now. Rank 0 binds it a moment later; torchrun lives with the same gap. */
+static int find_port(char port[8])
+{
+    unsigned end = first_given_port();
+    for (int tries = 0; tries < PORT_TRIES; tries++) {
+        unsigned dice;
+        if (getrandom(&dice, sizeof dice, 0) != (ssize_t)sizeof dice)
+            return -1;
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)(FIRST_PORT + dice % (end - FIRST_PORT))),
+                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            return -1;
+        int failed = bind(fd, (struct sockaddr *)&address, sizeof address);
+        close(fd);
+        if (!failed) {
+            snprintf(port, 8, "%u", (unsigned)ntohs(address.sin_port));
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int make_secret(char text[65])
+{
+    unsigned char bytes[32];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return -1;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+void gy_meeting_tell(const struct gy_meeting *meeting, int rank, int ranks, bool newcomer)
+{
+    if (newcomer) {
+        setenv("GYRE_JOIN", "1", 1);
+        /* who is left may be newcomers alone, and wait for each other */
+        setenv("GYRE_MEET_TIMEOUT", NEWCOMER_WAITS, 0);
+    }
+    set_number("RANK", rank);
+    set_number("WORLD_SIZE", ranks);
+    set_number("LOCAL_RANK", rank);
+    set_number("LOCAL_WORLD_SIZE", ranks);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", meeting->port, 1);
+    setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables hold, whatever Slurm or mpirun left around us */
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
+    if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
+        setenv("GYRE_SECRET", meeting->secret, 1);
+}
+
+int gy_meeting_choose(struct gy_meeting *meeting)
+{
+    return find_port(meeting->port) || make_secret(meeting->secret) ? -1 : 0;
+}
+
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text;
+}
+
+static bool other_found(void)
+{
+    return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || is_set("PMI_SIZE") ||
+           is_set("SLURM_STEP_NUM_TASKS");
+}
+
+bool gy_launch_found(void)
+{
+    return is_set("WORLD_SIZE") || other_found();
+}
+
+bool gy_launch_alone(void)
+{
+    const char *size = getenv("WORLD_SIZE");
+    return !other_found() && (!size || !*size || strcmp(size, "1") == 0);
+}
