@@ -1,4 +1,4 @@
-/* The reductions under Criterion: the checks of kernel_checks.c, and what only x86 can be asked. */
+/* The reductions under Criterion: the checks of kernel_checks.h, and what only x86 can be asked. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
