@@ -3,6 +3,7 @@
 #ifndef GYRE_TESTS_SUPPORT_RANK_H
 #define GYRE_TESTS_SUPPORT_RANK_H
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,6 +71,18 @@ static inline int64_t rank_now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* How many descriptors this process has open; the one that looks included. */
+static inline int rank_count_descriptors(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    CHECK(folder != NULL);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
 }
 
 #endif

@@ -10,7 +10,6 @@
  *   everyone     ends in time, and leaves no descriptor open
  *
  * Arguments: memory|descriptors|space, the victim's rank. */
-#include <dirent.h>
 #include <sys/resource.h>
 
 #include "core/mem.h"
@@ -253,17 +252,6 @@ static bool run_memory(void)
     return true;
 }
 
-static int count_descriptors(void)
-{
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    CHECK(folder != NULL);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* ---- what runs out ---- */
 
 static struct rlimit limit_before;
@@ -304,7 +292,7 @@ static void run_rank(int own)
         out[k] = malloc(RANKS * LARGE * sizeof(int32_t));
         CHECK(in[k] && out[k]);
     }
-    int descriptors = count_descriptors();
+    int descriptors = rank_count_descriptors();
     uint64_t allocations = gy_alloc_count();
     if (rank == victim)
         begin_failing();
@@ -322,8 +310,8 @@ static void run_rank(int own)
         end_failing(allocations);
     if (is("space"))
         space_check();
-    if (count_descriptors() != descriptors)
-        rank_fail("step %d: %d descriptors are left", step, count_descriptors() - descriptors);
+    if (rank_count_descriptors() != descriptors)
+        rank_fail("step %d: %d descriptors are left", step, rank_count_descriptors() - descriptors);
     for (size_t k = 0; k < CALLS; k++) {
         free(in[k]);
         free(out[k]);

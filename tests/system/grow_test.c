@@ -14,13 +14,10 @@
  * Every process has a bit of its own, which it adds in one all_reduce after the other: a sum says exactly who was in it.
  * After each third one the ranks grow. After each change all who live must come to the sum of just these, with dense ranks
  * and the members' order kept; a deadline that only a hang exceeds is the judge. */
-#include <dirent.h>
 #include <stdatomic.h>
 
-#include "support/launcher.h"
+#include "system/mortals.h"
 
-#define HANG_NS INT64_C(40000000000)
-#define PROCESSES 48
 #define ALIVE_MOST 6
 #define STOP_BIT (UINT64_C(1) << 50)
 
@@ -31,21 +28,12 @@ struct page {
         _Atomic uint64_t mask, calls;   /* of the last good sum; how many since the world is this one */
         _Atomic int epoch, rank, ended; /* ended: a status, with which the process is out; −1: REFUSED */
         _Atomic int before;             /* its rank in the world before, −1: none */
-    } of[PROCESSES];
+    } of[MORTALS_MOST];
 };
 
 static struct page *page;
-static pid_t pids[PROCESSES];
-static int started, hosts;
-static bool orders; /* the first world changes an attribute that newcomers are not started with */
-static uint64_t alive, chance;
-static char folder[] = "/tmp/gyre-test-XXXXXX";
-
-static uint64_t draw(uint64_t below)
-{
-    chance = chance * 6364136223846793005u + 1442695040888963407u;
-    return below ? (chance >> 33) % below : 0;
-}
+static const char *address; /* where the next newcomer goes; NULL: to the file */
+static bool orders;         /* the first world changes an attribute that newcomers are not mortals.started with */
 
 /* ---- a process ---- */
 
@@ -133,128 +121,87 @@ static void run(int own)
 
 /* ---- the launcher ---- */
 
-_Noreturn static void give_up(const char *what)
+static void tell(int own)
 {
-    fprintf(stderr, "%s; alive are %#lx\n", what, (unsigned long)alive);
-    for (int i = 0; i < started; i++) {
-        struct report *r = &page->of[i];
-        fprintf(stderr, "  process %d (%d): epoch %d, rank %d, %lu calls, sum %#lx, ended %d\n", i, pids[i],
-                atomic_load(&r->epoch), atomic_load(&r->rank), (unsigned long)atomic_load(&r->calls),
-                (unsigned long)atomic_load(&r->mask), atomic_load(&r->ended));
-    }
-    if (getenv("GYRE_TEST_HOLD"))
-        sleep(1000);
-    for (int i = 0; i < started; i++)
-        if (pids[i] > 0)
-            kill(-pids[i], SIGKILL);
-    exit(1);
+    struct report *r = &page->of[own];
+    fprintf(stderr, "epoch %d, rank %d, %lu calls, sum %#lx, ended %d\n", atomic_load(&r->epoch), atomic_load(&r->rank),
+            (unsigned long)atomic_load(&r->calls), (unsigned long)atomic_load(&r->mask), atomic_load(&r->ended));
 }
 
-/* ranks > 0: a member of the first world; 0: a newcomer, where `address` says, or at the file where it is NULL. */
-static int start(int ranks, const char *address, void (*body)(int own))
+static void go_to_address(int own)
 {
-    char text[32];
-    int own = started++;
-    CHECK(own < PROCESSES);
-    pids[own] = fork();
-    CHECK(pids[own] >= 0);
-    if (pids[own] == 0) {
-        launch_prepare(own, ranks, folder);
-        if (ranks == 0) {
-            setenv("GYRE_JOIN", "1", 1);
-            unsetenv("RANK");
-            unsetenv("WORLD_SIZE");
-        }
-        if (address)
-            setenv("GYRE_ADDRESS", address, 1);
-        snprintf(text, sizeof text, "host-%d", hosts ? own % hosts : 0);
-        if (hosts)
-            setenv("GYRE_HOST_ID", text, 1);
-        body(own);
-        _exit(0);
-    }
-    setpgid(pids[own], pids[own]);
-    if (body == run)
-        alive |= UINT64_C(1) << own;
-    return own;
+    (void)own;
+    if (address)
+        setenv("GYRE_ADDRESS", address, 1);
 }
 
-static int wait_for(int own)
+static int start(void (*body)(int own))
 {
-    int status = 0;
-    int64_t limit = rank_now_ns() + HANG_NS;
-    while (waitpid(pids[own], &status, WNOHANG) != pids[own]) {
-        if (rank_now_ns() > limit)
-            give_up("a process does not end");
-        usleep(500);
-    }
-    pids[own] = 0;
-    return status;
+    return mortals_start(0, go_to_address, body);
 }
 
-static void kill_one(int own)
+static bool has_summed(int own)
 {
-    kill(pids[own], SIGKILL);
-    alive &= ~(UINT64_C(1) << own);
+    struct report *r = &page->of[own];
+    return atomic_load(&r->mask) == mortals.alive && atomic_load(&r->calls) >= 2;
 }
 
 /* Until all that live have summed up just themselves. */
-static void await(uint64_t who)
+static void await(void)
 {
-    int64_t limit = rank_now_ns() + HANG_NS;
-    for (int i = 0; i < started; i++) {
-        struct report *r = &page->of[i];
-        while (who >> i & 1 && (atomic_load(&r->mask) != who || atomic_load(&r->calls) < 2)) {
-            int status;
-            if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
-                pids[i] = 0;
-                give_up("one that lives has ended");
-            }
-            if (rank_now_ns() > limit)
-                give_up("one that lives hangs");
-            usleep(500);
-        }
-    }
+    mortals_await(mortals.alive, has_summed);
 }
 
 /* Ranks are dense, and whoever was there before whom has the lower one. */
 static void check_order(void)
 {
     uint64_t seen = 0;
-    for (int i = 0; i < started; i++)
-        if (alive >> i & 1)
+    for (int i = 0; i < mortals.started; i++)
+        if (mortals_lives(i))
             seen |= UINT64_C(1) << atomic_load(&page->of[i].rank);
-    if (seen != (UINT64_C(1) << __builtin_popcountll(alive)) - 1)
-        give_up("the ranks are not dense");
-    for (int i = 0; i < started; i++)
-        for (int j = 0; j < started; j++) {
+    if (seen != (UINT64_C(1) << __builtin_popcountll(mortals.alive)) - 1)
+        mortals_give_up("the ranks are not dense");
+    for (int i = 0; i < mortals.started; i++)
+        for (int j = 0; j < mortals.started; j++) {
             struct report *a = &page->of[i], *b = &page->of[j];
             int was_a = atomic_load(&a->before), was_b = atomic_load(&b->before);
-            bool both = alive >> i & alive >> j & 1 && i != j && was_a >= 0;
+            bool both = mortals_lives(i) && mortals_lives(j) && i != j && was_a >= 0;
             if (both && (was_b < 0 || was_a < was_b) && atomic_load(&a->rank) > atomic_load(&b->rank))
-                give_up("a member's order is not kept");
+                mortals_give_up("a member's order is not kept");
         }
 }
 
 static void end(void)
 {
     atomic_store(&page->stop, 1);
-    for (int i = 0; i < started; i++) {
-        int status = pids[i] > 0 ? wait_for(i) : 0;
-        bool lives = alive >> i & 1;
-        if (lives ? status != 0 : status != 0 && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
-            give_up("a process ended wrongly");
+    for (int i = 0; i < mortals.started; i++) {
+        int status = mortals.pids[i] > 0 ? mortals_wait(i) : 0;
+        if (mortals_lives(i) ? status != 0 : status != 0 && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+            mortals_give_up("a process ended wrongly");
     }
 }
 
 static void begin(int ranks)
 {
     for (int i = 0; i < ranks; i++)
-        start(ranks, NULL, run);
-    await(alive);
+        mortals_start(ranks, NULL, run);
+    await();
 }
 
 /* ---- scenarios ---- */
+
+/* Nobody comes: the communicator goes on, and so do those who shrink it. */
+static void end_in_vain(gyre_comm *comm, int newcomers)
+{
+    gyre_comm *next;
+    OK(comm, gyre_comm_grow(comm, newcomers, 0.05, &next));
+    CHECK(next == NULL);
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_shrink(comm, &next));
+    OK(comm, gyre_comm_destroy(comm));
+    OK(next, gyre_barrier(next));
+    OK(next, gyre_comm_destroy(next));
+}
 
 static void plain_newcomer(int own)
 {
@@ -277,13 +224,7 @@ static void plain_newcomer(int own)
         OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
         CHECK(sum == 63 && gyre_comm_rank(comm) == 3);
     }
-    OK(comm, gyre_comm_grow(comm, 0, 0, &next));
-    CHECK(next == NULL);
-    OK(comm, gyre_barrier(comm));
-    OK(comm, gyre_comm_shrink(comm, &next));
-    OK(comm, gyre_comm_destroy(comm));
-    OK(next, gyre_barrier(next));
-    OK(next, gyre_comm_destroy(next));
+    end_in_vain(comm, 0);
 }
 
 static void plain_member(int own)
@@ -308,21 +249,15 @@ static void plain_member(int own)
         OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
         CHECK(sum == (round ? 63u : 15u));
     }
-    OK(comm, gyre_comm_grow(comm, 1, 0.05, &next)); /* nobody comes */
-    CHECK(next == NULL);
-    OK(comm, gyre_barrier(comm));
-    OK(comm, gyre_comm_shrink(comm, &next));
-    OK(comm, gyre_comm_destroy(comm));
-    OK(next, gyre_barrier(next));
-    OK(next, gyre_comm_destroy(next));
+    end_in_vain(comm, 1);
 }
 
 static void await_round(int round)
 {
-    int64_t limit = rank_now_ns() + HANG_NS;
+    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
     while (atomic_load(&page->stop) < round) {
         if (rank_now_ns() > limit)
-            give_up("the members do not come to the growing");
+            mortals_give_up("the members do not come to the growing");
         usleep(500);
     }
 }
@@ -330,15 +265,15 @@ static void await_round(int round)
 static void plain(void)
 {
     for (int i = 0; i < 3; i++)
-        start(3, NULL, plain_member);
+        mortals_start(3, NULL, plain_member);
     await_round(1);
-    start(0, NULL, plain_newcomer);
+    start(plain_newcomer);
     await_round(2);
-    start(0, page->address, plain_newcomer);
-    start(0, NULL, plain_newcomer);
-    for (int i = 0; i < started; i++)
-        if (wait_for(i) != 0)
-            give_up("a process ended wrongly");
+    start(plain_newcomer);
+    address = page->address;
+    start(plain_newcomer);
+    for (int i = 0; i < mortals.started; i++)
+        mortals_reap(i, false);
 }
 
 static void refused(int own)
@@ -360,23 +295,25 @@ static void refuse(int ranks)
 {
     begin(ranks);
     int epoch = atomic_load(&page->of[0].epoch);
-    for (int i = 0; i < 2; i++)
-        if (wait_for(start(0, NULL, refused)) != 0)
-            give_up("a newcomer that does not fit was not refused as it should be");
-    await(alive);
+    for (int i = 0; i < 2; i++) {
+        int stranger = start(refused);
+        mortals_reap(stranger, false);
+        mortals_forget(stranger);
+    }
+    await();
     if (atomic_load(&page->of[0].epoch) != epoch)
-        give_up("a newcomer that does not fit has changed the world");
-    start(0, NULL, run);
-    await(alive);
+        mortals_give_up("a newcomer that does not fit has changed the world");
+    start(run);
+    await();
     end();
 }
 
 static int with_rank(int rank)
 {
-    for (int i = 0; i < started; i++)
-        if (alive >> i & 1 && atomic_load(&page->of[i].rank) == rank)
+    for (int i = 0; i < mortals.started; i++)
+        if (mortals_lives(i) && atomic_load(&page->of[i].rank) == rank)
             return i;
-    give_up("there is no such rank");
+    mortals_give_up("there is no such rank");
 }
 
 static void inherit(int ranks, int rounds)
@@ -384,21 +321,21 @@ static void inherit(int ranks, int rounds)
     orders = true;
     begin(ranks);
     for (int i = 0; i < rounds; i++) {
-        kill_one(with_rank(0));
+        mortals_kill(with_rank(0));
         if (i % 2) /* else it comes while they still notice */
-            await(alive);
-        start(0, NULL, run);
-        await(alive);
+            await();
+        start(run);
+        await();
         check_order();
     }
     end();
 }
 
 /* With the last member the world ends, and newcomers wait in vain. */
-static bool has_member(uint64_t who)
+static bool has_member_but(int victim)
 {
-    for (int i = 0; i < started; i++)
-        if (who >> i & 1 && atomic_load(&page->of[i].epoch) > 0)
+    for (int i = 0; i < mortals.started; i++)
+        if (mortals_lives(i) && i != victim && atomic_load(&page->of[i].epoch) > 0)
             return true;
     return false;
 }
@@ -407,17 +344,17 @@ static void change(int ranks, int rounds)
 {
     begin(ranks);
     for (int i = 0; i < rounds; i++) {
-        for (int more = 1 + (int)draw(3); more > 0; more--) {
-            int living = __builtin_popcountll(alive), victim = (int)draw((uint64_t)started);
-            usleep((useconds_t)draw(draw(2) ? 3000 : 30000));
-            if (living < ALIVE_MOST && started < PROCESSES && (living < 3 || draw(2)))
-                start(0, NULL, run);
-            while (living >= 3 && draw(2) && !(alive >> victim & 1))
-                victim = (int)draw((uint64_t)started);
-            if (living >= 3 && alive >> victim & 1 && has_member(alive & ~(UINT64_C(1) << victim)))
-                kill_one(victim);
+        for (int more = 1 + (int)mortals_draw(3); more > 0; more--) {
+            int living = __builtin_popcountll(mortals.alive), victim = (int)mortals_draw((uint64_t)mortals.started);
+            usleep((useconds_t)mortals_draw(mortals_draw(2) ? 3000 : 30000));
+            if (living < ALIVE_MOST && mortals.started < MORTALS_MOST && (living < 3 || mortals_draw(2)))
+                start(run);
+            while (living >= 3 && mortals_draw(2) && !mortals_lives(victim))
+                victim = (int)mortals_draw((uint64_t)mortals.started);
+            if (living >= 3 && mortals_lives(victim) && has_member_but(victim))
+                mortals_kill(victim);
         }
-        await(alive);
+        await();
         check_order();
     }
     end();
@@ -426,42 +363,35 @@ static void change(int ranks, int rounds)
 static void freeze(int ranks)
 {
     begin(ranks);
-    uint64_t before = alive;
-    int newcomer = start(0, NULL, run);
-    usleep((useconds_t)draw(20000)); /* wherever it is then; it may even be a member already */
-    kill(pids[newcomer], SIGSTOP);
+    uint64_t before = mortals.alive;
+    int newcomer = start(run);
+    usleep((useconds_t)mortals_draw(20000)); /* wherever it is then; it may even be a member already */
+    kill(mortals.pids[newcomer], SIGSTOP);
     sleep(1);
-    kill(pids[newcomer], SIGCONT);
-    await(alive);
-    int member = with_rank((int)draw((uint64_t)ranks));
-    kill(pids[member], SIGSTOP);
-    await(alive & ~(UINT64_C(1) << member));
-    kill(pids[member], SIGCONT);
-    alive &= ~(UINT64_C(1) << member);
-    if (wait_for(member) != 0 || atomic_load(&page->of[member].ended) != GYRE_EXCLUDED)
-        give_up("a member that was stopped is not excluded");
-    start(0, NULL, run);
-    await(alive);
-    if (alive == before)
-        give_up("nobody has come in");
+    kill(mortals.pids[newcomer], SIGCONT);
+    await();
+    int member = with_rank((int)mortals_draw((uint64_t)ranks));
+    kill(mortals.pids[member], SIGSTOP);
+    mortals_forget(member);
+    await();
+    kill(mortals.pids[member], SIGCONT);
+    mortals_reap(member, false);
+    if (atomic_load(&page->of[member].ended) != GYRE_EXCLUDED)
+        mortals_give_up("a member that was stopped is not excluded");
+    start(run);
+    await();
+    if (mortals.alive == before)
+        mortals_give_up("nobody has come in");
     end();
 }
 
-/* The last owner removes the file; one that was killed while it wrote may have left what it had not renamed yet. */
-static void clean_up(void)
+/* The last owner removes the file. */
+static void check_file(void)
 {
-    char file[512];
-    DIR *all = opendir(folder);
-    CHECK(all);
-    for (struct dirent *entry; (entry = readdir(all));) {
-        snprintf(file, sizeof file, "%s/%.255s", folder, entry->d_name);
-        if (strcmp(entry->d_name, "meet") == 0)
-            give_up("the last rank 0 has left its file");
-        if (entry->d_name[0] != '.')
-            unlink(file);
-    }
-    closedir(all);
-    rmdir(folder);
+    char file[64];
+    snprintf(file, sizeof file, "%s/meet", mortals.folder);
+    if (access(file, F_OK) == 0)
+        mortals_give_up("the last rank 0 has left its file");
 }
 
 int main(int count, char **arguments)
@@ -469,12 +399,11 @@ int main(int count, char **arguments)
     const char *what = count > 1 ? arguments[1] : "plain";
     int ranks = count > 2 ? atoi(arguments[2]) : 3;
     int rounds = getenv("GYRE_TEST_ROUNDS") ? atoi(getenv("GYRE_TEST_ROUNDS")) : 12;
-    hosts = count > 3 ? atoi(arguments[3]) : 0;
-    chance = getenv("GYRE_TEST_SEED") ? strtoull(getenv("GYRE_TEST_SEED"), NULL, 0) : (uint64_t)rank_now_ns();
-    printf("seed %llu\n", (unsigned long long)chance);
-    fflush(stdout);
+    mortals.hosts = count > 3 ? atoi(arguments[3]) : 0;
+    mortals.tell = tell;
     page = launch_share(sizeof *page);
-    CHECK(mkdtemp(folder));
+    mortals_seed();
+    mortals_begin();
     if (strcmp(what, "plain") == 0)
         plain();
     else if (strcmp(what, "refused") == 0)
@@ -485,6 +414,7 @@ int main(int count, char **arguments)
         change(ranks, rounds);
     else
         freeze(ranks);
-    clean_up();
+    check_file();
+    mortals_end();
     return 0;
 }

@@ -1,26 +1,17 @@
-# Recovery: revoke, agree, shrink. recovery_test launches its ranks itself; what each scenario does stands at its head.
-add_executable(recovery_test recovery_test.c)
-target_include_directories(recovery_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-target_link_libraries(recovery_test PRIVATE gyre_compile gyre)
-
-# name, settings, then scenario, ranks and hosts
-function(gyre_recovery_test name settings)
-  gyre_system_test(recovery.${name} 120 ${CMAKE_COMMAND} -E env ${settings} $<TARGET_FILE:recovery_test> ${ARGN})
-endfunction()
-
+# Recovery: revoke, agree, shrink.
 foreach(transport shm tcp)
   set(on GYRE_TRANSPORT=${transport})
-  gyre_recovery_test(calls.${transport} "${on}" calls 3)
-  gyre_recovery_test(calls.alone.${transport} "${on}" calls 1)
-  gyre_recovery_test(one.${transport} "${on}" one 8)
-  gyre_recovery_test(agree.${transport} "${on}" agree 4)
-  gyre_recovery_test(more.${transport} "${on};GYRE_TEST_DEATHS=42" more 8)
-  gyre_recovery_test(frozen.${transport} "${on};GYRE_TEST_DEATHS=3;GYRE_STALL_TIMEOUT=2;GYRE_TIMEOUT=6" frozen 3)
+  gyre_mortal_test(recovery calls.${transport} "${on}" calls 3)
+  gyre_mortal_test(recovery calls.alone.${transport} "${on}" calls 1)
+  gyre_mortal_test(recovery one.${transport} "${on}" one 8)
+  gyre_mortal_test(recovery agree.${transport} "${on}" agree 4)
+  gyre_mortal_test(recovery more.${transport} "${on};GYRE_TEST_DEATHS=42" more 8)
+  gyre_mortal_test(recovery frozen.${transport} "${on};GYRE_TEST_DEATHS=3;GYRE_STALL_TIMEOUT=2;GYRE_TIMEOUT=6" frozen 3)
 endforeach()
-gyre_recovery_test(severed GYRE_TRANSPORT=shm severed 2)
-gyre_recovery_test(one.mixed GYRE_TRANSPORT=shm,tcp one 6 3)
-gyre_recovery_test(more.mixed "GYRE_TRANSPORT=shm,tcp;GYRE_TEST_DEATHS=42" more 8 2)
-gyre_recovery_test(calls.encrypt "GYRE_TRANSPORT=tcp;GYRE_INTEGRITY=encrypt" calls 4)
+gyre_mortal_test(recovery severed GYRE_TRANSPORT=shm severed 2)
+gyre_mortal_test(recovery one.mixed GYRE_TRANSPORT=shm,tcp one 6 3)
+gyre_mortal_test(recovery more.mixed "GYRE_TRANSPORT=shm,tcp;GYRE_TEST_DEATHS=42" more 8 2)
+gyre_mortal_test(recovery calls.encrypt "GYRE_TRANSPORT=tcp;GYRE_INTEGRITY=encrypt" calls 4)
 
 add_executable(cut_test cut_test.c)
 target_include_directories(cut_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)

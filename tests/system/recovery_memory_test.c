@@ -3,7 +3,6 @@
  *
  * It may be told NO_MEMORY, and asks again; or be EXCLUDED, where the others could not wait for it. These agree in any case,
  * go on with it or without, to a sum that is exact, and nothing waits for a clock; nothing leaks, no descriptor stays. */
-#include <dirent.h>
 
 #include "core/mem.h"
 #include "support/launcher.h"
@@ -17,17 +16,6 @@ static struct shared {
 static int victim, step;
 
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
-
-static int count_descriptors(void)
-{
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    CHECK(folder != NULL);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
 
 /* May `status` be met here? Only the victim may be refused, and once. */
 static bool refused(gyre_comm *comm, int own, gyre_status status)
@@ -83,7 +71,7 @@ static void judge(uint64_t sum, int own, int size)
 static void run_rank(int own)
 {
     uint64_t mine = UINT64_C(1) << own, sum = 0, before = 0;
-    int descriptors = count_descriptors();
+    int descriptors = rank_count_descriptors();
     gyre_comm *comm = rank_begin(20);
     gyre_status status = gyre_barrier(comm); /* another has left it, and revokes */
     CHECK(status == GYRE_SUCCESS || status == GYRE_REVOKED);
@@ -105,8 +93,8 @@ static void run_rank(int own)
         shared->fired = gy_alloc_count() - before >= (uint64_t)step;
         gy_alloc_fail_at(0);
     }
-    if (count_descriptors() != descriptors)
-        rank_fail("step %d: %d descriptors are left", step, count_descriptors() - descriptors);
+    if (rank_count_descriptors() != descriptors)
+        rank_fail("step %d: %d descriptors are left", step, rank_count_descriptors() - descriptors);
     if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
         rank_fail("step %d: memory is left", step);
 }

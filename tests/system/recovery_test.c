@@ -20,9 +20,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "support/launcher.h"
+#include "system/mortals.h"
 
-#define HANG_NS INT64_C(20000000000)
 #define STOP_BIT (UINT64_C(1) << 40)
 #define EPOCHS_MOST 32
 #define TIMES_MOST 100000
@@ -41,21 +40,13 @@ struct page {
 
 static struct page *page;
 static bool agrees;
-static uint64_t chance;
-static pid_t pids[RANKS_MOST];
+static uint64_t calls_least; /* of every rank that lives, before a job goes on */
 static struct times {
     const char *name, *what;
     int count;
     double ms[TIMES_MOST];
 } told = {.name = "told", .what = "a death to its error on the slowest survivor"},
   next_good = {.name = "next", .what = "the last death to the next good all_reduce on all survivors"};
-static int deaths_of[RANKS_MOST];
-
-static uint64_t draw(uint64_t below)
-{
-    chance = chance * 6364136223846793005u + 1442695040888963407u;
-    return below ? (chance >> 33) % below : 0;
-}
 
 /* ---- a rank ---- */
 
@@ -148,86 +139,44 @@ static void run_rank(int own)
 
 /* ---- the launcher ---- */
 
-static void give_up(const char *what, uint64_t alive, int ranks)
+static void tell(int own)
 {
-    fprintf(stderr, "%s; alive are %#lx\n", what, (unsigned long)alive);
-    for (int i = 0; i < ranks; i++) {
-        struct report *r = &page->rank[i];
-        fprintf(stderr, "  rank %d (%d): epoch %d, %lu calls, sum %#lx\n", i, pids[i], atomic_load(&r->epoch),
-                (unsigned long)atomic_load(&r->calls), (unsigned long)atomic_load(&r->mask));
-    }
-    if (getenv("GYRE_TEST_HOLD"))
-        sleep(1000);
-    for (int i = 0; i < ranks; i++)
-        if (pids[i] > 0)
-            kill(-pids[i], SIGKILL);
-    exit(1);
+    struct report *r = &page->rank[own];
+    fprintf(stderr, "epoch %d, %lu calls, sum %#lx\n", atomic_load(&r->epoch), (unsigned long)atomic_load(&r->calls),
+            (unsigned long)atomic_load(&r->mask));
 }
 
-/* Until every rank of `alive` has summed up just these. */
-static void await(uint64_t alive, int ranks, uint64_t calls)
+static bool has_summed(int own)
 {
-    int64_t limit = rank_now_ns() + HANG_NS;
-    for (int i = 0; i < ranks; i++) {
-        struct report *r = &page->rank[i];
-        while (alive >> i & 1 && (atomic_load(&r->mask) != alive || atomic_load(&r->calls) < calls)) {
-            int status;
-            if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
-                pids[i] = 0;
-                give_up("a survivor ended", alive, ranks);
-            }
-            if (rank_now_ns() > limit)
-                give_up("a survivor hangs", alive, ranks);
-            usleep(200);
-        }
-    }
+    struct report *r = &page->rank[own];
+    return atomic_load(&r->mask) == mortals.alive && atomic_load(&r->calls) >= calls_least;
 }
 
-static void start(int ranks, int hosts, const char *folder)
+/* Until every rank that lives has summed up just these. */
+static void await(uint64_t calls)
 {
-    char text[32];
+    calls_least = calls;
+    mortals_await(mortals.alive, has_summed);
+}
+
+static void start(int ranks)
+{
     memset(page, 0, sizeof *page);
-    for (int i = 0; i < ranks; i++) {
-        pids[i] = fork();
-        CHECK(pids[i] >= 0);
-        if (pids[i] == 0) {
-            launch_prepare(i, ranks, folder);
-            snprintf(text, sizeof text, "host-%d", hosts ? i * hosts / ranks : 0);
-            if (hosts)
-                setenv("GYRE_HOST_ID", text, 1);
-            run_rank(i);
-            _exit(0);
-        }
-        setpgid(pids[i], pids[i]);
-    }
+    for (int i = 0; i < ranks; i++)
+        mortals_start(ranks, NULL, run_rank);
+    await(2);
 }
 
-static void reap(int rank, bool killed, int ranks)
-{
-    int status = 0;
-    int64_t limit = rank_now_ns() + HANG_NS;
-    while (waitpid(pids[rank], &status, WNOHANG) != pids[rank]) {
-        if (rank_now_ns() > limit)
-            give_up("a rank does not end", 0, ranks);
-        usleep(200);
-    }
-    pids[rank] = 0;
-    if (killed ? !WIFSIGNALED(status) : !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        fprintf(stderr, "rank %d ended with %#x\n", rank, (unsigned)status);
-        give_up("a rank ended wrongly", 0, ranks);
-    }
-}
-
-static void check_agreed(uint64_t alive, int ranks)
+static void check_agreed(int ranks)
 {
     for (int epoch = 0; epoch < EPOCHS_MOST; epoch++) {
         uint64_t bits = 0;
         for (int i = 0; i < ranks; i++) {
             uint64_t mine = atomic_load(&page->rank[i].agreed[epoch]);
-            if (!(alive >> i & 1) || mine == 0)
+            if (!mortals_lives(i) || mine == 0)
                 continue;
             if (bits != 0 && bits != mine)
-                give_up("ranks did not agree", alive, ranks);
+                mortals_give_up("ranks did not agree");
             bits = mine;
         }
     }
@@ -240,12 +189,12 @@ static void note(struct times *times, int64_t from, int64_t to)
 }
 
 /* Of all survivors the slowest counts. */
-static void note_survivors(uint64_t alive, int ranks, int64_t first, int64_t last)
+static void note_survivors(int ranks, int64_t first, int64_t last)
 {
     int64_t failed = first, since = last;
     for (int i = 0; i < ranks; i++) {
         struct report *r = &page->rank[i];
-        if (!(alive >> i & 1))
+        if (!mortals_lives(i))
             continue;
         failed = atomic_load(&r->failed) > failed ? atomic_load(&r->failed) : failed;
         since = atomic_load(&r->since) > since ? atomic_load(&r->since) : since;
@@ -255,65 +204,59 @@ static void note_survivors(uint64_t alive, int ranks, int64_t first, int64_t las
     note(&next_good, last, since);
 }
 
-static void end(uint64_t alive, int ranks)
+static void end(int ranks)
 {
     atomic_store(&page->stop, 1);
     for (int i = 0; i < ranks; i++)
-        if (alive >> i & 1)
-            reap(i, false, ranks);
+        if (mortals_lives(i))
+            mortals_reap(i, false);
 }
 
 /* Ranks die in the order of `order`, up to `together` at a time; the last one stays. */
-static int thin_out(int ranks, int hosts, const int *order, int together, const char *folder)
+static int thin_out(int ranks, const int *order, int together)
 {
-    uint64_t alive = (UINT64_C(1) << ranks) - 1;
     int dead = 0;
-    start(ranks, hosts, folder);
-    await(alive, ranks, 2);
+    start(ranks);
     while (dead < ranks - 1) {
-        int batch = together > 1 ? 2 + (int)draw((uint64_t)together - 1) : 1;
+        int batch = together > 1 ? 2 + (int)mortals_draw((uint64_t)together - 1) : 1;
         int64_t first = 0, last = 0;
         if (batch > ranks - 1 - dead)
             batch = ranks - 1 - dead;
-        usleep((useconds_t)draw(3000));
+        usleep((useconds_t)mortals_draw(3000));
         for (int i = 0; i < batch; i++) {
             if (i > 0)
-                usleep((useconds_t)draw(draw(2) ? 2000 : 20000));
+                usleep((useconds_t)mortals_draw(mortals_draw(2) ? 2000 : 20000));
             last = rank_now_ns();
             first = first ? first : last;
-            kill(pids[order[dead + i]], SIGKILL);
-            alive &= ~(UINT64_C(1) << order[dead + i]);
-            deaths_of[order[dead + i]]++;
+            mortals_kill(order[dead + i]);
         }
         for (int i = 0; i < batch; i++)
-            reap(order[dead + i], true, ranks);
+            mortals_reap(order[dead + i], true);
         dead += batch;
-        await(alive, ranks, 1);
-        check_agreed(alive, ranks);
-        note_survivors(alive, ranks, first, last);
+        await(1);
+        check_agreed(ranks);
+        note_survivors(ranks, first, last);
     }
-    end(alive, ranks);
+    end(ranks);
     return dead;
 }
 
 /* Stopped, given up, woken; the others have gone on and do so. */
-static int freeze(int ranks, int hosts, int victim, const char *folder)
+static int freeze(int ranks, int victim)
 {
-    uint64_t all = (UINT64_C(1) << ranks) - 1, others = all & ~(UINT64_C(1) << victim);
-    start(ranks, hosts, folder);
-    await(all, ranks, 2);
-    kill(pids[victim], SIGSTOP);
-    await(others, ranks, 2);
-    kill(pids[victim], SIGCONT);
-    reap(victim, false, ranks);
+    start(ranks);
+    kill(mortals.pids[victim], SIGSTOP);
+    mortals_forget(victim);
+    await(2);
+    kill(mortals.pids[victim], SIGCONT);
+    mortals_reap(victim, false);
     if (!atomic_load(&page->rank[victim].excluded))
-        give_up("a rank that was stopped is not excluded", others, ranks);
+        mortals_give_up("a rank that was stopped is not excluded");
     for (int i = 0; i < ranks; i++)
-        if (others >> i & 1 && atomic_load(&page->rank[i].epoch) != 1)
-            give_up("a rank that woke disturbed the others", others, ranks);
-    uint64_t before = atomic_load(&page->rank[victim ? 0 : 1].calls);
-    await(others, ranks, before + 10);
-    end(others, ranks);
+        if (mortals_lives(i) && atomic_load(&page->rank[i].epoch) != 1)
+            mortals_give_up("a rank that woke disturbed the others");
+    await(atomic_load(&page->rank[victim ? 0 : 1].calls) + 10);
+    end(ranks);
     return 1;
 }
 
@@ -321,20 +264,6 @@ static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-/* A random order of all ranks but the last one, who has been spared least: the numbers die equally often. */
-static void shuffle(int *order, int ranks, int job)
-{
-    for (int i = 0; i < ranks; i++)
-        order[i] = i;
-    order[job % ranks] = ranks - 1;
-    order[ranks - 1] = job % ranks;
-    for (int i = ranks - 2; i > 0; i--) {
-        int j = (int)draw((uint64_t)i + 1), kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
-    }
 }
 
 static void print_times(struct times *times)
@@ -353,7 +282,7 @@ static void save(const char *path, int ranks)
         for (int i = 0; i < all[t]->count; i++)
             fprintf(file, "%s %d %.3f\n", all[t]->name, ranks, all[t]->ms[i]);
     for (int i = 0; file && i < ranks; i++)
-        fprintf(file, "dead %d %d %d\n", ranks, i, deaths_of[i]);
+        fprintf(file, "dead %d %d %d\n", ranks, i, mortals.deaths[i]);
     if (file)
         fclose(file);
 }
@@ -386,7 +315,7 @@ static void severed(int own)
     if (status == GYRE_SUCCESS)
         CHECK(gyre_comm_size(next) == 1);
     atomic_fetch_add(&page->stop, 1);
-    for (int64_t limit = rank_now_ns() + HANG_NS; atomic_load(&page->stop) < 2; usleep(1000))
+    for (int64_t limit = rank_now_ns() + MORTALS_HANG_NS; atomic_load(&page->stop) < 2; usleep(1000))
         CHECK(rank_now_ns() < limit); /* its end would be a proof */
     OK(next, gyre_comm_destroy(next));
     OK(comm, gyre_comm_destroy(comm));
@@ -398,7 +327,7 @@ static void severed(int own)
 static void abort_late(gyre_comm *comm, int own)
 {
     int ranks = gyre_comm_size(comm);
-    int64_t limit = rank_now_ns() + HANG_NS;
+    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
     uint64_t bits;
     OK(comm, gyre_comm_revoke(comm));
     GIVES(GYRE_REVOKED, comm, gyre_barrier(comm));
@@ -490,14 +419,38 @@ static void calls(int own)
     OK(next, gyre_comm_destroy(next));
 }
 
+static int thin_out_all(const char *scenario, int ranks, int most)
+{
+    bool more = !strcmp(scenario, "more"), frozen = !strcmp(scenario, "frozen");
+    int deaths = 0;
+    CHECK(more || frozen || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
+    agrees = more || !strcmp(scenario, "agree");
+    mortals.tell = tell;
+    mortals_seed();
+    for (int job = 0; deaths < most; job++) {
+        int order[RANKS_MOST];
+        mortals_begin();
+        mortals_shuffle(order, ranks, job);
+        deaths += frozen ? freeze(ranks, job % ranks) : thin_out(ranks, order, more ? 3 : 1);
+        mortals_end();
+    }
+    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, mortals.hosts ? " on several hosts" : "");
+    mortals_print_deaths(ranks);
+    puts("");
+    if (told.count == 0)
+        return 0;
+    print_times(&told);
+    print_times(&next_good);
+    save(getenv("GYRE_TEST_SAMPLES"), ranks);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *scenario = argc > 1 ? argv[1] : "one", *seed = getenv("GYRE_TEST_SEED"),
-               *wanted = getenv("GYRE_TEST_DEATHS");
-    int ranks = argc > 2 ? atoi(argv[2]) : 4, hosts = argc > 3 ? atoi(argv[3]) : 0, deaths = 0,
-        most = wanted ? atoi(wanted) : 24;
-    bool more = !strcmp(scenario, "more"), frozen = !strcmp(scenario, "frozen");
+    const char *scenario = argc > 1 ? argv[1] : "one", *wanted = getenv("GYRE_TEST_DEATHS");
+    int ranks = argc > 2 ? atoi(argv[2]) : 4;
     CHECK(ranks >= 1 && ranks <= RANKS_MOST);
+    mortals.hosts = argc > 3 ? atoi(argv[3]) : 0;
     page = launch_share(sizeof *page);
     if (!strcmp(scenario, "calls"))
         return launch(ranks, calls, 60, scenario) ? 0 : 1;
@@ -508,30 +461,5 @@ int main(int argc, char **argv)
         close(fd);
         return launch(2, severed, 60, scenario) ? 0 : 1;
     }
-    CHECK(more || frozen || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
-    agrees = more || !strcmp(scenario, "agree");
-    chance = seed ? strtoull(seed, NULL, 10) : (uint64_t)rank_now_ns();
-    printf("seed %lu\n", (unsigned long)chance);
-    fflush(stdout);
-    for (int job = 0; deaths < most; job++) {
-        char folder[] = "/tmp/gyre-test-XXXXXX", file[64];
-        int order[RANKS_MOST];
-        CHECK(mkdtemp(folder));
-        shuffle(order, ranks, job);
-        deaths += frozen ? freeze(ranks, hosts, job % ranks, folder)
-                         : thin_out(ranks, hosts, order, more ? 3 : 1, folder);
-        snprintf(file, sizeof file, "%s/meet", folder);
-        unlink(file);
-        rmdir(folder);
-    }
-    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, hosts ? " on several hosts" : "");
-    for (int i = 0; i < ranks; i++)
-        printf(" %d", deaths_of[i]);
-    puts("");
-    if (told.count == 0)
-        return 0;
-    print_times(&told);
-    print_times(&next_good);
-    save(getenv("GYRE_TEST_SAMPLES"), ranks);
-    return 0;
+    return thin_out_all(scenario, ranks, wanted ? atoi(wanted) : 24);
 }

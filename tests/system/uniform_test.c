@@ -14,9 +14,8 @@
  * it is not, and the test fails. */
 #include <stdatomic.h>
 
-#include "support/launcher.h"
+#include "system/mortals.h"
 
-#define HANG_NS INT64_C(30000000000)
 #define EPOCHS_MOST 8
 #define LONG 3000
 
@@ -32,15 +31,7 @@ struct page {
 static struct page *page;
 static bool leaves;
 static int job;
-static uint64_t chance;
-static pid_t pids[RANKS_MOST];
-static int deaths_of[RANKS_MOST];
-
-static uint64_t draw(uint64_t below)
-{
-    chance = chance * 6364136223846793005u + 1442695040888963407u;
-    return below ? (chance >> 33) % below : 0;
-}
+static int epochs_before[RANKS_MOST]; /* of every rank, when the last ones died */
 
 /* ---- a rank ---- */
 
@@ -182,8 +173,8 @@ static bool fails(struct run *run, struct report *report)
     if (status != GYRE_SUCCESS) /* it was dead before we came */
         return true;
     for (; run->failure == GYRE_SUCCESS; run->number++) {
-        if (draw(8) == 0) /* so that deaths find ranks in different operations */
-            usleep((useconds_t)draw(400));
+        if (mortals_draw(8) == 0) /* so that deaths find ranks in different operations */
+            usleep((useconds_t)mortals_draw(400));
         switch (run->number % 9) {
         case 0:
             if (!go_on(run))
@@ -205,7 +196,6 @@ static void run_rank(int own)
 {
     struct report *report = &page->rank[own];
     struct run run = {.comm = rank_begin(120)};
-    chance += (uint64_t)own << 40;
     while (fails(&run, report)) {
         int epoch = atomic_load(&report->epoch), habit = (own + job + epoch) % 3;
         uint64_t in = 1, out;
@@ -228,72 +218,31 @@ static void run_rank(int own)
 
 /* ---- the launcher ---- */
 
-_Noreturn static void give_up(const char *what, uint64_t alive, int ranks)
+static void tell(int own)
 {
-    fprintf(stderr, "%s; alive are %#lx\n", what, (unsigned long)alive);
-    for (int i = 0; i < ranks; i++) {
-        struct report *r = &page->rank[i];
-        fprintf(stderr, "  rank %d (%d): epoch %d, %lu calls\n", i, pids[i], atomic_load(&r->epoch),
-                (unsigned long)atomic_load(&r->calls));
-    }
-    for (int i = 0; i < ranks; i++)
-        if (pids[i] > 0)
-            kill(-pids[i], SIGKILL);
-    exit(1);
+    struct report *r = &page->rank[own];
+    fprintf(stderr, "epoch %d, %lu calls\n", atomic_load(&r->epoch), (unsigned long)atomic_load(&r->calls));
 }
 
-/* Until every rank of `alive` has had a success in an epoch after `epochs` others. */
-static void await(uint64_t alive, int ranks, const int *epochs)
+/* It has had a success in an epoch after those. */
+static bool has_gone_on(int own)
 {
-    int64_t limit = rank_now_ns() + HANG_NS;
-    for (int i = 0; i < ranks; i++)
-        while (alive >> i & 1 &&
-               (atomic_load(&page->rank[i].epoch) <= epochs[i] || atomic_load(&page->rank[i].calls) == 0)) {
-            int status;
-            if (waitpid(pids[i], &status, WNOHANG) == pids[i]) {
-                pids[i] = 0;
-                give_up("a survivor ended", alive, ranks);
-            }
-            if (rank_now_ns() > limit)
-                give_up("a survivor hangs", alive, ranks);
-            usleep(200);
-        }
+    return atomic_load(&page->rank[own].epoch) > epochs_before[own] && atomic_load(&page->rank[own].calls) > 0;
 }
 
-static void start(int ranks, int hosts, const char *folder)
+static void be_uniform(int own)
 {
-    char text[32];
+    (void)own;
+    setenv("GYRE_ENDS", "uniform", 0);
+}
+
+static void start(int ranks)
+{
     memset(page, 0, sizeof *page);
-    for (int i = 0; i < ranks; i++) {
-        pids[i] = fork();
-        CHECK(pids[i] >= 0);
-        if (pids[i] == 0) {
-            launch_prepare(i, ranks, folder);
-            setenv("GYRE_ENDS", "uniform", 0);
-            snprintf(text, sizeof text, "host-%d", hosts ? i * hosts / ranks : 0);
-            if (hosts)
-                setenv("GYRE_HOST_ID", text, 1);
-            run_rank(i);
-            _exit(0);
-        }
-        setpgid(pids[i], pids[i]);
-    }
-}
-
-static void reap(int rank, bool killed, int ranks)
-{
-    int status = 0;
-    int64_t limit = rank_now_ns() + HANG_NS;
-    while (waitpid(pids[rank], &status, WNOHANG) != pids[rank]) {
-        if (rank_now_ns() > limit)
-            give_up("a rank does not end", 0, ranks);
-        usleep(200);
-    }
-    pids[rank] = 0;
-    if (killed ? !WIFSIGNALED(status) : !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        fprintf(stderr, "rank %d ended with %#x\n", rank, (unsigned)status);
-        give_up("a rank ended wrongly", 0, ranks);
-    }
+    memset(epochs_before, 0xff, sizeof epochs_before);
+    for (int i = 0; i < ranks; i++)
+        mortals_start(ranks, be_uniform, run_rank);
+    mortals_await(mortals.alive, has_gone_on);
 }
 
 /* Of each epoch: all who have come to its end and lived to tell. */
@@ -306,66 +255,41 @@ static void compare(int ranks)
             if (mine != 0 && first != 0 && mine != first) {
                 fprintf(stderr, "epoch %d: rank %d has seen %lu operations succeed, a rank before it %lu\n", epoch, i,
                         (unsigned long)mine - 1, (unsigned long)first - 1);
-                give_up("not uniform", 0, ranks);
+                mortals_give_up("not uniform");
             }
             first = mine ? mine : first;
         }
     }
 }
 
-static void strike(int rank, uint64_t *alive)
-{
-    kill(pids[rank], SIGKILL);
-    *alive &= ~(UINT64_C(1) << rank);
-    deaths_of[rank]++;
-}
-
 /* Ranks die in the order of `order`, one or two at a time; the last one stays. */
-static int thin_out(int ranks, int hosts, const int *order, const char *folder)
+static int thin_out(int ranks, const int *order)
 {
-    uint64_t alive = (UINT64_C(1) << ranks) - 1;
-    int dead = 0, epochs[RANKS_MOST];
-    memset(epochs, 0xff, sizeof epochs);
-    start(ranks, hosts, folder);
-    await(alive, ranks, epochs);
+    int dead = 0;
+    start(ranks);
     while (dead < ranks - 1) {
-        int batch = dead < ranks - 2 && !leaves ? 1 + (int)draw(2) : 1;
-        usleep((useconds_t)draw(3000));
+        int batch = dead < ranks - 2 && !leaves ? 1 + (int)mortals_draw(2) : 1;
+        usleep((useconds_t)mortals_draw(3000));
         for (int i = 0; i < ranks; i++)
-            epochs[i] = atomic_load(&page->rank[i].epoch);
+            epochs_before[i] = atomic_load(&page->rank[i].epoch);
         for (int i = 0; i < batch; i++) {
             if (i > 0)
-                usleep((useconds_t)draw(draw(2) ? 500 : 5000));
-            strike(order[dead + i], &alive);
+                usleep((useconds_t)mortals_draw(mortals_draw(2) ? 500 : 5000));
+            mortals_kill(order[dead + i]);
         }
         for (int i = 0; i < batch; i++)
-            reap(order[dead + i], true, ranks);
+            mortals_reap(order[dead + i], true);
         dead += batch;
-        if (!leaves)
-            await(alive, ranks, epochs);
         if (leaves)
             break;
+        mortals_await(mortals.alive, has_gone_on);
     }
     atomic_store(&page->stop, 1);
     for (int i = 0; i < ranks; i++)
-        if (alive >> i & 1)
-            reap(i, false, ranks);
+        if (mortals_lives(i))
+            mortals_reap(i, false);
     compare(ranks);
     return dead;
-}
-
-/* A random order in which the last one, who stays, is each number in turn. */
-static void shuffle(int *order, int ranks)
-{
-    for (int i = 0; i < ranks; i++)
-        order[i] = i;
-    order[job % ranks] = ranks - 1;
-    order[ranks - 1] = job % ranks;
-    for (int i = ranks - 2; i > 0; i--) {
-        int j = (int)draw((uint64_t)i + 1), kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
-    }
 }
 
 /* ---- settings ---- */
@@ -407,7 +331,7 @@ static void settings(int own)
 
 static void await_flag(_Atomic int *flag)
 {
-    for (int64_t limit = rank_now_ns() + HANG_NS; !atomic_load(flag); usleep(200))
+    for (int64_t limit = rank_now_ns() + MORTALS_HANG_NS; !atomic_load(flag); usleep(200))
         CHECK(rank_now_ns() < limit);
 }
 
@@ -444,38 +368,36 @@ static void siblings(int own)
     OK(comm, gyre_comm_destroy(comm));
 }
 
-int main(int argc, char **argv)
+static int thin_out_all(const char *scenario, int ranks, int most)
 {
-    const char *scenario = argc > 1 ? argv[1] : "kill", *seed = getenv("GYRE_TEST_SEED"),
-               *wanted = getenv("GYRE_TEST_DEATHS");
-    int ranks = argc > 2 ? atoi(argv[2]) : 4, hosts = argc > 3 ? atoi(argv[3]) : 0, deaths = 0,
-        most = wanted ? atoi(wanted) : 16;
-    CHECK(ranks >= 2 && ranks <= RANKS_MOST);
-    if (!strcmp(scenario, "settings"))
-        return launch(ranks, settings, 60, scenario) ? 0 : 1;
-    if (!strcmp(scenario, "siblings")) {
-        page = launch_share(sizeof *page);
-        return launch(ranks, siblings, 60, scenario) ? 0 : 1;
-    }
+    int deaths = 0;
     leaves = !strcmp(scenario, "leave");
     CHECK(leaves || !strcmp(scenario, "kill"));
-    chance = seed ? strtoull(seed, NULL, 10) : (uint64_t)rank_now_ns();
-    printf("seed %lu\n", (unsigned long)chance);
-    fflush(stdout);
-    page = launch_share(sizeof *page);
+    mortals.tell = tell;
+    mortals_seed();
     for (; deaths < most; job++) {
-        char folder[] = "/tmp/gyre-test-XXXXXX", file[64];
         int order[RANKS_MOST];
-        CHECK(mkdtemp(folder));
-        shuffle(order, ranks);
-        deaths += thin_out(ranks, hosts, order, folder);
-        snprintf(file, sizeof file, "%s/meet", folder);
-        unlink(file);
-        rmdir(folder);
+        mortals_begin();
+        mortals_shuffle(order, ranks, job);
+        deaths += thin_out(ranks, order);
+        mortals_end();
     }
-    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, hosts ? " on several hosts" : "");
-    for (int i = 0; i < ranks; i++)
-        printf(" %d", deaths_of[i]);
+    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, mortals.hosts ? " on several hosts" : "");
+    mortals_print_deaths(ranks);
     puts("; every operation ended alike on all who were left");
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *scenario = argc > 1 ? argv[1] : "kill", *wanted = getenv("GYRE_TEST_DEATHS");
+    int ranks = argc > 2 ? atoi(argv[2]) : 4;
+    CHECK(ranks >= 2 && ranks <= RANKS_MOST);
+    mortals.hosts = argc > 3 ? atoi(argv[3]) : 0;
+    page = launch_share(sizeof *page);
+    if (!strcmp(scenario, "settings"))
+        return launch(ranks, settings, 60, scenario) ? 0 : 1;
+    if (!strcmp(scenario, "siblings"))
+        return launch(ranks, siblings, 60, scenario) ? 0 : 1;
+    return thin_out_all(scenario, ranks, wanted ? atoi(wanted) : 16);
 }

@@ -1,0 +1,169 @@
+/* Processes that are mortal: mortals.h says what for. A child draws other numbers than its parent and its siblings. */
+#include "system/mortals.h"
+
+#include <dirent.h>
+
+struct mortals mortals;
+
+static uint64_t chance;
+
+void mortals_seed(void)
+{
+    const char *seed = getenv("GYRE_TEST_SEED");
+    chance = seed ? strtoull(seed, NULL, 0) : (uint64_t)rank_now_ns();
+    printf("seed %llu\n", (unsigned long long)chance);
+    fflush(stdout);
+}
+
+uint64_t mortals_draw(uint64_t below)
+{
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    return below ? (chance >> 33) % below : 0;
+}
+
+void mortals_shuffle(int *order, int ranks, int job)
+{
+    for (int i = 0; i < ranks; i++)
+        order[i] = i;
+    order[job % ranks] = ranks - 1;
+    order[ranks - 1] = job % ranks;
+    for (int i = ranks - 2; i > 0; i--) {
+        int j = (int)mortals_draw((uint64_t)i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
+void mortals_begin(void)
+{
+    snprintf(mortals.folder, sizeof mortals.folder, "/tmp/gyre-test-XXXXXX");
+    CHECK(mkdtemp(mortals.folder));
+    mortals.started = 0;
+    mortals.alive = 0;
+}
+
+void mortals_end(void)
+{
+    char file[512];
+    DIR *all = opendir(mortals.folder);
+    CHECK(all);
+    for (struct dirent *entry; (entry = readdir(all));) {
+        snprintf(file, sizeof file, "%s/%.255s", mortals.folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(file);
+    }
+    closedir(all);
+    rmdir(mortals.folder);
+}
+
+/* The ranks of a world lie side by side on their hosts, newcomers come to one host after the other. */
+static void choose_host(int own, int ranks)
+{
+    char text[32];
+    if (mortals.hosts == 0)
+        return;
+    snprintf(text, sizeof text, "host-%d", ranks > 0 ? own * mortals.hosts / ranks : own % mortals.hosts);
+    setenv("GYRE_HOST_ID", text, 1);
+}
+
+int mortals_start(int ranks, void (*prepare)(int own), void (*body)(int own))
+{
+    int own = mortals.started++;
+    CHECK(own < MORTALS_MOST);
+    mortals.pids[own] = fork();
+    CHECK(mortals.pids[own] >= 0);
+    if (mortals.pids[own] == 0) {
+        chance += (uint64_t)own << 40;
+        launch_prepare(own, ranks, mortals.folder);
+        if (ranks == 0) {
+            setenv("GYRE_JOIN", "1", 1);
+            unsetenv("RANK");
+            unsetenv("WORLD_SIZE");
+        }
+        choose_host(own, ranks);
+        if (prepare)
+            prepare(own);
+        body(own);
+        _exit(0);
+    }
+    setpgid(mortals.pids[own], mortals.pids[own]);
+    mortals.alive |= UINT64_C(1) << own;
+    return own;
+}
+
+void mortals_forget(int own)
+{
+    mortals.alive &= ~(UINT64_C(1) << own);
+}
+
+void mortals_kill(int own)
+{
+    kill(mortals.pids[own], SIGKILL);
+    mortals_forget(own);
+    mortals.deaths[own]++;
+}
+
+static bool has_ended(int own, int *status_p)
+{
+    if (waitpid(mortals.pids[own], status_p, WNOHANG) != mortals.pids[own])
+        return false;
+    mortals.pids[own] = 0;
+    return true;
+}
+
+int mortals_wait(int own)
+{
+    int status = 0;
+    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
+    while (!has_ended(own, &status)) {
+        if (rank_now_ns() > limit)
+            mortals_give_up("a process does not end");
+        usleep(200);
+    }
+    return status;
+}
+
+void mortals_reap(int own, bool killed)
+{
+    int status = mortals_wait(own);
+    if (killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return;
+    fprintf(stderr, "process %d ended with %#x\n", own, (unsigned)status);
+    mortals_give_up("a process ended wrongly");
+}
+
+void mortals_await(uint64_t who, bool (*ready)(int own))
+{
+    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
+    for (int own = 0; own < mortals.started; own++) {
+        int status;
+        while (who >> own & 1 && !ready(own)) {
+            if (has_ended(own, &status))
+                mortals_give_up("one that lives has ended");
+            if (rank_now_ns() > limit)
+                mortals_give_up("one that lives hangs");
+            usleep(200);
+        }
+    }
+}
+
+_Noreturn void mortals_give_up(const char *what)
+{
+    fprintf(stderr, "%s; alive are %#llx\n", what, (unsigned long long)mortals.alive);
+    for (int own = 0; own < mortals.started; own++) {
+        fprintf(stderr, "  process %d (%d): ", own, mortals.pids[own]);
+        mortals.tell(own);
+    }
+    if (getenv("GYRE_TEST_HOLD"))
+        sleep(1000);
+    for (int own = 0; own < mortals.started; own++)
+        if (mortals.pids[own] > 0)
+            kill(-mortals.pids[own], SIGKILL);
+    exit(1);
+}
+
+void mortals_print_deaths(int ranks)
+{
+    for (int own = 0; own < ranks; own++)
+        printf(" %d", mortals.deaths[own]);
+}
