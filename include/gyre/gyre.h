@@ -320,6 +320,8 @@ GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
  *
  *   meeting     where newcomers find this process, "tcp://HOST:PORT", as long as it lives (gyre_comm_grow): to be read
  *               only. Each rank has its own; it listens there from the first time that it is asked, or has grown
+ *   joined      "yes" where this process has come as a newcomer (gyre_comm_grow), "no" where it was there when the world
+ *               began: to be read only
  *
  * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its
  * name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same everywhere: different
@@ -614,7 +616,8 @@ GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scal
  * orders gives any mixture of them.
  *
  * A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and one that is stopped while it accumulates
- * GYRE_PEER_STALLED; both end the world.
+ * GYRE_PEER_STALLED; both end the world. One that has destroyed its communicator before it answers is GYRE_PEER_LEFT at once,
+ * and so is a wait for a signal when all the others have: as in a collective that needs them, of this rank alone.
  *
  * Every rank has GYRE_WINDOW_SIGNALS counters per window, which begin at 0. signal adds one to that of the target;
  * gyre_window_wait waits until this rank's own has come to at least `value`, GYRE_TIMEOUT at most (then

@@ -319,8 +319,11 @@ static void *sink_place(void *user, int world, const struct gy_frame *frame)
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
     int peer = comm ? gy_group_rank(&comm->group, world) : -1;
     if (peer >= 0 && gy_is_one_sided(frame->kind)) {
-        void *memory = gy_far_place(comm, peer, frame);
-        if (!memory)
+        void *memory = NULL;
+        gyre_status status = gy_far_place(comm, peer, frame, &memory);
+        if (status == GYRE_NO_MEMORY)
+            no_memory(ctx, world);
+        else if (status != GYRE_SUCCESS)
             protocol(ctx, world, "one-sided access outside any window");
         return memory;
     }
@@ -331,8 +334,10 @@ static void *sink_place(void *user, int world, const struct gy_frame *frame)
     if (frame->flags & GY_FRAME_EAGER) {
         struct gy_channel *channel = gy_comm_channel(comm, peer);
         unsigned char *memory = NULL;
-        if (!channel || !gy_channel_stash(channel, frame, &memory))
-            protocol(ctx, world, "more early frames than it had credit for, or memory is out");
+        if (!channel)
+            no_memory(ctx, world);
+        else if (!gy_channel_stash(channel, frame, &memory))
+            protocol(ctx, world, "more early frames than it had credit for");
         return memory;
     }
     struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, false);

@@ -5,6 +5,7 @@
  *          (and a little longer, half as long and at most GY_GRACE, when it shows life inside gyre, or cannot because it
  *          has not made its side of the link: it may itself wait, in an earlier operation, for the one that is late, and
  *          whoever waits for that one directly is to name it first, even on a machine that gives it a core late)
+ *          The same holds where only its word is missed that it is through (ends.h), for it has done its part
  *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
  *            yes: it waits itself for somebody else, whose turn it is to be found
  *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED */
@@ -143,7 +144,8 @@ static void find_late(struct gyre_request *r, int peer)
     char what[160], text[480];
     double seconds = (double)r->comm->attributes.timeout_ns / 1e9;
     gy_shape_print(&r->shape, what, sizeof(what));
-    snprintf(text, sizeof(text), "rank %d did not arrive in %s within %g s (GYRE_TIMEOUT)", peer, what, seconds);
+    snprintf(text, sizeof(text), "rank %d did not %s %s within %g s (GYRE_TIMEOUT)", peer,
+             r->confirming ? "come to the end of" : "arrive in", what, seconds);
     verdict(r->comm->ctx, GYRE_PEER_LATE, peer, text);
 }
 
@@ -156,22 +158,27 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
     verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
 }
 
+bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    bool dialled = !by_memory && gy_transport_is_dialled(ctx->ops[p->transport]);
+    if (!gy_overlay_has_left(ctx->overlay, peer))
+        return false;
+    if (p->left == 0)
+        p->left = now;
+    if (p->left > since)
+        since = p->left;
+    return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
+}
+
 /* A rank that left in order may have sent all that this operation needs: its data is read to the end first. */
 static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
 {
     struct gy_context *ctx = r->comm->ctx;
     int peer = gy_group_world(&r->comm->group, rank);
-    struct gy_peer *p = &ctx->peers[peer];
-    bool left = gy_overlay_has_left(ctx->overlay, peer);
-    if (!left && has_destroyed(r, rank))
+    if (!gy_overlay_has_left(ctx->overlay, peer) && has_destroyed(r, rank))
         return now - r->idle_since > GY_LEFT_GRACE;
-    if (!left)
-        return false;
-    if (p->left == 0)
-        p->left = now;
-    bool dialled = !r->plan->window && gy_transport_is_dialled(ctx->ops[p->transport]);
-    int64_t since = r->idle_since > p->left ? r->idle_since : p->left;
-    return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
+    return gy_liveness_has_gone(ctx, peer, r->plan->window, r->idle_since, now);
 }
 
 static int64_t ping_interval(const struct gy_context *ctx)
@@ -223,7 +230,7 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
     if (ask)
         post_ping(ctx, r, peer);
     int64_t heard = last_heard(ctx, peer, now);
-    if (!has_entered(r, rank)) {
+    if (r->confirming || !has_entered(r, rank)) {
         int64_t timeout = r->comm->attributes.timeout_ns;
         int64_t grace = timeout / 2 < GY_GRACE ? timeout / 2 : GY_GRACE;
         bool alive = !ctx->peers[peer].met || now - heard <= 2 * ping_interval(ctx);
@@ -231,8 +238,8 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
             find_late(r, peer);
         } else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;
-            gy_log(GY_LOG_WARN, "waiting for rank %d to arrive in operation %" PRIu64 " for %.0f s", peer,
-                   r->shape.sequence, (double)waited / 1e9);
+            gy_log(GY_LOG_WARN, "waiting for rank %d to %s operation %" PRIu64 " for %.0f s", peer,
+                   r->confirming ? "come to the end of" : "arrive in", r->shape.sequence, (double)waited / 1e9);
         }
     } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
         find_stalled(r, peer, (double)(now - heard) / 1e9);

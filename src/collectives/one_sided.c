@@ -194,13 +194,12 @@ struct bounded {
     int world; /* whose answer it is */
     bool (*done)(const void *);
     const void *what;
-    int64_t deadline;
+    int64_t since, deadline;
 };
 
-/* Its link has been read to the end, and nothing more goes there. */
 static bool is_gone(const struct bounded *b)
 {
-    return b->ctx->peers[b->world].broken != 0 && gy_overlay_has_left(b->ctx->overlay, b->world);
+    return gy_liveness_has_gone(b->ctx, b->world, false, b->since, gy_now());
 }
 
 /* What a device does is never done once the world is closed: its link has forgotten it then. */
@@ -210,27 +209,35 @@ static bool is_over(const void *what)
     return b->done(b->what) || b->ctx->closed || is_gone(b) || gy_now() > b->deadline;
 }
 
+/* Local: whoever does not need that rank goes on. */
+static void end_alone(struct gy_context *ctx, int world, const char *what, const struct gyre_window *window)
+{
+    int cause = gy_overlay_left_because(ctx->overlay, world);
+    gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "rank %d destroyed its communicator before it had %s of window %u",
+                 world, what, window->id);
+    gy_context_fail(ctx);
+}
+
 gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
                             const char *call)
 {
     struct gy_context *ctx = window->comm->ctx;
     int world = gy_group_world(&window->comm->group, target);
-    struct bounded bounded = {ctx, world, done, what, gy_now() + ctx->config.timeout_ns};
+    int64_t now = gy_now();
+    struct bounded bounded = {ctx, world, done, what, now, now + ctx->config.timeout_ns};
     if (!done(what))
         gy_wait_until(ctx, is_over, &bounded);
     if (!ctx->closed && !done(what)) {
         char text[200];
-        if (is_gone(&bounded)) { /* local: whoever does not need that rank goes on */
-            int cause = gy_overlay_left_because(ctx->overlay, world);
-            gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause,
-                         "rank %d destroyed its communicator before it had answered %s of window %u", world, call,
-                         window->id);
+        if (is_gone(&bounded)) {
+            snprintf(text, sizeof(text), "answered %s", call);
+            end_alone(ctx, world, text, window);
         } else {
             snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %.0f s (GYRE_TIMEOUT)", world,
                      call, window->id, (double)ctx->config.timeout_ns / 1e9);
             end_world(ctx, GYRE_PEER_LATE, world, text);
+            gy_context_fail(ctx);
         }
-        gy_context_fail(ctx);
     }
     return ctx->closed ? ctx->error.status : GYRE_SUCCESS;
 }
@@ -336,24 +343,41 @@ struct awaited {
     const struct gyre_window *window;
     unsigned index;
     uint64_t value;
-    int64_t deadline;
+    int64_t since, deadline;
 };
+
+/* Nobody is left who could signal, and what those sent who were there has been looked at. */
+static bool is_alone(const struct awaited *a)
+{
+    struct gyre_comm *comm = a->window->comm;
+    int64_t now = gy_now();
+    for (int rank = 0; rank < comm->size; rank++) {
+        bool by_memory = a->window->targets[rank].control != NULL;
+        if (rank != comm->rank &&
+            !gy_liveness_has_gone(comm->ctx, gy_group_world(&comm->group, rank), by_memory, a->since, now))
+            return false;
+    }
+    return comm->size > 1;
+}
 
 static bool has_come(const void *what)
 {
     const struct awaited *a = what;
     return atomic_load_explicit(&a->window->control->signal[a->index].count, memory_order_acquire) >= a->value ||
-           a->window->comm->ctx->closed || gy_now() > a->deadline;
+           a->window->comm->ctx->closed || is_alone(a) || gy_now() > a->deadline;
 }
 
 gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value)
 {
     struct gy_context *ctx = window->comm->ctx;
-    struct awaited awaited = {window, index, value, gy_now() + ctx->config.timeout_ns};
+    int64_t now = gy_now();
+    struct awaited awaited = {window, index, value, now, now + ctx->config.timeout_ns};
     gy_wait_until(ctx, has_come, &awaited);
     uint64_t count = atomic_load_explicit(&window->control->signal[index].count, memory_order_acquire);
     if (count >= value)
         return GYRE_SUCCESS;
+    if (!ctx->closed && is_alone(&awaited))
+        end_alone(ctx, gy_group_world(&window->comm->group, window->comm->rank == 0), "sent a signal", window);
     if (ctx->closed)
         return ctx->error.status;
     return gy_error_set(&window->comm->error, GYRE_PEER_LATE, -1,

@@ -109,8 +109,8 @@ gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *s
                               const struct gy_operation *operation, int target, size_t offset);
 gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index);
 gyre_status gy_far_flush(struct gyre_window *window, int target);
-/* Where the payload of a one-sided frame goes; NULL: it is wrong. */
-void *gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
+/* Where the payload of a one-sided frame goes. PROTOCOL: it is wrong. */
+gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p);
 /* False: it is wrong. */
 bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload);
 

@@ -198,24 +198,26 @@ static bool is_good_accumulate(const struct gyre_window *window, const struct gy
            fits(window, frame, frame->bytes);
 }
 
-void *gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p)
 {
     struct gyre_window *window = gy_window_find(comm, frame->sequence);
-    if (!window)
-        return NULL;
-    struct gy_target *from = &window->targets[peer];
-    if (frame->kind == GY_FRAME_PUT)
-        return fits(window, frame, frame->bytes) ? window->memory + frame->value : NULL;
-    if (frame->kind == GY_FRAME_ACCUMULATE && is_good_accumulate(window, frame)) {
+    struct gy_target *from = window ? &window->targets[peer] : NULL;
+    unsigned i = frame->lane;
+    if (window && frame->kind == GY_FRAME_PUT && fits(window, frame, frame->bytes)) {
+        *place_p = window->memory + frame->value;
+    } else if (window && frame->kind == GY_FRAME_ACCUMULATE && is_good_accumulate(window, frame)) {
         if (!from->landing)
             from->landing = gy_alloc_aligned(64, GY_ACCUMULATE_BYTES);
-        return from->landing;
+        if (!from->landing)
+            return GYRE_NO_MEMORY;
+        *place_p = from->landing;
+    } else if (window && frame->kind == GY_FRAME_GOT && i < GY_ONE_SIDED_FLIGHT && window->get[i].waiting &&
+               window->get[i].from == peer && window->get[i].bytes == frame->bytes) {
+        *place_p = window->get[i].place;
+    } else {
+        return GYRE_PROTOCOL;
     }
-    unsigned i = frame->lane;
-    if (frame->kind == GY_FRAME_GOT && i < GY_ONE_SIDED_FLIGHT && window->get[i].waiting &&
-        window->get[i].from == peer && window->get[i].bytes == frame->bytes)
-        return window->get[i].place;
-    return NULL;
+    return GYRE_SUCCESS;
 }
 
 static bool accumulate(struct gyre_window *window, const struct gy_frame *frame, const void *payload)
@@ -275,8 +277,8 @@ bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *fra
     case GY_FRAME_ACCUMULATE: return accumulate(window, frame, payload);
     case GY_FRAME_GET: return reply(window, peer, frame);
     case GY_FRAME_GOT: {
-        void *place = gy_far_place(comm, peer, frame);
-        if (!place)
+        void *place;
+        if (gy_far_place(comm, peer, frame, &place) != GYRE_SUCCESS)
             return false;
         if (payload != place)
             memcpy(place, payload, frame->bytes);

@@ -32,7 +32,7 @@ add_executable(left_test left_test.c)
 target_include_directories(left_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(left_test PRIVATE gyre_compile gyre)
 foreach(transport shm tcp)
-  foreach(what destroy linger abort exit)
+  foreach(what destroy linger abort exit window signal)
     add_test(NAME system.left.${what}.${transport}
       COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=${transport} $<TARGET_FILE:left_test> ${what})
     set_tests_properties(system.left.${what}.${transport} PROPERTIES TIMEOUT 90)

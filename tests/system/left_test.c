@@ -6,6 +6,8 @@
  *   linger    they keep it for a while, and do nothing
  *   abort     they abort, which ends everybody, and destroy it
  *   exit      their process ends without a word
+ *   window    they get from a window of the leaver's, which it has not destroyed
+ *   signal    of two ranks, one waits for a signal of the other
  *
  * Arguments: what they do. */
 #include "support/launcher.h"
@@ -16,6 +18,7 @@
 
 static const char *scenario;
 static int leaver;
+static gyre_window *window;
 static volatile int64_t *left_ns; /* shared */
 
 static bool is(const char *name)
@@ -34,13 +37,31 @@ static void check_told(const gyre_comm *comm, gyre_status status)
         rank_fail("was told after %.1f s: '%s'", (double)(rank_now_ns() - *left_ns) / 1e9, gyre_last_error(comm));
 }
 
-static void run_rank(int rank)
+static bool is_one_sided(void)
+{
+    return is("window") || is("signal");
+}
+
+/* What needs the others, once; for a one-sided call they are there until all have come to the last but one. */
+static gyre_status need_others(gyre_comm *comm, int time)
 {
     static float in[3000], out[3000];
+    if (is("window") && time >= LEAVES_AFTER)
+        return gyre_window_get(window, in, 3000, GYRE_FLOAT32, leaver, 0);
+    if (is("signal") && time >= LEAVES_AFTER)
+        return gyre_window_wait(window, 0, 1);
+    return gyre_all_reduce(comm, in, out, 3000, GYRE_FLOAT32, GYRE_SUM);
+}
+
+static void run_rank(int rank)
+{
+    static float exposed[3000];
     gyre_status status = GYRE_SUCCESS;
     gyre_comm *comm = rank_begin(40);
+    if (is_one_sided())
+        OK(comm, gyre_window_create(comm, exposed, sizeof exposed, &window));
     for (int i = 0; status == GYRE_SUCCESS && (rank != leaver || i < LEAVES_AFTER); i++)
-        status = gyre_all_reduce(comm, in, out, 3000, GYRE_FLOAT32, GYRE_SUM);
+        status = need_others(comm, i);
     if (rank == leaver) {
         OK(comm, status);
         *left_ns = rank_now_ns();
@@ -61,15 +82,16 @@ static void run_rank(int rank)
 int main(int argc, char **argv)
 {
     scenario = argc > 1 ? argv[1] : "destroy";
-    CHECK(is("destroy") || is("linger") || is("abort") || is("exit"));
+    CHECK(is("destroy") || is("linger") || is("abort") || is("exit") || is_one_sided());
+    int ranks = is("signal") ? 2 : RANKS;
     left_ns = launch_share(sizeof *left_ns);
     setenv("GYRE_ALGORITHM", "all_reduce:ring", 1);
-    for (leaver = 0; leaver < RANKS; leaver++) {
+    for (leaver = 0; leaver < ranks; leaver++) {
         char what[64];
         snprintf(what, sizeof what, "%s, rank %d leaves", scenario, leaver);
-        if (!launch(RANKS, run_rank, 30, what))
+        if (!launch(ranks, run_rank, 30, what))
             return 1;
     }
-    printf("%s: %d ranks, whoever left first was named by all\n", scenario, RANKS);
+    printf("%s: %d ranks, whoever left first was named by all\n", scenario, ranks);
     return 0;
 }
