@@ -80,6 +80,7 @@ static _Noreturn void become_rank(const struct job *job, int rank, bool again, p
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
         _exit(1);
     sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
+    signal(SIGPIPE, SIG_DFL); /* which this launcher ignores, and exec would hand on */
     if ((in >= 0 && dup2(in, 0) < 0) || (out >= 0 && dup2(out, 1) < 0) || (err >= 0 && dup2(err, 2) < 0)) {
         problem = errno;
     } else {

@@ -20,7 +20,7 @@ bool gy_op_valid(int op, gyre_dtype dtype);
  * the reductions add; gy_reduce_divide and gy_reduce_multiply do the rest. */
 
 /* What goes past the caches. */
-enum gy_stream { GY_STREAM_DST = 1, GY_STREAM_DST2 = 2 };
+enum gy_streamed { GY_STREAM_DST = 1, GY_STREAM_DST2 = 2 };
 
 /* dst[i] = left[i] op right[i]. dst may equal left or right. */
 void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gyre_dtype dtype, gyre_op op);

@@ -7,7 +7,7 @@
 
 /* Left to right over nsrc >= 2 sources of `bytes` bytes, to dst and, unless NULL, to dst2. Both may equal sources; any
  * alignment. Partial results stay in registers, those of narrow floats as float32, whatever the number of sources.
- * stream, bits of enum gy_stream: what is named is aligned to 64 bytes and goes past the caches; a fence of the caller's
+ * stream, bits of enum gy_streamed: what is named is aligned to 64 bytes and goes past the caches; a fence of the caller's
  * makes it visible to others. */
 typedef void (*gy_reduce_kernel)(char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes,
                                  unsigned stream);
