@@ -9,7 +9,9 @@ static _Thread_local struct {
     size_t count, room;
 } group;
 
-bool gy_call_group_open(void)
+_Atomic unsigned gy_call_groups;
+
+bool gy_call_group_begun(void)
 {
     return group.depth > 0;
 }
@@ -34,7 +36,8 @@ void gy_call_group_add(gyre_request *request)
 
 gyre_status gyre_group_begin(void)
 {
-    group.depth++;
+    if (group.depth++ == 0)
+        atomic_fetch_add_explicit(&gy_call_groups, 1, memory_order_relaxed);
     return GYRE_SUCCESS;
 }
 
@@ -44,6 +47,7 @@ gyre_status gyre_group_end(void)
         return gy_check_none("gyre_group_end: no group was begun by this thread");
     if (--group.depth > 0)
         return GYRE_SUCCESS;
+    atomic_fetch_sub_explicit(&gy_call_groups, 1, memory_order_relaxed);
     gyre_status status = gyre_wait_all(group.requests, group.count);
     gy_free(group.requests);
     group.requests = NULL;

@@ -307,9 +307,6 @@ static gyre_status check_operation(struct gyre_comm *comm, const struct gy_call 
  * type, an operation that every type has, buffers that are the same or lie apart. */
 static bool is_plain(const struct gyre_comm *comm, const struct gy_call *call)
 {
-#define ELEMENT_BYTES(code, name, text, bytes) [GYRE_##name] = (bytes),
-    static const uint8_t element_bytes[GY_DTYPES] = {GYRE_DTYPE_MAP(ELEMENT_BYTES)};
-#undef ELEMENT_BYTES
     enum gy_collective collective = call->collective;
     if ((unsigned)call->dtype >= GY_DTYPES || (unsigned)call->op > GYRE_AVERAGE ||
         (unsigned)call->root >= (unsigned)comm->size || call->varying || call->count > UINT32_MAX)
@@ -317,7 +314,7 @@ static bool is_plain(const struct gyre_comm *comm, const struct gy_call *call)
     if (collective != GY_ALL_REDUCE && collective != GY_BROADCAST && collective != GY_REDUCE_TO)
         return collective == GY_BARRIER;
     uintptr_t input = (uintptr_t)call->input, output = (uintptr_t)call->output;
-    size_t bytes = call->count * element_bytes[call->dtype];
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype);
     return input && output && (input == output || input + bytes <= output || output + bytes <= input);
 }
 

@@ -44,6 +44,7 @@ static gyre_status run(const char *function, gyre_comm *comm, const struct gy_ca
         return started;
     }
     gy_driver_enter(comm->ctx);
+    gy_tiny_expect(comm);
     gyre_status status = check(comm, call, true);
     if (status == GYRE_SUCCESS)
         status = gy_run(comm, call);

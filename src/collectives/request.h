@@ -177,6 +177,19 @@ size_t gy_window_tile(const struct gyre_request *request);
 /* Rings the doorbells of those who sleep; after the store that they wait for. */
 void gy_window_wake(const struct gyre_comm *comm);
 
+#define GY_EXPECTED_RANKS 8
+
+/* A call begins, and may well be a direct exchange: where peers have been faster, what they have published comes while the
+ * call is looked at. */
+static inline void gy_tiny_expect(const struct gyre_comm *comm)
+{
+    if (!comm->window_reserved)
+        return;
+    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++)
+        if (p != comm->rank)
+            __builtin_prefetch(&comm->control[p]->line[(comm->inline_started + 1) & 1]);
+}
+
 /* tiny.c: short vectors, exchanged directly instead of by a plan. The blocking call, start to end without a request;
  * false: this call takes the general path, and nothing has happened yet. */
 bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);

@@ -372,7 +372,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     if (!is_open(comm, call))
         return false;
     struct gy_arrival shape = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
-    struct exchange it = exchange_of(comm, &shape, 0, gyre_dtype_size(call->dtype), call->input, call->output);
+    struct exchange it = exchange_of(comm, &shape, 0, gy_dtype_bytes(call->dtype), call->input, call->output);
     if ((int64_t)it.bytes > comm->tiny[call->collective].most)
         return false;
     struct gy_context *ctx = comm->ctx;

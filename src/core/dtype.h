@@ -9,6 +9,14 @@
 enum { GY_DTYPES = GYRE_FLOAT8_E5M2 + 1, GY_OPS = GYRE_PREMUL_SUM + 1 }; /* sizes of tables over them */
 
 bool gy_dtype_valid(int dtype);
+/* gyre_dtype_size of a valid one, without a call. */
+static inline size_t gy_dtype_bytes(gyre_dtype dtype)
+{
+#define GY_DTYPE_BYTES(code, name, text, bytes) [GYRE_##name] = (bytes),
+    static const uint8_t element_bytes[GY_DTYPES] = {GYRE_DTYPE_MAP(GY_DTYPE_BYTES)};
+#undef GY_DTYPE_BYTES
+    return element_bytes[dtype];
+}
 /* Floats of 16 or 8 bits, which are computed in float32. */
 bool gy_dtype_narrow(gyre_dtype dtype);
 bool gy_op_known(int op);
