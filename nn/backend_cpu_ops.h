@@ -1,6 +1,64 @@
-/* The CPU's operations for one element type; included once for float and once for double by backend_cpu.c, with
- *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOG the functions of
- *   libm. */
+/* The CPU's operations for one element type; included once for float and once for double by backend_cpu_table.h, with
+ *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOGISTIC, NORMAL of
+ *   backend_cpu_float.h or libm, LOG and SQRT of libm.
+ * Loops over elements are for the compiler to make vectors of. Sums of a row are made in a fixed number of lanes, so that
+ * their bits do not depend on the width of the machine's vectors either. */
+
+/* `LANES` partial results, and one of what lies at p + i. */
+typedef REAL NAME(lanes) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
+#define LANES (64 / sizeof(REAL))
+#define LOAD(p) (*(const NAME(lanes) *)(const void *)((p) + i))
+
+static inline REAL NAME(add_lanes)(const NAME(lanes) * part)
+{
+    REAL sum = 0;
+    for (size_t l = 0; l < LANES; l++)
+        sum += (*part)[l];
+    return sum;
+}
+
+static inline REAL NAME(sum)(size_t count, const REAL *x)
+{
+    NAME(lanes) part = {0};
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        part += LOAD(x);
+    REAL sum = NAME(add_lanes)(&part);
+    for (; i < count; i++)
+        sum += x[i];
+    return sum;
+}
+
+static inline REAL NAME(dot)(size_t count, const REAL *x, const REAL *y)
+{
+    NAME(lanes) part = {0};
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        part += LOAD(x) * LOAD(y);
+    REAL sum = NAME(add_lanes)(&part);
+    for (; i < count; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+static inline REAL NAME(largest)(size_t count, const REAL *x)
+{
+    REAL top = x[0];
+    size_t i = 0;
+    if (count >= LANES) {
+        NAME(lanes) most = LOAD(x);
+        for (i = LANES; i + LANES <= count; i += LANES) {
+            NAME(lanes) now = LOAD(x);
+            __typeof__(now > most) more = now > most;
+            most = (NAME(lanes))((more & (__typeof__(more))now) | (~more & (__typeof__(more))most));
+        }
+        for (size_t l = 0; l < LANES; l++)
+            top = most[l] > top ? most[l] : top;
+    }
+    for (; i < count; i++)
+        top = x[i] > top ? x[i] : top;
+    return top;
+}
 
 static void NAME(gemm_alone)(const struct gemm *g)
 {
@@ -42,6 +100,7 @@ static void NAME(add)(size_t count, const void *x, void *y)
 {
     const REAL *in = x;
     REAL *out = y;
+    EACH
     for (size_t i = 0; i < count; i++)
         out[i] += in[i];
 }
@@ -51,8 +110,9 @@ static void NAME(add_bias)(size_t rows, size_t cols, const void *bias, void *y)
     const REAL *b = bias;
     REAL *out = y;
     for (size_t r = 0; r < rows; r++, out += cols)
-        for (size_t c = 0; c < cols; c++)
-            out[c] += b[c];
+        EACH
+    for (size_t c = 0; c < cols; c++)
+        out[c] += b[c];
 }
 
 static void NAME(add_column_sums)(size_t rows, size_t cols, const void *dy, void *db)
@@ -60,8 +120,9 @@ static void NAME(add_column_sums)(size_t rows, size_t cols, const void *dy, void
     const REAL *in = dy;
     REAL *sum = db;
     for (size_t r = 0; r < rows; r++, in += cols)
-        for (size_t c = 0; c < cols; c++)
-            sum[c] += in[c];
+        EACH
+    for (size_t c = 0; c < cols; c++)
+        sum[c] += in[c];
 }
 
 #define ELEMENTWISE(name, expression)                            \
@@ -69,12 +130,13 @@ static void NAME(add_column_sums)(size_t rows, size_t cols, const void *dy, void
     {                                                            \
         const REAL *in = x;                                      \
         REAL *out = y;                                           \
+        EACH                                                     \
         for (size_t i = 0; i < count; i++)                       \
             out[i] = expression;                                 \
     }
 ELEMENTWISE(relu, in[i] > 0 ? in[i] : 0)
 ELEMENTWISE(tanh, TANH(in[i]))
-ELEMENTWISE(sigmoid, 1 / (1 + EXP(-in[i])))
+ELEMENTWISE(sigmoid, LOGISTIC(in[i]))
 #undef ELEMENTWISE
 
 #define DERIVATIVE(name, expression)                                              \
@@ -82,6 +144,7 @@ ELEMENTWISE(sigmoid, 1 / (1 + EXP(-in[i])))
     {                                                                             \
         const REAL *f = y, *in = dy;                                              \
         REAL *out = dx;                                                           \
+        EACH                                                                      \
         for (size_t i = 0; i < count; i++)                                        \
             out[i] = expression;                                                  \
     }
@@ -97,11 +160,12 @@ static double NAME(cross_entropy)(size_t rows, size_t cols, const void *y, const
     const REAL *in = y;
     REAL *out = dy;
     for (size_t r = 0; r < rows; r++, in += cols, out += cols) {
-        REAL top = in[0], sum = 0;
-        for (size_t c = 1; c < cols; c++)
-            top = in[c] > top ? in[c] : top;
+        REAL top = NAME(largest)(cols, in);
+        EACH
         for (size_t c = 0; c < cols; c++)
-            sum += out[c] = EXP(in[c] - top);
+            out[c] = EXP(in[c] - top);
+        REAL sum = NAME(sum)(cols, out);
+        EACH
         for (size_t c = 0; c < cols; c++)
             out[c] /= sum;
         out[labels[r]] -= 1;
@@ -117,12 +181,16 @@ static double NAME(squared_error)(size_t rows, size_t cols, const void *y, const
     const REAL *in = y, *target = targets;
     REAL *out = dy;
     for (size_t r = 0; r < rows; r++, in += cols, out += cols) {
-        for (size_t c = 0; c < cols; c++) {
-            REAL want = target ? target[r * cols + c] : (REAL)((size_t)labels[r] == c);
-            REAL difference = in[c] - want;
-            cost += (double)(difference * difference) / (double)cols;
-            out[c] = 2 * difference / (REAL)cols;
-        }
+        const REAL *want = target ? target + r * cols : NULL;
+        EACH
+        for (size_t c = 0; c < cols; c++)
+            out[c] = in[c] - (want ? want[c] : 0);
+        if (!want)
+            out[labels[r]] -= 1;
+        cost += (double)NAME(dot)(cols, out, out) / (double)cols;
+        EACH
+        for (size_t c = 0; c < cols; c++)
+            out[c] = 2 * out[c] / (REAL)cols;
     }
     return cost;
 }
@@ -154,6 +222,7 @@ static void NAME(sgd)(const struct gy_nn_update *u, size_t count, void *p, const
     REAL rate = (REAL)u->rate, scale = (REAL)u->scale, decay = (REAL)u->weight_decay, momentum = (REAL)u->momentum;
     REAL *param = p, *velocity = m;
     const REAL *grad = g;
+    EACH
     for (size_t i = 0; i < count; i++) {
         REAL step = grad[i] * scale + decay * param[i];
         if (velocity) {
@@ -173,6 +242,7 @@ static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, cons
     REAL epsilon = (REAL)u->epsilon;
     REAL *param = p, *first = m, *second = v;
     const REAL *grad = g;
+    EACH
     for (size_t i = 0; i < count; i++) {
         REAL gradient = grad[i] * scale + coupled * param[i];
         first[i] = b1 * first[i] + c1 * gradient;
@@ -181,6 +251,11 @@ static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, cons
         param[i] -= rate * first[i] / (SQRT(second[i] * root) + epsilon);
     }
 }
+
+#include "backend_cpu_modules.h"
+
+#undef LANES
+#undef LOAD
 
 static const struct gyre_nn_backend NAME(backend) = {
     .name = "cpu",
