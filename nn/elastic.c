@@ -12,6 +12,10 @@
  * failed comes as well, early: whoever calls agree meets everybody else there, and no rank takes for done what another has
  * to repeat.
  *
+ * Strategies whose ranks train apart have no such state after each step, but after their exchange (the hook `common`): what
+ * is said of a step above is then said of all steps since the exchange before. What a rank has for itself, its optimiser's
+ * state too, begins anew with every membership, so that the bits depend on nothing but how many ranks there were when.
+ *
  * Newcomers stand at rank 0's door. Now and then the sum at the end of a step says that it is time to look, everyone grows,
  * and what follows is the same as after a failure: newcomers have no state, and get that of who has.
  *
@@ -28,66 +32,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t state_bytes(const struct gyre_nn_run *run)
-{
-    return gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
-}
-
-/* Parameters, then the optimiser's state; NULL where there is none. */
-static void list(const struct gyre_nn_run *run, void *live[3])
-{
-    live[0] = gyre_nn_params(run->model);
-    live[1] = gyre_nn_optimizer_state(run->optimizer, 0);
-    live[2] = gyre_nn_optimizer_state(run->optimizer, 1);
-}
-
-void gy_nn_elastic_save(struct gy_nn_elastic *elastic, const struct gyre_nn_position *position)
-{
-    void *live[3];
-    list(elastic->run, live);
-    for (int i = 0; i < 3; i++)
-        if (live[i])
-            memcpy(elastic->saved[i], live[i], state_bytes(elastic->run));
-    elastic->optimizer_steps = gyre_nn_optimizer_steps(elastic->run->optimizer);
-    elastic->position = *position;
-    elastic->valid = true;
-}
-
-static void restore(struct gy_nn_elastic *elastic)
-{
-    void *live[3];
-    list(elastic->run, live);
-    for (int i = 0; i < 3; i++)
-        if (live[i])
-            memcpy(live[i], elastic->saved[i], state_bytes(elastic->run));
-    gyre_nn_optimizer_set_steps(elastic->run->optimizer, elastic->optimizer_steps);
-}
-
-/* The state of rank `source`, to all. It goes into the model, which holds nothing of worth, and counts when all is there. */
-static gyre_status spread(struct gy_nn_elastic *elastic, gyre_comm *comm, int source)
-{
-    struct gyre_nn_run *run = elastic->run;
-    struct gyre_nn_position position = elastic->position;
-    uint64_t steps = elastic->optimizer_steps;
-    void *live[3];
-    list(run, live);
-    gyre_status status = gyre_broadcast(comm, &position, &position, sizeof(position), GYRE_UINT8, source);
-    status = status ? status : gyre_broadcast(comm, &steps, &steps, 1, GYRE_UINT64, source);
-    for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++)
-        if (live[i])
-            status = gyre_broadcast(comm, elastic->saved[i], live[i], gyre_nn_param_count(run->model),
-                                    gyre_nn_dtype(run->model), source);
-    if (status != GYRE_SUCCESS)
-        return gy_nn_fail_comm(status, comm, "handing on the state of the run");
-    gyre_nn_optimizer_set_steps(run->optimizer, steps);
-    gy_nn_elastic_save(elastic, &position);
-    return GYRE_SUCCESS;
-}
+/* How much of the run a rank has: nothing; what it begins with, like others who were there then; all up to a step. */
+enum { NOTHING, BEGINNING, STEPS };
 
 gyre_status gy_nn_elastic_align(struct gy_nn_elastic *elastic, gyre_comm *comm)
 {
     int ranks = comm ? gyre_comm_size(comm) : 1, source = 0;
-    uint64_t mine = elastic->valid ? elastic->position.step + 1 : 0, *all = calloc((size_t)ranks, sizeof(*all));
+    int rank = comm ? gyre_comm_rank(comm) : 0;
+    uint64_t mine = elastic->valid ? STEPS + elastic->position.step : elastic->first ? BEGINNING : NOTHING;
+    uint64_t *all = calloc((size_t)ranks, sizeof(*all));
     if (!all)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to compare the steps of %d ranks", ranks);
     gyre_status status = GYRE_SUCCESS;
@@ -101,21 +54,26 @@ gyre_status gy_nn_elastic_align(struct gy_nn_elastic *elastic, gyre_comm *comm)
         same = same && all[r] == all[0];
         source = all[r] > all[source] ? r : source;
     }
-    bool known = all[source] > 0;
+    uint64_t most = all[source];
     free(all);
     if (status != GYRE_SUCCESS)
         return status;
-    if (!known)
+    if (most == NOTHING)
         return gy_nn_fail(GYRE_PARTITIONED, "none of the %d ranks that are left has the state of the run", ranks);
-    if (!same)
-        return spread(elastic, comm, source);
-    restore(elastic);
+    if (most == BEGINNING && rank == source)
+        status = gy_nn_elastic_begin(elastic);
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (ranks > 1 && (!same || most == BEGINNING))
+        return gy_nn_elastic_spread(elastic, comm, source);
+    gy_nn_elastic_restore(elastic);
     return GYRE_SUCCESS;
 }
 
 void gy_nn_elastic_leave(struct gy_nn_elastic *elastic)
 {
     struct gyre_nn_run *run = elastic->run;
+    gyre_nn_run_hide(run);
     if (run->self)
         run->strategy->close(run->self);
     run->self = NULL;
@@ -126,6 +84,8 @@ gyre_status gy_nn_elastic_reform(struct gy_nn_elastic *elastic, gyre_comm *comm)
 {
     struct gyre_nn_run *run = elastic->run;
     gy_nn_elastic_leave(elastic);
+    elastic->cost = 0;
+    elastic->rows = elastic->global_rows = 0;
     run->rank = comm ? gyre_comm_rank(comm) : 0;
     run->ranks = comm ? gyre_comm_size(comm) : 1;
     run->comm = run->ranks > 1 ? comm : NULL;
@@ -134,6 +94,7 @@ gyre_status gy_nn_elastic_reform(struct gy_nn_elastic *elastic, gyre_comm *comm)
                           run->ranks == 1 ? " is" : "s are", elastic->how.least);
     gyre_status status = gy_nn_elastic_align(elastic, comm);
     status = status ? status : run->strategy->open(run, &run->self);
+    status = status ? status : gy_nn_elastic_copy_arrays(elastic, true);
     status = status ? status : gyre_nn_run_compare(run);
     if (status == GYRE_SUCCESS && elastic->how.changed) {
         struct gyre_nn_membership now = {.step = elastic->position.step, .ranks = run->ranks};
@@ -185,10 +146,9 @@ gyre_status gy_nn_elastic_settle(struct gy_nn_elastic *elastic, gyre_status stat
             return gy_nn_fail_comm(status, comm, "agreeing on what is done");
     }
     *done_p = done != 0;
-    if (done) {
-        gy_nn_elastic_save(elastic, position_p);
-        return GYRE_SUCCESS;
-    }
+    if (done)
+        return !elastic->idle && gy_nn_elastic_settled(elastic->run) ? gy_nn_elastic_save(elastic, position_p)
+                                                                     : GYRE_SUCCESS;
     status = elastic->how.replays ? status : recover(elastic);
     *position_p = elastic->position;
     return status;
@@ -230,49 +190,73 @@ gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic)
     return gy_nn_elastic_reform(elastic, next);
 }
 
-gyre_status gy_nn_elastic_count(struct gy_nn_elastic *elastic, struct gyre_nn_step *step)
+/* Collective: the cost since the last count, and whether it is time to look for newcomers. */
+static gyre_status add_up(struct gy_nn_elastic *elastic, bool look, double *cost_p)
 {
     const struct gyre_nn_run *run = elastic->run;
-    double sums[3] = {step->cost, (double)step->rows, time_to_look(elastic)};
+    double sums[3] = {elastic->cost, (double)elastic->rows, look};
     gyre_status status = GYRE_SUCCESS;
     if (run->comm)
         status = gyre_all_reduce(run->comm, sums, sums, 3, GYRE_FLOAT64, GYRE_SUM);
     if (status != GYRE_SUCCESS)
         return gy_nn_fail_comm(status, run->comm, "counting the rows of a step");
-    if ((size_t)sums[1] != step->global_rows)
-        return gy_nn_fail(GYRE_INTERNAL, "the ranks have computed %.0f rows of a batch of %zu", sums[1],
-                          step->global_rows);
-    step->cost = sums[0];
+    if ((size_t)sums[1] != elastic->global_rows)
+        return gy_nn_fail(GYRE_INTERNAL, "the ranks have computed %.0f rows of batches of %zu", sums[1],
+                          elastic->global_rows);
+    *cost_p = sums[0];
     elastic->look = sums[2] > 0;
+    elastic->cost = 0;
+    elastic->rows = elastic->global_rows = 0;
     return GYRE_SUCCESS;
 }
 
-static gyre_status check(const struct gy_nn_elastic *elastic)
+gyre_status gy_nn_elastic_count(struct gy_nn_elastic *elastic, struct gyre_nn_step *step)
 {
-    const gyre_nn_strategy *strategy = elastic->run->strategy;
-    if (strategy->params != GYRE_NN_REPLICATED || strategy->optimizer != GYRE_NN_REPLICATED || strategy->arrays ||
-        strategy->apart)
+    elastic->cost += step->cost;
+    elastic->rows += step->rows;
+    elastic->global_rows += step->global_rows;
+    elastic->complete = gy_nn_elastic_settled(elastic->run);
+    elastic->look = false;
+    step->cost = 0;
+    return elastic->complete ? add_up(elastic, time_to_look(elastic), &step->cost) : GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_elastic_gather(struct gy_nn_elastic *elastic, double *cost_p)
+{
+    *cost_p = 0;
+    return elastic->global_rows > 0 ? add_up(elastic, false, cost_p) : GYRE_SUCCESS;
+}
+
+static gyre_status check(const struct gyre_nn_run *run)
+{
+    const gyre_nn_strategy *strategy = run->strategy;
+    if (!strategy->common && (strategy->params != GYRE_NN_REPLICATED || strategy->optimizer != GYRE_NN_REPLICATED ||
+                              strategy->arrays || strategy->apart))
         return gy_nn_fail(GYRE_UNSUPPORTED,
-                          "strategy %s keeps state that dies with a rank, and cannot be elastic: take sync or "
-                          "deterministic",
+                          "strategy %s keeps state that dies with a rank, and cannot be elastic: take sync, "
+                          "deterministic, or one that averages every so many steps",
+                          strategy->name);
+    if (!gy_nn_elastic_settled(run))
+        return gy_nn_fail(GYRE_UNSUPPORTED,
+                          "strategy %s with an exchange beside further steps has no moment at which what all ranks "
+                          "have alike is enough, and cannot be elastic: take delay=0",
                           strategy->name);
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run *run, bool has,
+gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run *run,
                                struct gyre_nn_position *position)
 {
+    char joined[8] = "no";
     elastic->run = run;
-    gyre_status status = check(elastic);
-    for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++) {
-        elastic->saved[i] = malloc(state_bytes(run));
-        if (!elastic->saved[i])
-            return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the state to go back to");
-    }
+    elastic->position = *position;
+    gyre_status status = check(run);
+    status = status ? status : gy_nn_elastic_make_memory(elastic);
+    if (status == GYRE_SUCCESS && *elastic->comm)
+        status = gyre_comm_get(*elastic->comm, "joined", joined, sizeof(joined));
     if (status != GYRE_SUCCESS)
         return status;
-    gy_nn_elastic_save(elastic, position);
-    elastic->valid = has;
+    elastic->first = strcmp(joined, "no") == 0;
     status = gy_nn_elastic_reform(elastic, *elastic->comm);
     if (survivable(status)) {
         bool done;
@@ -284,7 +268,6 @@ gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run
 
 void gy_nn_elastic_close(struct gy_nn_elastic *elastic)
 {
-    for (int i = 0; i < 3; i++)
-        free(elastic->saved[i]);
+    gy_nn_elastic_free_memory(elastic);
     gyre_comm_destroy(elastic->part);
 }

@@ -6,7 +6,7 @@
  *     step     0 ──────── 57 ────── 80 ──────── end       "0 4", "57 3", "80 4"
  *
  * At each change all ranks of the world meet, and all get the state, those who do not take part as well. They wait for the
- * next change inside of the call that makes it, and at the end everyone has the result. */
+ * next change inside of the call that makes it, and at the end rank 0, which always takes part, gives everyone the result. */
 #include "elastic.h"
 
 #include "error.h"
@@ -58,11 +58,14 @@ gyre_status gy_nn_replay_turn(struct gy_nn_elastic *elastic, struct gyre_nn_posi
     return status;
 }
 
-gyre_status gy_nn_replay_end(struct gy_nn_elastic *elastic, struct gyre_nn_position *position_p)
+gyre_status gy_nn_replay_end(struct gy_nn_elastic *elastic, struct gyre_nn_train_result *result)
 {
-    gyre_status status = meet(elastic);
-    elastic->idle = false;
-    status = status ? status : gy_nn_elastic_reform(elastic, *elastic->comm);
-    *position_p = elastic->position;
-    return status;
+    gyre_comm *world = *elastic->comm;
+    gyre_nn_model *model = elastic->run->model;
+    void *params = gyre_nn_params(model);
+    if (!world || gyre_comm_size(world) == 1)
+        return GYRE_SUCCESS;
+    gyre_status status = gyre_broadcast(world, params, params, gyre_nn_param_count(model), gyre_nn_dtype(model), 0);
+    status = status ? status : gyre_broadcast(world, result, result, sizeof(*result), GYRE_UINT8, 0);
+    return status ? gy_nn_fail_comm(status, world, "giving the result to who took no part") : status;
 }

@@ -72,12 +72,11 @@ static gyre_status resume(struct run *run)
     return status;
 }
 
-/* Rank 0 begins, or resumes, and hands it to the others; each of them may be left with the whole batch. */
+/* Each rank may be left with the whole batch. */
 static gyre_status open_elastic(struct run *run)
 {
-    bool first = !run->comm || gyre_comm_rank(run->comm) == 0;
-    gyre_status status = first ? resume(run) : GYRE_SUCCESS;
-    status = status ? status : gy_nn_elastic_open(run->elastic, &run->part, first, &run->position);
+    run->elastic->resume = run->options.resume;
+    gyre_status status = gy_nn_elastic_open(run->elastic, &run->part, &run->position);
     run->cost = run->position.cost;
     return status;
 }
@@ -201,10 +200,10 @@ static gyre_status step(struct run *run, double *rate_p)
     run->position.sample += rows;
     run->position.step++;
     run->trained += rows;
-    if (run->elastic) {
+    if (run->elastic && run->elastic->complete) {
         run->position.cost = run->cost;
-        gy_nn_elastic_save(run->elastic, &run->position);
-        status = gy_nn_elastic_grow(run->elastic);
+        status = gy_nn_elastic_save(run->elastic, &run->position);
+        status = status ? status : gy_nn_elastic_grow(run->elastic);
     }
     if (status == GYRE_SUCCESS && run->options.check_every > 0 && run->position.step % run->options.check_every == 0)
         status = gyre_nn_run_compare(&run->part);
@@ -212,11 +211,16 @@ static gyre_status step(struct run *run, double *rate_p)
 }
 
 /* Collective: the cost of this epoch's samples, of all ranks. */
-static gyre_status gather_cost(const struct run *run, double *cost_p)
+static gyre_status gather_cost(struct run *run, double *cost_p)
 {
-    double cost = run->cost;
+    double cost = run->cost, more = 0;
     gyre_status status = GYRE_SUCCESS;
-    if (run->part.comm && !run->elastic)
+    if (run->elastic) {
+        status = gy_nn_elastic_gather(run->elastic, &more);
+        *cost_p = run->cost += more;
+        return status;
+    }
+    if (run->part.comm)
         status = gyre_all_reduce(run->part.comm, &cost, &cost, 1, GYRE_FLOAT64, GYRE_SUM);
     if (status != GYRE_SUCCESS)
         return gy_nn_fail_comm(status, run->part.comm, "summing the loss");
@@ -231,6 +235,8 @@ static gyre_status checkpoint(struct run *run)
     if (!run->options.checkpoint)
         return status;
     status = gather_cost(run, &run->position.cost);
+    if (status == GYRE_SUCCESS && run->elastic)
+        return gy_nn_elastic_checkpoint(run->elastic, run->options.checkpoint, &run->position);
     return status ? status : gyre_nn_run_save(&run->part, run->options.checkpoint, &run->position);
 }
 
@@ -304,7 +310,10 @@ static gyre_status epoch(struct run *run)
     if (status != GYRE_SUCCESS || (!over && !stopped(run)))
         return status;
     run->position.epoch += over;
-    status = report(run, samples, over, rate);
+    double cost;
+    if (run->elastic) /* what is not counted yet is this epoch's */
+        status = gather_cost(run, &cost);
+    status = status ? status : report(run, samples, over, rate);
     if (over) {
         run->position.sample = 0;
         run->position.cost = run->cost = 0;
@@ -339,13 +348,10 @@ static gyre_status gather_staleness(const struct run *run)
 }
 
 /* The consensus is what training was for: it stays in the model. */
-static gyre_status finish(struct run *run)
+static gyre_status conclude(struct run *run)
 {
     struct gyre_nn_train_result *result = &run->result;
-    gyre_status status = GYRE_SUCCESS;
-    if (run->elastic && run->elastic->how.replays)
-        status = gy_nn_replay_end(run->elastic, &run->position);
-    status = status ? status : gather_staleness(run);
+    gyre_status status = gather_staleness(run);
     status = status ? status : gyre_nn_run_show(&run->part);
     if (status == GYRE_SUCCESS)
         status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->part.comm, &result->loss,
@@ -358,6 +364,15 @@ static gyre_status finish(struct run *run)
     result->samples_per_second = run->busy ? (double)run->trained / result->seconds : 0;
     result->params_xxh3 = gyre_nn_params_hash(run->model);
     return GYRE_SUCCESS;
+}
+
+static gyre_status finish(struct run *run)
+{
+    bool idle = run->elastic && run->elastic->idle;
+    gyre_status status = idle ? GYRE_SUCCESS : conclude(run);
+    if (status == GYRE_SUCCESS && run->elastic && run->elastic->how.replays)
+        status = gy_nn_replay_end(run->elastic, &run->result);
+    return status;
 }
 
 static void keep_shown(struct gyre_nn_run *part)

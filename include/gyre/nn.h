@@ -456,7 +456,11 @@ struct gyre_nn_step {
  *   arrays*       lists at most GYRE_NN_MOST_ARRAYS arrays; ends what is under way in them. Always the same names and
  *                 counts. The parameters and the optimiser's state are not among them
  *   consensus*    writes the parameters that the run would give if it ended now, with the same bits on every rank.
- *                 Changes nothing else. For strategies whose parameters are local */
+ *                 Changes nothing else. For strategies whose parameters are local
+ *   common*       after update, and after open: can the run go on from here with what all ranks have alike, the replicated
+ *                 arrays and the parameters that it writes to `params` (NULL: it is only asked), on any number of ranks, with
+ *                 all that is local begun anew, the optimiser's state too? The same answer on every rank; not collective. For
+ *                 strategies with local state that can be elastic (gyre_nn_train_elastic): after each exchange it is true */
 struct gyre_nn_strategy {
     size_t size; /* sizeof(gyre_nn_strategy) */
     const char *name, *help;
@@ -473,6 +477,7 @@ struct gyre_nn_strategy {
     gyre_status (*arrays)(void *self, struct gyre_nn_array *arrays, size_t *count_p);
     gyre_status (*consensus)(void *self, void *params);
     bool apart; /* no rank waits for another between reports and checkpoints: there is nothing to compare then */
+    bool (*common)(void *self, void *params);
 };
 
 /* The strategies of this library: by name, NULL if there is none; and one by one, NULL at the end. */
@@ -589,7 +594,9 @@ GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_datase
  * lost or used twice. What a failed rank had computed of the step is computed again by the others. *comm, the
  * caller's before and after, is then the communicator of those who are left; the one before was destroyed. Everyone passes
  * the same options, data and `elastic`. For strategies without state of their own, whose parameters and optimiser are
- * replicated: sync and deterministic; else GYRE_UNSUPPORTED.
+ * replicated: sync and deterministic. And for those with the hook `common`, which are average, bmuf, slowmo, diloco, easgd and
+ * admm, with delay=0: there a failure costs the steps since the last exchange, and with each change of the ranks every rank
+ * begins anew what it has for itself, above all the optimiser's state. Else GYRE_UNSUPPORTED.
  *
  * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this as the others did, with
  * the same options and data. It gets the state from its peers, whatever it had itself, takes part from the next step on, and
@@ -600,8 +607,8 @@ GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_datase
  * failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them end with the
  * result. With deterministic it is that of any undisturbed run.
  *
- * Costs: a copy of parameters and optimiser state after each step, in time and in memory; a sum of three numbers per step; an
- * agreement per epoch and per look. An epoch's report may come twice, when a rank fails in it. Errors: those of gyre_nn_train;
+ * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of three numbers
+ * per step (or exchange); an agreement per epoch and per look. An epoch's report may come twice, when a rank fails in it. Errors: those of gyre_nn_train;
  * GYRE_PARTITIONED where fewer than `least` ranks, or none that has the state, are left; GYRE_EXCLUDED on a rank that the
  * others took for dead. */
 struct gyre_nn_membership {

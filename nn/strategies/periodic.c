@@ -233,11 +233,30 @@ gyre_status gy_nn_periodic_arrays(void *user, struct gyre_nn_array *arrays, size
     }
     arrays[n++] = (struct gyre_nn_array){.name = "exchange.counts",
                                          .data = self->counts,
-                                         .count = GY_NN_COUNTS,
+                                         .count = GY_NN_OWN_COUNTS,
                                          .dtype = GYRE_FLOAT64,
                                          .placement = GYRE_NN_LOCAL};
+    arrays[n++] = (struct gyre_nn_array){.name = "exchange.period",
+                                         .data = self->counts + GY_NN_OWN_COUNTS,
+                                         .count = GY_NN_COUNTS - GY_NN_OWN_COUNTS,
+                                         .dtype = GYRE_FLOAT64,
+                                         .placement = GYRE_NN_REPLICATED};
     *count_p = n;
     return GYRE_SUCCESS;
+}
+
+/* After an outer step: ranks that are apart even then begin at the model. */
+bool gy_nn_periodic_common(void *user, void *params)
+{
+    struct gy_nn_periodic *self = user;
+    struct gy_vector out = {self->params.dtype, params};
+    if (self->run.settings[GY_NN_DELAY] > 0 || self->counts[GY_NN_TAKEN] > 0 || under_way(self))
+        return false;
+    if (params && self->outer->model && self->outer->between)
+        self->outer->model(self, out);
+    else if (params)
+        gy_vector_copy(0, self->count, self->params, out);
+    return true;
 }
 
 gyre_status gy_nn_periodic_consensus(void *user, void *params)

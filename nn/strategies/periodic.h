@@ -43,10 +43,11 @@ enum gy_nn_count {
     GY_NN_ROWS,        /* of this rank, since then */
     GY_NN_GLOBAL_ROWS, /* of all */
     GY_NN_COST,        /* of this rank */
-    GY_NN_PERIOD,      /* steps of this period */
     GY_NN_DUE,         /* steps until the outer step of an exchange under way; −1: there is none */
     GY_NN_RATE,        /* learning rate at the exchange */
-    GY_NN_FIRST_LOSS,  /* of the first period, 0 before it is over */
+    GY_NN_OWN_COUNTS,  /* those before are a rank's own, and begin anew with it; those behind are all ranks' */
+    GY_NN_PERIOD = GY_NN_OWN_COUNTS, /* steps of this period */
+    GY_NN_FIRST_LOSS,                /* of the first period, 0 before it is over */
     GY_NN_COUNTS,
 };
 
@@ -76,6 +77,7 @@ void gy_nn_periodic_passed(void *self, size_t lower);
 gyre_status gy_nn_periodic_update(void *self, const struct gyre_nn_step *step);
 gyre_status gy_nn_periodic_arrays(void *self, struct gyre_nn_array *arrays, size_t *count_p);
 gyre_status gy_nn_periodic_consensus(void *self, void *params);
+bool gy_nn_periodic_common(void *self, void *params);
 
 /* For methods after which all ranks go on from `start`: params = start, plus what was trained since the exchange began. */
 void gy_nn_periodic_restart(struct gy_nn_periodic *self, size_t first, size_t count, struct gy_vector start);
@@ -83,6 +85,6 @@ void gy_nn_periodic_restart(struct gy_nn_periodic *self, size_t first, size_t co
 #define GY_NN_PERIODIC_HOOKS                                                                           \
     .params = GYRE_NN_LOCAL, .optimizer = GYRE_NN_LOCAL, .open = open, .close = gy_nn_periodic_close,  \
     .passed = gy_nn_periodic_passed, .update = gy_nn_periodic_update, .arrays = gy_nn_periodic_arrays, \
-    .consensus = gy_nn_periodic_consensus
+    .consensus = gy_nn_periodic_consensus, .common = gy_nn_periodic_common
 
 #endif

@@ -107,7 +107,7 @@ static const struct row *find(gyre_comm *comm, const char *key)
     gy_check_fail(
         comm, GYRE_INVALID_ARGUMENT,
         "a communicator has no attribute \"%.80s\"; there are name, order, ends, algorithm and timeout, and to "
-        "be read meeting",
+        "be read meeting and joined",
         key);
     return NULL;
 }
@@ -177,13 +177,18 @@ static gyre_status get_meeting(gyre_comm *comm, char text_p[GY_HOUSE_TEXT])
 static gyre_status get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes)
 {
     char text[sizeof(struct gy_attributes)];
-    bool meeting = strcmp(key, "meeting") == 0;
-    const struct row *row = meeting ? NULL : find(comm, key);
-    gyre_status status = meeting ? get_meeting(comm, text) : row ? GYRE_SUCCESS : GYRE_INVALID_ARGUMENT;
+    gyre_status status = GYRE_SUCCESS;
+    const struct row *row = NULL;
+    if (strcmp(key, "meeting") == 0)
+        status = get_meeting(comm, text);
+    else if (strcmp(key, "joined") == 0)
+        snprintf(text, sizeof(text), "%s", comm->ctx->config.join ? "yes" : "no");
+    else if ((row = find(comm, key)))
+        row->get(&comm->attributes, text, sizeof(text));
+    else
+        status = GYRE_INVALID_ARGUMENT;
     if (status != GYRE_SUCCESS)
         return status;
-    if (row)
-        row->get(&comm->attributes, text, sizeof(text));
     size_t bytes = strlen(text) + 1;
     if (bytes > value_bytes)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s needs %zu bytes, the buffer has %zu", key, bytes,

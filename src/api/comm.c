@@ -41,6 +41,7 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
     }
     if (ctx->error.status != GYRE_SUCCESS) /* a newcomer's world may have failed already */
         comm->error = ctx->error;
+    ctx->config.join |= config && config->join;
     *comm_p = comm;
     return GYRE_SUCCESS;
 }

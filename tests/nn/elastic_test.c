@@ -1,6 +1,7 @@
 /* Elastic training: ranks are killed, by themselves at a chosen place of a chosen step and by their parent at random, and
  * those who are left end with
  *   - the bits of an undisturbed run with the same memberships (canonical order, Adam),
+ *   - the same where ranks train apart, and a death costs what was done since the last exchange,
  *   - the bits of any undisturbed run (deterministic),
  *   - the parameters of one rank to 1e-12 (fp64, momentum) and its losses to 1e-7 (costs are rounded to 2^-20 in each piece of a
  *     batch): a sample that is lost or used twice would show
@@ -19,7 +20,7 @@
 #define LOG_MOST 32
 #define BATCH 64
 
-enum place { BEFORE, BACKWARD, UPDATED, PLACES };
+enum place { BEGINNING, BEFORE, BACKWARD, UPDATED, PLACES };
 
 struct kill {
     int rank;
@@ -45,7 +46,7 @@ struct page {
 
 static struct page *page;
 static struct plan {
-    const char *strategy;
+    const char *strategy, *settings;
     gyre_nn_optimizer_kind optimizer;
     gyre_dtype dtype;
     int least;
@@ -55,7 +56,9 @@ static struct plan {
     size_t replays;
     int newcomers; /* processes beside the ranks, that join */
     int awaited;   /* ranks; a step takes long while there are fewer */
-    bool full;     /* rank 1 has no descriptor left for a while, and whoever looks for newcomers wants one */
+    const char *checkpoint, *resume;
+    uint64_t stop_after;
+    bool full; /* rank 1 has no descriptor left for a while, and whoever looks for newcomers wants one */
 } plan;
 
 static const gyre_nn_strategy *inner;
@@ -71,6 +74,15 @@ static void perhaps_die(enum place place)
     for (size_t i = 0; i < plan.nkills; i++)
         if (plan.kills[i].rank == own && plan.kills[i].step == now_step && plan.kills[i].place == place)
             raise(SIGKILL);
+}
+
+/* The first time as the run is made, the second on rank 0 alone, or on who takes its place: before the others have the state. */
+static gyre_status open_strategy(const struct gyre_nn_run *run, void **self_p)
+{
+    static int opened;
+    if (opened++ == 1)
+        perhaps_die(BEGINNING);
+    return inner->open(run, self_p);
 }
 
 /* From step 10 to step 40 nothing more can be opened. */
@@ -167,11 +179,16 @@ static void body(int rank)
     ranks_now = gyre_comm_size(comm);
     inner = gyre_nn_strategy_find(plan.strategy);
     outer = *inner;
+    outer.open = open_strategy;
     outer.before_step = before_step;
     outer.passed = passed;
     outer.update = update;
     outer.piece = piece;
     options.strategy = &outer;
+    options.settings = plan.settings;
+    options.checkpoint = plan.checkpoint;
+    options.resume = plan.resume;
+    options.stop_after = plan.stop_after;
     options.epochs = 4;
     options.batch = BATCH;
     options.optimizer = gyre_nn_optimizer_defaults(plan.optimizer);
@@ -386,6 +403,11 @@ static bool test_refusals(void)
     bool good = run(2, 0, "zero");
     for (int i = 0; i < 2; i++)
         good = good && page->end[i].status == GYRE_UNSUPPORTED && strstr(page->end[i].sentence, "sync");
+    plan.strategy = "average";
+    plan.settings = "delay=2";
+    good = run(2, 0, "delay") && good;
+    for (int i = 0; i < 2; i++)
+        good = good && page->end[i].status == GYRE_UNSUPPORTED && strstr(page->end[i].sentence, "delay=0");
     plan = (struct plan){
         .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .least = 3, .kills = two, .nkills = 2};
     good = good && run(4, 0, "too few");
@@ -397,13 +419,14 @@ static bool test_refusals(void)
 }
 
 /* A process joins, in the place of one that died, and has the state from the others: they die afterwards, but for one. */
-static bool test_join(void)
+static bool test_join(const char *strategy, const char *settings)
 {
     static const struct kill two[] = {{1, 5, BACKWARD}, {0, 70, BACKWARD}};
     struct gyre_nn_membership log[LOG_MOST];
     uint64_t elastic = 0, replay = 0;
     setenv("GYRE_ORDER", "canonical", 1);
-    plan = (struct plan){.strategy = "sync",
+    plan = (struct plan){.strategy = strategy,
+                         .settings = settings,
                          .optimizer = GYRE_NN_ADAM,
                          .dtype = GYRE_FLOAT32,
                          .kills = two,
@@ -416,12 +439,108 @@ static bool test_join(void)
     for (size_t i = 0; i < logs; i++)
         printf("with a newcomer: from step %lu: %d ranks\n", (unsigned long)log[i].step, log[i].ranks);
     good = good && page->end[3].status == GYRE_SUCCESS;
-    plan = (struct plan){
-        .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .replay = log, .replays = logs};
+    plan = (struct plan){.strategy = strategy,
+                         .settings = settings,
+                         .optimizer = GYRE_NN_ADAM,
+                         .dtype = GYRE_FLOAT32,
+                         .replay = log,
+                         .replays = logs};
     good = good && run(4, 0, "replay of a join") && together(4, 4, &replay, "replay of a join");
     printf("join %016lx, replay %016lx\n", (unsigned long)elastic, (unsigned long)replay);
     unsetenv("GYRE_ORDER");
     return good && elastic == replay;
+}
+
+/* A death costs ranks that train apart what they have done since their exchange: the same bits as a replay. */
+static bool test_apart(const char *strategy, const char *settings)
+{
+    struct gyre_nn_membership log[LOG_MOST];
+    uint64_t elastic = 0, replay = 0;
+    setenv("GYRE_ORDER", "canonical", 1);
+    plan = (struct plan){.strategy = strategy,
+                         .settings = settings,
+                         .optimizer = GYRE_NN_ADAM,
+                         .dtype = GYRE_FLOAT32,
+                         .kills = three,
+                         .nkills = 3};
+    bool good = run(5, 0, strategy) && together(5, 2, &elastic, strategy) && rows_counted(5, strategy);
+    size_t logs = page->logs;
+    memcpy(log, page->log, sizeof log);
+    double loss = loss_of(5);
+    plan.kills = NULL;
+    plan.nkills = 0;
+    plan.replay = log;
+    plan.replays = logs;
+    good = good && run(5, 0, strategy) && together(5, 5, &replay, strategy);
+    good = good && (memcmp(&loss, &(double){loss_of(5)}, sizeof loss) == 0 || complain(strategy, "another loss"));
+    printf("%s: %zu memberships, the last from step %lu, elastic %016lx, replay %016lx\n", strategy, logs,
+           (unsigned long)log[logs ? logs - 1 : 0].step, (unsigned long)elastic, (unsigned long)replay);
+    unsetenv("GYRE_ORDER");
+    return good && logs >= 3 && elastic == replay;
+}
+
+/* Rank 0 dies when it has begun, before anybody else has the state: the next one begins, from the file if there is one. */
+static bool test_beginning(const char *resume, uint64_t *quiet_p)
+{
+    static const struct kill first[] = {{0, 0, BEGINNING}};
+    uint64_t elastic = 0, quiet = 0;
+    plan = (struct plan){.strategy = "sync",
+                         .optimizer = GYRE_NN_ADAM,
+                         .dtype = GYRE_FLOAT32,
+                         .resume = resume,
+                         .kills = first,
+                         .nkills = 1};
+    bool good = run(3, 0, "beginning") && together(3, 2, &elastic, "beginning");
+    plan.nkills = 0;
+    good = good && run(2, 0, "beginning, quiet") && together(2, 2, &quiet, "beginning, quiet");
+    printf("rank 0 dies at the beginning: %016lx, quiet %016lx\n", (unsigned long)elastic, (unsigned long)quiet);
+    *quiet_p = quiet;
+    return good && elastic == quiet;
+}
+
+/* Plain SGD has no state that could begin anew: with changes after which there are as many ranks as before, the bits are those
+ * of a run without any, for what the strategy keeps is restored. */
+static bool test_kept(const char *strategy, const char *settings)
+{
+    static const struct gyre_nn_membership log[] = {{0, 3}, {10, 3}, {45, 3}};
+    uint64_t changed = 0, quiet = 0;
+    plan = (struct plan){.strategy = strategy,
+                         .settings = settings,
+                         .optimizer = GYRE_NN_SGD,
+                         .dtype = GYRE_FLOAT32,
+                         .replay = log,
+                         .replays = 3};
+    bool good = run(3, 0, strategy) && together(3, 3, &changed, strategy);
+    plan.replays = 0;
+    good = good && run(3, 0, strategy) && together(3, 3, &quiet, strategy);
+    printf("%s: with changes %016lx, without %016lx\n", strategy, (unsigned long)changed, (unsigned long)quiet);
+    return good && changed == quiet;
+}
+
+/* A checkpoint of ranks that train apart is of their last exchange, and goes on with any number of ranks. */
+static bool test_resume(const char *folder)
+{
+    const struct gyre_nn_membership log[] = {{0, 3}, {16, 2}};
+    uint64_t stopped = 0, resumed = 0, replay = 0, fresh = 0, gone_on = 0;
+    char file[80];
+    snprintf(file, sizeof file, "%s/checkpoint", folder);
+    setenv("GYRE_ORDER", "canonical", 1);
+    plan = (struct plan){
+        .strategy = "bmuf", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .checkpoint = file, .stop_after = 20};
+    bool good = run(3, 0, "stopped") && together(3, 3, &stopped, "stopped");
+    plan = (struct plan){.strategy = "bmuf", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .resume = file};
+    good = good && run(2, 0, "resumed") && together(2, 2, &resumed, "resumed");
+    plan.resume = NULL;
+    plan.replay = log;
+    plan.replays = 2;
+    good = good && run(3, 0, "replay of a resume") && together(3, 3, &replay, "replay of a resume");
+    printf("resumed %016lx, replay %016lx\n", (unsigned long)resumed, (unsigned long)replay);
+    unsetenv("GYRE_ORDER");
+    plan = (struct plan){
+        .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .checkpoint = file, .stop_after = 20};
+    good = good && run(3, 0, "stopped") && test_beginning(file, &gone_on) && test_beginning(NULL, &fresh);
+    unlink(file);
+    return good && resumed == replay && gone_on != fresh;
 }
 
 /* A look for newcomers that fails, and in which nobody does, costs nothing. */
@@ -441,7 +560,19 @@ int main(int argc, char **argv)
     good = test_deterministic() && good;
     good = test_one_machine() && good;
     good = test_refusals() && good;
-    good = test_join() && good;
+    good = test_join("sync", NULL) && good;
+    good = test_join("slowmo", "every=3") && good;
+    good = test_apart("average", "adaptive=yes,from=9") && good;
+    static const char *const others[] = {"bmuf", "slowmo", "diloco", "easgd", "admm"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        good = test_apart(others[i], "every=5") && good;
+    for (size_t i = 0; i < 3; i++)
+        good = test_kept(others[i], "every=5") && good;
+    good = test_kept("average", "every=5,adaptive=yes") && good;
+    char folder[] = "/tmp/gyre-elastic-XXXXXX";
+    CHECK(mkdtemp(folder));
+    good = test_resume(folder) && good;
+    rmdir(folder);
     good = test_full() && good;
     return good ? 0 : 1;
 }

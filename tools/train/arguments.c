@@ -82,7 +82,9 @@ static const struct argp_option options[] = {
     {"recompute", KEY_RECOMPUTE, NULL, 0, "... and their forwards done again, which saves activations", 2},
     {"deterministic", KEY_DETERMINISTIC, NULL, 0, "the same bits on any number of ranks: --strategy deterministic", 2},
     {"elastic", KEY_ELASTIC, NULL, 0,
-     "a rank that dies costs the step in flight: the others go on (sync, deterministic)", 2},
+     "a rank that dies costs the step in flight, or what was done since the last average: the others go on (sync, "
+     "deterministic, average and its kin)",
+     2},
     {"min", KEY_LEAST, "N", 0, "... as long as N of them are left (default 1)", 2},
     {"membership", KEY_MEMBERSHIP, "FILE", 0, "... and write how many ranks there were from which step on", 2},
     {"replay-membership", KEY_REPLAY, "FILE", 0,
