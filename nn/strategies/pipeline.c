@@ -16,8 +16,7 @@
  * input alone are computed side by side, by stages that do not wait for one another. The stages are balanced by times that
  * rank 0 measures when the run begins, within a bound on memory; which modules a stage has is state, for a run that is
  * resumed goes on with the same.
- * Invariant: slot m mod depth belongs to micro-batch m from its forward to its backward, and to its messages until they
- * have left. */
+ * Invariant: slot m mod depth belongs to micro-batch m from its forward to its backward. */
 #include "strategies/pipeline.h"
 
 #include <math.h>
@@ -51,24 +50,14 @@ static size_t place_of(const struct gy_pipeline *p, size_t m, size_t *first_p)
     return count;
 }
 
-/* Copies and sends; the copy's last message has left before. */
-static gyre_status send(struct gy_pipeline *p, const void *values, void *copy, size_t count, size_t peer,
-                        gyre_request **request)
+static gyre_status run_forward(struct gy_pipeline *p, size_t m, size_t first, size_t count)
 {
-    gyre_status status = gyre_wait(request);
-    if (status != GYRE_SUCCESS)
-        return status;
-    memcpy(copy, values, count * gy_pipeline_element(p));
-    return gyre_send_start(p->pipe, copy, count, gyre_nn_dtype(p->run.model), (int)peer, request);
-}
-
-static gyre_status run_forward(struct gy_pipeline *p, struct gy_pipeline_slot *slot, size_t first, size_t count)
-{
+    const struct gy_pipeline_slot *slot = &p->slots[m % p->depth];
     gyre_nn_tape *tape = p->recompute ? p->slots[0].tape : slot->tape;
     if (p->edges.input)
         gyre_nn_tape_set_input(tape, 0, slot->data);
     for (size_t k = 0; k < p->edges.nin; k++)
-        gyre_nn_tape_set_input(tape, p->edges.in[k].value, slot->x[k]);
+        gyre_nn_tape_set_input(tape, p->edges.in[k].value, gy_pipeline_landing(p, k, m));
     gyre_nn_train_mode(p->run.model, p->batch->seed, p->now->number, first);
     return gyre_nn_tape_forward(tape, NULL, count, NULL);
 }
@@ -86,31 +75,24 @@ static gyre_status forward(struct gy_pipeline *p, size_t m)
     if (p->edges.input)
         gyre_nn_dataset_gather(p->batch->data, p->batch->rows + first, count, dtype, slot->data, p->labels);
     for (size_t k = 0; k < p->edges.nin && status == GYRE_SUCCESS; k++)
-        status = gyre_recv(p->pipe, slot->x[k], count * p->edges.in[k].size, dtype, (int)p->edges.in[k].peer);
-    if (status != GYRE_SUCCESS)
-        return gyre_nn_fail(status, p->pipe, "receiving activations from the stage below");
-    if (gy_pipeline_is_last(p) && p->recompute)
+        status = gy_pipeline_take(p, k);
+    if (status != GYRE_SUCCESS || (gy_pipeline_is_last(p) && p->recompute))
         return status;
-    status = run_forward(p, slot, first, count);
+    status = run_forward(p, m, first, count);
     gyre_nn_tape *tape = p->recompute ? p->slots[0].tape : slot->tape;
-    if (status != GYRE_SUCCESS)
-        return status;
     for (size_t k = 0; k < p->edges.nout && status == GYRE_SUCCESS; k++)
-        status = send(p, gyre_nn_tape_output(tape, p->edges.out[k].value), slot->up[k], count * p->edges.out[k].size,
-                      p->edges.out[k].peer, &slot->up_requests[k]);
-    return status ? gyre_nn_fail(status, p->pipe, "sending activations to the stage above") : status;
+        status = gy_pipeline_give(p, p->edges.nin + k, m, gyre_nn_tape_output(tape, p->edges.out[k].value), count);
+    return status;
 }
 
 /* Gradients come from above; those of one value in the order in which one rank would add them up, from the top. */
-static gyre_status take_gradients(struct gy_pipeline *p, gyre_nn_tape *tape, size_t count)
+static gyre_status take_gradients(struct gy_pipeline *p, gyre_nn_tape *tape, size_t m)
 {
-    gyre_dtype dtype = gyre_nn_dtype(p->run.model);
     for (size_t k = p->edges.nout; k-- > 0;) {
-        const struct gy_edge *edge = &p->edges.out[k];
-        gyre_status status = gyre_recv(p->pipe, p->dy, count * edge->size, dtype, (int)edge->peer);
+        gyre_status status = gy_pipeline_take(p, p->edges.nin + k);
         if (status != GYRE_SUCCESS)
-            return gyre_nn_fail(status, p->pipe, "receiving gradients from the stage above");
-        gyre_nn_tape_add_gradient(tape, edge->value, p->dy);
+            return status;
+        gyre_nn_tape_add_gradient(tape, p->edges.out[k].value, gy_pipeline_landing(p, p->edges.nin + k, m));
     }
     return GYRE_SUCCESS;
 }
@@ -137,7 +119,7 @@ static gyre_status backward(struct gy_pipeline *p, struct gyre_nn_step *step, si
     if (count == 0)
         return status;
     if (p->recompute)
-        status = run_forward(p, slot, first, count);
+        status = run_forward(p, m, first, count);
     if (status != GYRE_SUCCESS)
         return status;
     if (gy_pipeline_is_last(p))
@@ -145,15 +127,10 @@ static gyre_status backward(struct gy_pipeline *p, struct gyre_nn_step *step, si
     else
         cost = gyre_nn_tape_side_cost(tape);
     step->cost += rint(cost * 0x1p20) * 0x1p-20; /* exact sums, as in train.c */
-    status = status || gy_pipeline_is_last(p) ? status : take_gradients(p, tape, count);
+    status = status || gy_pipeline_is_last(p) ? status : take_gradients(p, tape, m);
     status = status ? status : gyre_nn_tape_backward(tape, NULL, NULL);
-    for (size_t k = p->edges.nin; k-- > 0 && status == GYRE_SUCCESS;) { /* in the order of take_gradients */
-        const struct gy_edge *edge = &p->edges.in[k];
-        status = send(p, gyre_nn_tape_input_gradient(tape, edge->value), slot->down[k], count * edge->size, edge->peer,
-                      &slot->down_requests[k]);
-        if (status != GYRE_SUCCESS)
-            return gyre_nn_fail(status, p->pipe, "sending gradients to the stage below");
-    }
+    for (size_t k = p->edges.nin; k-- > 0 && status == GYRE_SUCCESS;)
+        status = gy_pipeline_give(p, k, m, gyre_nn_tape_input_gradient(tape, p->edges.in[k].value), count);
     return status;
 }
 
@@ -172,12 +149,6 @@ static gyre_status compute(void *self, struct gyre_nn_step *step, const struct g
         if (f < p->micro)
             status = forward(p, f++);
         status = status ? status : backward(p, step, b++);
-    }
-    for (size_t i = 0; i < p->depth && status == GYRE_SUCCESS; i++) {
-        status = gyre_wait_all(p->slots[i].up_requests, p->edges.nout);
-        status = status ? status : gyre_wait_all(p->slots[i].down_requests, p->edges.nin);
-        if (status != GYRE_SUCCESS)
-            return gyre_nn_fail(status, p->pipe, "the last messages of a step");
     }
     return status;
 }

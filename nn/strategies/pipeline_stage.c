@@ -7,47 +7,24 @@
 #include "strategies/partition.h"
 #include "strategies/pipeline.h"
 
-static void free_values(void **values, size_t count)
-{
-    for (size_t i = 0; i < count && values; i++) {
-        free(values[i]);
-        values[i] = NULL;
-    }
-}
-
 static void free_buffers(struct gy_pipeline *p)
 {
     for (size_t i = 0; i < p->depth && p->slots; i++) {
-        struct gy_pipeline_slot *slot = &p->slots[i];
-        for (size_t k = 0; k < p->edges.nout && slot->up_requests; k++)
-            gyre_wait(&slot->up_requests[k]); /* of a step that failed */
-        for (size_t k = 0; k < p->edges.nin && slot->down_requests; k++)
-            gyre_wait(&slot->down_requests[k]);
-        free_values(slot->x, p->edges.nin);
-        free_values(slot->down, p->edges.nin);
-        free_values(slot->up, p->edges.nout);
-        free(slot->data);
-        slot->data = NULL;
+        free(p->slots[i].data);
+        p->slots[i].data = NULL;
     }
-    free(p->dy);
     free(p->targets);
     free(p->labels);
-    p->dy = p->targets = p->labels = NULL;
+    p->targets = NULL;
+    p->labels = NULL;
     p->capacity = 0;
 }
 
 static void free_slots(struct gy_pipeline *p)
 {
     free_buffers(p);
-    for (size_t i = 0; i < p->depth && p->slots; i++) {
-        struct gy_pipeline_slot *slot = &p->slots[i];
-        gyre_nn_tape_free(slot->tape);
-        free(slot->x);
-        free(slot->down);
-        free(slot->up);
-        free(slot->down_requests);
-        free(slot->up_requests);
-    }
+    for (size_t i = 0; i < p->depth && p->slots; i++)
+        gyre_nn_tape_free(p->slots[i].tape);
     free(p->slots);
     p->slots = NULL;
     gy_edges_free(&p->edges);
@@ -56,7 +33,8 @@ static void free_slots(struct gy_pipeline *p)
 void gy_pipeline_close(void *self)
 {
     struct gy_pipeline *p = self;
-    gyre_comm_destroy(p->pipe); /* first: what is left of a step that failed ends with it */
+    gyre_comm_destroy(p->pipe); /* and its window with it: unlike the window's own end, without waiting for anybody */
+    gy_pipeline_disconnect(p);
     gyre_comm_destroy(p->peers);
     free_slots(p);
     free(p->places);
@@ -65,40 +43,24 @@ void gy_pipeline_close(void *self)
     free(p);
 }
 
-static bool reserve_values(const struct gy_pipeline *p, const struct gy_edge *edges, size_t count, size_t samples,
-                           void **values)
-{
-    bool ok = true;
-    for (size_t i = 0; i < count; i++) {
-        values[i] = calloc(samples * edges[i].size, gy_pipeline_element(p));
-        ok = ok && values[i];
-    }
-    return ok;
-}
-
+/* Collective over the pipe, as every rank of it asks for the same. */
 gyre_status gy_pipeline_reserve(struct gy_pipeline *p, const gyre_nn_dataset *data, size_t samples)
 {
     if (samples <= p->capacity)
         return GYRE_SUCCESS;
     free_buffers(p);
-    size_t largest = 1;
     bool ok = true;
-    for (size_t i = 0; i < p->edges.nout; i++)
-        largest = p->edges.out[i].size > largest ? p->edges.out[i].size : largest;
     for (size_t i = 0; i < p->depth && ok; i++) {
-        struct gy_pipeline_slot *slot = &p->slots[i];
-        slot->data = calloc(samples * data->features, gy_pipeline_element(p));
-        ok = slot->data && reserve_values(p, p->edges.in, p->edges.nin, samples, slot->x) &&
-             reserve_values(p, p->edges.in, p->edges.nin, samples, slot->down) &&
-             reserve_values(p, p->edges.out, p->edges.nout, samples, slot->up);
+        p->slots[i].data = calloc(samples * data->features, gy_pipeline_element(p));
+        ok = p->slots[i].data;
     }
-    p->dy = calloc(samples * largest, gy_pipeline_element(p));
     p->targets = calloc(samples * data->features, gy_pipeline_element(p));
     p->labels = calloc(samples * data->steps, sizeof(*p->labels));
-    if (!ok || !p->dy || !p->targets || !p->labels)
+    if (!ok || !p->targets || !p->labels)
         return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for the micro-batches of a pipeline");
-    p->capacity = samples;
-    return GYRE_SUCCESS;
+    gyre_status status = gy_pipeline_connect(p, samples);
+    p->capacity = status ? 0 : samples;
+    return status;
 }
 
 /* The least times that rank 0 has measured, on every rank: all of them make the same partition. */
@@ -156,14 +118,6 @@ static gyre_status split(struct gy_pipeline *p)
 static gyre_status make_slot(struct gy_pipeline *p, size_t i)
 {
     struct gy_pipeline_slot *slot = &p->slots[i];
-    size_t in = p->edges.nin + 1, out = p->edges.nout + 1;
-    slot->x = calloc(in, sizeof(*slot->x));
-    slot->down = calloc(in, sizeof(*slot->down));
-    slot->up = calloc(out, sizeof(*slot->up));
-    slot->down_requests = calloc(in, sizeof(gyre_request *));
-    slot->up_requests = calloc(out, sizeof(gyre_request *));
-    if (!slot->x || !slot->down || !slot->up || !slot->down_requests || !slot->up_requests)
-        return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for a pipeline");
     if (p->recompute && i > 0)
         return GYRE_SUCCESS;
     return gyre_nn_tape_create(p->run.model, p->places[p->stage], p->places[p->stage + 1], &slot->tape);
@@ -182,6 +136,7 @@ static gyre_status set_up(struct gy_pipeline *p)
     if (status != GYRE_SUCCESS)
         return status;
     p->depth = p->run.settings[SCHEDULE] > 0 || p->micro < p->edges.level + 1 ? p->micro : p->edges.level + 1;
+    p->landings = p->run.settings[SCHEDULE] > 0 || p->micro < p->stages ? p->micro : p->stages;
     p->slots = calloc(p->depth ? p->depth : 1, sizeof(*p->slots));
     if (!p->slots)
         return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for a pipeline");
