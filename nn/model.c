@@ -215,6 +215,8 @@ static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape 
     const struct gy_nn_module *module = call.module;
     bool split = module->ops->backward_params != NULL, work = call.samples > 0;
     call.dy = model->work.slots[model->slot_of[index + 1]];
+    call.passed = passed;
+    call.passed_user = user;
     int64_t start = gy_nn_trace_now(model->trace);
     if (split && work)
         module->ops->backward_params(&call);

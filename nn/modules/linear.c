@@ -1,5 +1,7 @@
 /* linear: y = x·Wᵀ + b, row by row, with W[outputs × inputs] followed by b[outputs] in the arena.
  * Backward: dW += dyᵀ·x, db += column sums of dy; dx = dy·W.
+ * dW of a large layer is computed in blocks of rows, from the last to the first, so that what is done can leave while the
+ * rest is computed: it is half of such a layer's backward. The blocks go by the shape alone, and so do the bits.
  * Weights begin as He (2015) where a relu follows, as Glorot and Bengio (2010) elsewhere. */
 #include "modules/module.h"
 
@@ -27,11 +29,25 @@ static void forward(const struct gy_nn_call *call)
     call->backend->add_bias(call->rows, out, bias_of(call, call->params), call->y);
 }
 
+/* Rows of a block: at least 128, and 256 KiB of float; at most 8 blocks. */
+static size_t block_rows(size_t in, size_t out)
+{
+    size_t rows = (out + 7) / 8, least = (((size_t)1 << 16) + in - 1) / in;
+    rows = rows < least ? least : rows;
+    return rows < 128 ? 128 : rows;
+}
+
 static void backward_params(const struct gy_nn_call *call)
 {
-    size_t in = call->module->in.features, out = call->module->out.features;
-    gy_nn_product(call->backend, true, false, out, in, call->rows, call->dy, call->x[0], 1, call->grads);
+    size_t in = call->module->in.features, out = call->module->out.features, rows = block_rows(in, out);
     call->backend->add_column_sums(call->rows, out, call->dy, bias_of(call, call->grads));
+    for (size_t end = out, first; end > 0; end = first) {
+        first = end > rows ? end - rows : 0;
+        call->backend->gemm(true, false, end - first, in, call->rows, 1, gy_nn_step(call, call->dy, first), out,
+                            call->x[0], in, 1, gy_nn_step(call, call->grads, first * in), in);
+        if (call->passed && first > 0)
+            call->passed(call->passed_user, call->module->offset + first * in);
+    }
 }
 
 static void backward_input(const struct gy_nn_call *call)

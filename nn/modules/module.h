@@ -56,7 +56,9 @@ struct gy_nn_call {
     void *state; /* the same */
     void *scratch;
     const void *params;
-    void *grads;                 /* backward adds to it */
+    void *grads;                /* backward adds to it */
+    gyre_nn_passed_func passed; /* NULL, or for backward_params to say that its gradients from there on are final */
+    void *passed_user;
     const void *dy;              /* like y */
     void *dx[GY_NN_MOST_INPUTS]; /* like x; written by backward_input; NULL where nobody needs it */
     struct gy_nn_draw draw;
