@@ -3,6 +3,7 @@
  * one says its own. */
 #include "answers.h"
 #include "arguments.h"
+#include "kernels.h"
 #include "launch.h"
 #include "meeting.h"
 #include "membership.h"
@@ -336,6 +337,7 @@ static int tell(struct job *job)
 int main(int argc, char **argv)
 {
     struct job job = {.ranks = 1, .hidden = NAN};
+    kernels_choose(argv);
     arguments_parse(argc, argv, &job.arguments);
     gy_options_check_environment();
     bool early = joins(); /* once it is let in, all the others wait for it */
