@@ -88,6 +88,7 @@ void gy_channel_keep_grant(struct gy_channel *channel, uint64_t sequence, uint16
         if (kept->sequence == 0)
             free_place = kept;
     }
+    channel->grants_lost |= !free_place;
     if (free_place)
         *free_place = (struct gy_kept_grant){.sequence = sequence, .lane = lane, .value = value};
 }

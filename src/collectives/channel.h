@@ -8,7 +8,7 @@
  *            is the order in which they are received.
  *   granted  larger frames wait for a grant: the receiver allows the iterations whose place is ready, so that data
  *            never waits in between. A grant for an operation that the sender has not entered is kept here; when there
- *            is no room it is dropped, and the sender asks again (WANT).
+ *            is no room it is dropped, and the sender asks again (WANT), from then on at once.
  *
  * Memory is bounded: 96 KiB of stash, pages that no early frame touches are never backed. */
 #ifndef GY_COLLECTIVES_CHANNEL_H
@@ -54,6 +54,7 @@ struct gy_channel {
     struct gy_stashed stashed[GY_STASHED_MOST];
     unsigned char *stash; /* GY_STASHED_MOST * GY_EAGER_BYTES */
     struct gy_kept_grant grants[GY_GRANTS_KEPT];
+    bool grants_lost; /* there was no room for one */
 };
 
 struct gy_channel *gy_channel_create(void);

@@ -2,9 +2,11 @@
  *
  *   sender                                     receiver
  *   eager:   DATA(value = iteration) ────────▶ lane is there: consume; else stash; CREDIT back in batches
- *   granted: WANT? ──────────────────────────▶
- *                   ◀──────────────────────── GRANT(value = iterations allowed), as soon as their place is ready
+ *   granted:        ◀──────────────────────── GRANT(value = iterations allowed), as soon as their place is ready
  *            DATA ───────────────────────────▶ straight to its place, or to the landing buffer and reduced from there
+ *
+ *   WANT ───────────────────────────────────▶ asks for a GRANT that this side had no room to keep, or that is long in coming:
+ *                                             it carries the shape, so that two who wait for each other find out
  *
  * Iterations are numbered per peer and channel, so that both sides count alike whatever else their lanes do. */
 #include <string.h>
@@ -12,6 +14,10 @@
 #include "collectives/ends.h"
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
+#include "core/clock.h"
+
+#define NEAR_AHEAD ((size_t)512 << 10)
+#define GRANT_PATIENCE (1 * GY_MILLISECOND)
 
 /* Of a shape, what is between this rank and one peer: where counts differ from pair to pair, theirs. */
 static uint64_t count_with(const struct gyre_request *r, int peer, bool sends)
@@ -72,6 +78,16 @@ static bool take_credit(const struct gyre_request *r, struct gy_channel *channel
     return true;
 }
 
+/* Is it time to ask for a grant? The peer sends it by itself when it is ready. */
+static bool is_overdue(const struct gyre_request *r, struct gy_lane_state *lane, const struct gy_channel *channel)
+{
+    if (channel->grants_lost)
+        return true;
+    if (lane->wanted == 0)
+        lane->wanted = gy_now();
+    return r->comm->ctx->turned - lane->wanted > GRANT_PATIENCE;
+}
+
 /* May the frame leave now? Takes what it costs. */
 static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number)
 {
@@ -83,7 +99,7 @@ static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number)
         uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->plan->lane[l].channel);
         if (kept > lane->granted)
             lane->granted = kept;
-        if (lane->granted > number || control(r, l, peer, GY_FRAME_WANT, number))
+        if (lane->granted > number || (is_overdue(r, lane, channel) && control(r, l, peer, GY_FRAME_WANT, number)))
             lane->want = false;
     }
     return number < lane->granted;
@@ -181,9 +197,22 @@ static void give_credit(struct gyre_comm *comm, int peer, uint64_t sequence)
     return_credit(comm, peer, use_of(sequence));
 }
 
+/* Messages that may be under way at once. Between sockets of one host the kernel's queue holds them, and while that stays
+ * short it stays in the caches and never fills the socket: bytes take two thirds of the time. Over a wire it has to cover the
+ * round trip, which the socket knows best; other transports bound it themselves. */
+static uint64_t ahead(const struct gyre_request *r, int peer)
+{
+    const struct gy_context *ctx = r->comm->ctx;
+    const struct gy_world *world = ctx->world;
+    int rank = gy_group_world(&r->comm->group, peer);
+    bool near = world->members[rank].host == world->members[world->rank].host &&
+                gy_transport_is_dialled(ctx->ops[ctx->peers[rank].transport]);
+    return near ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2) : UINT64_MAX / 2;
+}
+
 /* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same
  * peer, so that it need not stop between two steps and wait for a grant. */
-static uint64_t horizon(struct gyre_request *r, int l)
+static uint64_t horizon(struct gyre_request *r, int l, uint64_t most)
 {
     const struct gy_lane_state *lane = &r->lane[l];
     const struct gy_lane *steps = &r->plan->lane[l];
@@ -197,8 +226,9 @@ static uint64_t horizon(struct gyre_request *r, int l)
         if (step->peer != peer || longest * r->element <= GY_EAGER_BYTES)
             break;
         uint64_t tiles = gy_layout_tiles(longest, r->tile), end = base + (uint64_t)step->rounds * tiles;
-        while (next < end && gy_needs_met(r, l, step, first_round + (int64_t)((next - base) / tiles),
-                                          (size_t)((next - base) % tiles)))
+        while (
+            next < end && next - here < most &&
+            gy_needs_met(r, l, step, first_round + (int64_t)((next - base) / tiles), (size_t)((next - base) % tiles)))
             next++;
         if (next < end)
             break;
@@ -216,7 +246,11 @@ bool gy_flow_receive(struct gyre_request *r, int l)
     r->waiting_for = step->peer;
     return_credit(r->comm, step->peer, use_of(r->shape.sequence));
     if (!lane->eager) {
-        uint64_t ready = horizon(r, l);
+        uint64_t most = ahead(r, step->peer),
+                 number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
+        if (lane->granted > number + most / 2) /* half of it is left: one grant for two messages or more */
+            return false;
+        uint64_t ready = horizon(r, l, most);
         if (ready > lane->granted && control(r, l, step->peer, GY_FRAME_GRANT, ready))
             lane->granted = ready;
         return false; /* data comes through the sink */

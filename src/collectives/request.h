@@ -28,7 +28,8 @@ struct gy_lane_state {
     uint64_t pair_base;
     uint64_t granted;            /* sender: may send below this; receiver: has allowed below this (pair numbers) */
     bool eager;                  /* the step's frames are small */
-    bool want;                   /* sender: ask for the grant */
+    bool want;                   /* sender: has had no grant of this step, nor asked for it */
+    int64_t wanted;              /* since when, 0: it has not tried to send yet */
     struct gy_frame_out control; /* GRANT or WANT */
     struct gy_in_flight flight[GY_SENDS_IN_FLIGHT];
     unsigned first_flight, flights;
@@ -170,7 +171,8 @@ gyre_status gy_window_begin(struct gyre_request *request);
 bool gy_window_idle(const struct gyre_request *request, const struct gy_step *step);
 bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
                         uint64_t target);
-void gy_window_step(struct gyre_request *request, int lane);
+/* One iteration; false: what it was to read has been withdrawn, and the world's end is near. */
+bool gy_window_step(struct gyre_request *request, int lane);
 /* All lanes have finished here; false: others still read what this rank offered. */
 bool gy_window_end(struct gyre_request *request);
 size_t gy_window_tile(const struct gyre_request *request);
