@@ -1,7 +1,7 @@
 /* gyre-perf: how long a collective takes, beside nccl-tests and the OSU benchmarks.
  *
  *   isolated   for each iteration: new data; meet (gyre-perf's own barrier); call; meet; check. Time: latest start to
- *              latest end.
+ *              latest end; in JSON also the median from the earliest start to it.
  *   streaming  calls back to back; time: the mean. The check is an iteration before and one after.
  *
  * It uses gyre's public interface only. With --ranks N it starts itself N times, as gyre-run would. */
@@ -21,7 +21,7 @@ struct perf {
     const struct gy_arguments *arguments;
     struct gy_case it;
     struct gy_meet *meet;
-    int64_t *times;
+    int64_t *times, *wholes;
     size_t total_wrong;
     FILE *json;
 };
@@ -42,7 +42,7 @@ static bool succeeded(const struct perf *perf, gyre_status status)
 }
 
 /* One checked call with data of its own. */
-static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, size_t *wrong)
+static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, int64_t *whole_p, size_t *wrong)
 {
     bool check = perf->arguments->check;
     if (check)
@@ -55,7 +55,7 @@ static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, si
     int64_t end = now_ns();
     if (!succeeded(perf, status))
         return false;
-    *time_p = gy_meet_time(perf->meet, start, end);
+    *time_p = gy_meet_time(perf->meet, start, end, whole_p);
     if (check)
         *wrong += gy_case_wrong(&perf->it, iteration);
     return true;
@@ -64,9 +64,9 @@ static bool call_once(struct perf *perf, uint64_t iteration, int64_t *time_p, si
 static bool measure_isolated(struct perf *perf, size_t *wrong)
 {
     int warm_up = perf->arguments->warm_up, iterations = perf->arguments->iterations;
-    int64_t ignored;
     for (int i = 0; i < warm_up + iterations; i++) {
-        if (!call_once(perf, (uint64_t)i, i < warm_up ? &ignored : &perf->times[i - warm_up], wrong))
+        int kept = i < warm_up ? 0 : i - warm_up; /* what warms up is written over */
+        if (!call_once(perf, (uint64_t)i, &perf->times[kept], &perf->wholes[kept], wrong))
             return false;
     }
     return true;
@@ -74,8 +74,8 @@ static bool measure_isolated(struct perf *perf, size_t *wrong)
 
 static bool measure_streaming(struct perf *perf, size_t *wrong)
 {
-    int64_t ignored;
-    if (!call_once(perf, 0, &ignored, wrong))
+    int64_t ignored, whole;
+    if (!call_once(perf, 0, &ignored, &whole, wrong))
         return false;
     for (int i = 0; i < perf->arguments->warm_up; i++) {
         if (!succeeded(perf, gy_case_call(&perf->it)))
@@ -87,8 +87,8 @@ static bool measure_streaming(struct perf *perf, size_t *wrong)
         if (!succeeded(perf, gy_case_call(&perf->it)))
             return false;
     }
-    perf->times[0] = gy_meet_time(perf->meet, start, now_ns());
-    return call_once(perf, 1, &ignored, wrong);
+    perf->times[0] = gy_meet_time(perf->meet, start, now_ns(), &perf->wholes[0]);
+    return call_once(perf, 1, &ignored, &whole, wrong);
 }
 
 /* Across hosts the longest time of any host counts; wrong elements are summed over all ranks. */
@@ -120,7 +120,10 @@ static bool measure(struct perf *perf, bool in_place, struct gy_result *result_p
     if (!(streaming ? measure_streaming(perf, &wrong) : measure_isolated(perf, &wrong)) ||
         !combine(perf, count, wrong, &total))
         return false;
+    struct gy_times whole;
     gy_times_compute(perf->times, count, &result_p->time_us);
+    gy_times_compute(perf->wholes, count, &whole);
+    result_p->whole_us = streaming || !gy_meet_one_host(perf->meet) ? NAN : whole.median;
     if (streaming) {
         double mean = result_p->time_us.mean / perf->arguments->iterations;
         result_p->time_us = (struct gy_times){NAN, NAN, mean, NAN, NAN};
@@ -175,6 +178,7 @@ static bool allocate(struct perf *perf)
     size_t bytes = arguments->most + 8 * (size_t)perf->it.size;
     void *input = NULL, *output = NULL;
     perf->times = calloc((size_t)arguments->iterations, sizeof *perf->times);
+    perf->wholes = calloc((size_t)arguments->iterations, sizeof *perf->wholes);
     if (arguments->gyre_memory) {
         if (!succeeded(perf, gyre_mem_alloc(perf->it.comm, bytes, &input)) ||
             !succeeded(perf, gyre_mem_alloc(perf->it.comm, bytes, &output)))
@@ -184,7 +188,7 @@ static bool allocate(struct perf *perf)
     }
     perf->it.input = input;
     perf->it.output = output;
-    if (!input || !output || !perf->times) {
+    if (!input || !output || !perf->times || !perf->wholes) {
         fprintf(stderr, "gyre-perf: no memory for two buffers of %zu bytes\n", bytes);
         return false;
     }
@@ -203,6 +207,7 @@ static void release(struct perf *perf)
         free(perf->it.output);
     }
     free(perf->times);
+    free(perf->wholes);
 }
 
 static bool open_json(struct perf *perf)

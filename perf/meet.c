@@ -179,19 +179,21 @@ void gy_meet_barrier(struct gy_meet *meet)
     }
 }
 
-int64_t gy_meet_time(struct gy_meet *meet, int64_t start, int64_t end)
+int64_t gy_meet_time(struct gy_meet *meet, int64_t start, int64_t end, int64_t *whole_p)
 {
     struct stamp *stamps = meet->page->stamps[meet->set];
-    int64_t first = INT64_MIN, last = INT64_MIN, longest = 0;
+    int64_t earliest = INT64_MAX, first = INT64_MIN, last = INT64_MIN, longest = 0;
     meet->set ^= 1;
     stamps[meet->local] = (struct stamp){start, end};
     gy_meet_barrier(meet);
     for (int i = 0; i < meet->locals; i++) {
         int64_t own = stamps[i].end - stamps[i].start;
         longest = own > longest ? own : longest;
+        earliest = stamps[i].start < earliest ? stamps[i].start : earliest;
         first = stamps[i].start > first ? stamps[i].start : first;
         last = stamps[i].end > last ? stamps[i].end : last;
     }
+    *whole_p = last - earliest;
     if (!meet->one_host)
         return longest;
     return last > first ? last - first : 0;

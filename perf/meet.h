@@ -21,7 +21,9 @@ bool gy_meet_one_host(const struct gy_meet *meet);
 void gy_meet_barrier(struct gy_meet *meet);
 /* Gives this rank's start and end (ns, CLOCK_MONOTONIC) of one call, waits for the others' and returns the call's time
  * in ns on this host:
- * with one host from the latest start to the latest end, else the longest of its ranks' own times. */
-int64_t gy_meet_time(struct gy_meet *meet, int64_t start, int64_t end);
+ * with one host from the latest start to the latest end, else the longest of its ranks' own times.
+ * *whole_p: from the earliest start to the latest end. Where ranks share cores the others may be through before the last one
+ * has had its turn to start, and this alone says what the call takes. */
+int64_t gy_meet_time(struct gy_meet *meet, int64_t start, int64_t end, int64_t *whole_p);
 
 #endif

@@ -87,6 +87,7 @@ void gy_report_json(FILE *stream, const struct gy_case *it, const char *algorith
     put_number(stream, "mean", time->mean, ",");
     put_number(stream, "p99", time->p99, ",");
     put_number(stream, "max", time->max, "},");
+    put_number(stream, "whole_us", result->whole_us, ",");
     put_number(stream, "algbw", result->algbw, ",");
     put_number(stream, "busbw", result->busbw, ",");
     if (result->wrong < 0)

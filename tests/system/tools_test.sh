@@ -162,7 +162,7 @@ for collective in all_reduce reduce_scatter all_gather broadcast barrier; do
         rows=$(grep -vc '^#' "$work/out")
         [ "$rows" = "$([ $collective = barrier ] && echo 1 || echo 3)" ] || fail "gyre-perf $collective: $rows rows"
         [ "$(wc -l <"$work/json")" = $((2 * rows)) ] || fail "gyre-perf $collective: JSON lines"
-        for key in collective algorithm transport ranks bytes count dtype op in_place time_us min median mean p99 max algbw busbw; do
+        for key in collective algorithm transport ranks bytes count dtype op in_place time_us min median mean p99 max whole_us algbw busbw; do
             [ "$(grep -c "\"$key\":" "$work/json")" = $((2 * rows)) ] || fail "gyre-perf $collective: key $key"
         done
         [ "$(grep -c '"wrong":0}' "$work/json")" = $((2 * rows)) ] || fail "gyre-perf $collective: wrong elements"
