@@ -216,10 +216,10 @@ static bool immediate_step(struct gyre_request *r, int l)
     const struct gy_step *step = &r->plan->step[lane->step];
     if (!gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
-    if (step->kind >= GY_PUBLISH)
-        gy_window_step(r, l);
-    else
+    if (step->kind < GY_PUBLISH)
         local_step(r, l);
+    else if (!gy_window_step(r, l))
+        return false;
     gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
     gy_lane_next(r, l);
     return true;

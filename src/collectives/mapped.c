@@ -1,8 +1,13 @@
 #include "collectives/mapped.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "core/log.h"
 
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
+
+#define GY_FAR_LEAST 32768u /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
 {
@@ -27,17 +32,40 @@ static size_t input_elements(const struct gyre_request *r)
     return gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
 }
 
+/* What a plan publishes for all at once is too short to be worth it, but for what a root gives. */
+static bool offers(const struct gy_plan *plan)
+{
+    return plan->window && (plan->side_by_side > 0 || plan->shape.collective == GY_BROADCAST);
+}
+
+/* Does everyone only move what this rank gives, and much of it at once? */
+static bool worth_fetching(const struct gyre_request *r)
+{
+    bool in_blocks = true;
+    switch (r->plan->shape.collective) {
+    case GY_BROADCAST: in_blocks = false; break;
+    case GY_ALL_GATHER:
+    case GY_GATHER_TO:
+    case GY_SCATTER_FROM:
+    case GY_ALL_TO_ALL: break;
+    default: return false;
+    }
+    return r->in.total * r->element / (in_blocks ? (size_t)r->comm->size : 1) >= GY_FAR_LEAST;
+}
+
 void gy_mapped_offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     r->offer = (struct gy_offer){0};
-    if (!plan->window || plan->side_by_side == 0 || r->in.total * r->element < GY_OFFER_LEAST || r->in.places ||
-        !alone(r->comm))
+    if (!offers(plan) || r->in.total * r->element < GY_OFFER_LEAST || r->in.places || !alone(r->comm))
         return;
     /* in place, what comes from another rank would overwrite what is still to be read */
     bool exposed = plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
     if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
         r->offer.input = place_of(r, r->input, input_elements(r));
+    if (plan->input_blocks > 0 && !exposed && !r->offer.input && worth_fetching(r) &&
+        gy_segment_reaches_all(r->comm->ctx->segment))
+        r->offer.far_input = (uint64_t)(uintptr_t)r->input;
     if (plan->shape.collective == GY_ALL_REDUCE)
         r->offer.output = place_of(r, r->output, r->out.total);
 }
@@ -72,7 +100,41 @@ const unsigned char *gy_mapped_input(const struct gyre_request *r, int rank)
     enum gy_collective collective = r->plan->shape.collective;
     bool own = collective == GY_ALL_GATHER || collective == GY_GATHER_TO; /* block */
     size_t elements = own ? gy_layout_start(&r->in, rank + 1) - gy_layout_start(&r->in, rank) : r->in.total;
-    return r->plan->side_by_side == 0 ? NULL : at(r, rank, offer_of(r, rank).input, elements);
+    return offers(r->plan) ? at(r, rank, offer_of(r, rank).input, elements) : NULL;
+}
+
+uint64_t gy_mapped_far_input(const struct gyre_request *r, int rank)
+{
+    return offers(r->plan) ? offer_of(r, rank).far_input : 0;
+}
+
+/* Only what cannot be helped: the offer stands, its rank lives, and the kernel does not read it. */
+static void fail_fetch(struct gyre_request *r, int rank, int errnum)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int world = gy_group_world(&r->comm->group, rank);
+    struct gy_error error = {.rank = -1};
+    gy_error_set(
+        &error, GYRE_SYSTEM, ctx->world->rank,
+        "rank %d cannot read the input of rank %d through the kernel: %s; memory of a device, or a process that has "
+        "closed itself to others, wants GYRE_SHM_READ=0",
+        ctx->world->rank, world, strerror(errnum));
+    gy_overlay_report(ctx->overlay, error.status, ctx->world->rank, error.text);
+}
+
+bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t address, size_t bytes, void *to)
+{
+    const struct gy_world *world = r->comm->ctx->world;
+    int local = world->members[gy_group_world(&r->comm->group, rank)].local;
+    int errnum = gy_segment_reach(r->comm->ctx->segment, local, address, bytes, to);
+    /* Pairs with the fence of gy_mapped_withdraw: what its caller wrote after that is not taken for the input. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (errnum == 0 && offer_of(r, rank).far_input)
+        return true;
+    if (errnum != 0 && errnum != ESRCH && offer_of(r, rank).far_input)
+        fail_fetch(r, rank, errnum);
+    r->waiting_for = rank;
+    return false;
 }
 
 unsigned char *gy_mapped_output(const struct gyre_request *r, int rank)
@@ -103,12 +165,17 @@ void gy_mapped_withdraw(struct gyre_request *r)
     if (!done)
         gy_log(GY_LOG_ERROR, "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still use it",
                r->comm->rank);
+    if (r->offer.far_input) {
+        struct gy_window_control *mine = r->comm->control[r->comm->rank];
+        atomic_store_explicit(&mine->offered[r->shape.sequence % GY_ARRIVALS], 0, memory_order_release);
+        atomic_thread_fence(memory_order_seq_cst);
+    }
     r->offer = (struct gy_offer){0};
 }
 
 bool gy_mapped_quiet(struct gyre_request *r, uint64_t after)
 {
-    if (!r->offer.input && !r->offer.output)
+    if (!r->offer.input && !r->offer.output && !r->offer.far_input)
         return true;
     for (int p = 0; p < r->comm->size; p++)
         for (int w = 0; w < GY_WINDOW_LANES; w++)

@@ -1,7 +1,9 @@
-/* Zero copy: operands that lie in memory of gyre_mem_alloc are used by the others where they are.
+/* Operands that the others use where they are: no copy where they lie in memory of gyre_mem_alloc; one, through the kernel,
+ * where they are private and long, and only moved.
  *
  *   a rank offers              instead of                          others
  *   its input                  copying it into its slots           read its input
+ *   its far input              copying it into its slots           have the kernel copy it from there
  *   its output (all_reduce)    collecting their result slots,      write their slices into its output,
  *                              copying into its own                and read its slice there
  *
@@ -12,7 +14,9 @@
  *
  * A slice of an output is written by its owner alone, tile by tile after it has read that tile of all inputs, so outputs
  * may be inputs. After a failure a peer that has not heard of it may still read and write, and be successful: the memory
- * is withdrawn before its caller gets it back. Ranks that share a process, whose memory cannot be parted, offer
+ * is withdrawn before its caller gets it back. Private memory cannot be taken from a reader: there the offer is withdrawn, and
+ * who reads looks for the offer once more after that; if it is gone the bytes may be the caller's next ones, and do not count.
+ * Ranks that share a process, whose memory cannot be parted, offer
  * nothing. */
 #ifndef GY_COLLECTIVES_MAPPED_H
 #define GY_COLLECTIVES_MAPPED_H
@@ -25,6 +29,10 @@ void gy_mapped_offer(struct gyre_request *request);
  * asked when the rank's progress in the operation has been seen. */
 const unsigned char *gy_mapped_input(const struct gyre_request *request, int rank);
 unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
+/* Likewise, as an address of that rank's process; 0: none. */
+uint64_t gy_mapped_far_input(const struct gyre_request *request, int rank);
+/* Bytes from there. False: they were not there any more, or cannot be read, and the world has been told; or its rank is gone. */
+bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t address, size_t bytes, void *to);
 /* Does this rank write its result slots? To be asked when everyone's arrival has been seen. */
 bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *gather);
 /* The request fails: what was offered is this process's alone again. */

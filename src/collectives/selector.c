@@ -65,6 +65,15 @@ static gyre_status forced(const char *setting, enum gy_collective collective, en
     return GYRE_SUCCESS;
 }
 
+bool gy_select_forces(const struct gyre_comm *comm, enum gy_collective collective)
+{
+    enum gy_algorithm algorithm;
+    struct gy_error error = {.quiet = true};
+    return comm->attributes.algorithm[0] &&
+           (forced(comm->attributes.algorithm, collective, &algorithm, &error) != GYRE_SUCCESS ||
+            algorithm != GY_ALGORITHMS);
+}
+
 gyre_status gy_select_check(const char *setting, struct gy_error *error)
 {
     enum gy_algorithm algorithm;

@@ -244,7 +244,7 @@ bool gy_tiny_advance(struct gyre_request *r)
 static void find_out(struct gyre_comm *comm, enum gy_collective collective)
 {
     size_t blocks = contributed_blocks(comm, collective), least = blocks > 0 ? blocks : 1;
-    bool forced = comm->attributes.algorithm[0] != '\0';
+    bool forced = gy_select_forces(comm, collective);
     size_t room = forced ? GY_WINDOW_INLINE : GY_WINDOW_VECTOR;
     if (collective == GY_ALL_GATHER || collective == GY_GATHER_TO)
         room = gy_min_size(room, GY_TINY_GATHERED / (size_t)comm->size);

@@ -52,11 +52,12 @@ void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, st
     unsigned place = (unsigned)(shape->sequence % GY_ARRIVALS);
     comm->arrived = shape->sequence;
     mine->arrival[place] = *shape;
-    if (offer.input || offer.output || atomic_load_explicit(&mine->offered[place], memory_order_relaxed) != 0) {
+    bool any = offer.input || offer.output || offer.far_input;
+    if (any || atomic_load_explicit(&mine->offered[place], memory_order_relaxed) != 0) {
         atomic_store_explicit(&mine->offered[place], 0, memory_order_relaxed);
         atomic_thread_fence(memory_order_release);
         mine->offer[place] = offer;
-        if (offer.input || offer.output)
+        if (any)
             atomic_store_explicit(&mine->offered[place], shape->sequence, memory_order_release);
     }
     atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
@@ -162,7 +163,7 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
 
 static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
-    if (r->offer.input) /* they read it where it is */
+    if (r->offer.input || r->offer.far_input) /* they read it where it is */
         return;
     unsigned char *slot = slot_of(r, r->comm->rank, GY_WINDOW, iteration);
     for (int32_t i = 0; i < step->range.width; i++) {
@@ -213,25 +214,33 @@ static void gather(struct gyre_request *r, const struct gy_step *step, int l, ui
 bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
 {
     if (step->kind == GY_PUBLISH)
-        return r->offer.input != 0;
+        return r->offer.input != 0 || r->offer.far_input != 0;
     return step->kind == GY_GATHER && !gy_mapped_keeps(r, step);
 }
 
-/* Tile of slice b that rank `from` has gathered, or of its own block. */
-static const unsigned char *collected(const struct gyre_request *r, const struct gy_step *step, int from, int32_t b,
-                                      size_t start, uint64_t iteration)
+/* Tile of slice b that rank `from` has gathered, or of its own block, into the output. */
+static bool collect_from(struct gyre_request *r, const struct gy_step *step, int from, int32_t b,
+                         const struct gy_piece *piece, uint64_t iteration)
 {
+    unsigned char *to = gy_operand_at(r, step->dst, b, piece->start);
+    size_t bytes = piece->count * r->element, within = (piece->start - gy_layout_start(&r->in, b)) * r->element;
     const unsigned char *whole = step->src == GY_RESULT ? gy_mapped_output(r, from) : NULL;
     const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
-    if (whole)
-        return whole + start * r->element;
-    return block ? block + (start - gy_layout_start(&r->in, b)) * r->element : slot_of(r, from, step->src, iteration);
+    uint64_t far = step->src == GY_WINDOW ? gy_mapped_far_input(r, from) : 0;
+    if (far)
+        return gy_mapped_fetch(r, from, far + within, bytes, to);
+    gy_put(r, to,
+           whole   ? whole + piece->start * r->element
+           : block ? block + within
+                   : slot_of(r, from, step->src, iteration),
+           bytes);
+    return true;
 }
 
-static void collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+static bool collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
     if (step->src == GY_RESULT && r->offer.output) /* they have written it where it belongs */
-        return;
+        return true;
     int32_t first = step->peer >= 0 ? step->range.lo : 0;
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
     for (int32_t b = first; b < end && step->range.width > 0; b++) {
@@ -239,13 +248,13 @@ static void collect(struct gyre_request *r, const struct gy_step *step, int l, u
         if (from == r->comm->rank)
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
-        if (piece.count > 0)
-            gy_put(r, gy_operand_at(r, step->dst, b, piece.start), collected(r, step, from, b, piece.start, iteration),
-                   piece.count * r->element);
+        if (piece.count > 0 && !collect_from(r, step, from, b, &piece, iteration))
+            return false;
     }
+    return true;
 }
 
-static void exchange(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
     for (int p = 0; p < r->comm->size && step->range.width > 0; p++) {
         int32_t b = step->peer >= 0 ? step->range.lo : p;
@@ -253,35 +262,41 @@ static void exchange(struct gyre_request *r, const struct gy_step *step, int l, 
             continue;
         struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
         const unsigned char *input = gy_mapped_input(r, p);
-        size_t mine = gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b);
-        if (piece.count > 0)
-            gy_put(r, gy_operand_at(r, step->dst, b, piece.start),
-                   input ? input + mine * r->element : published(r, p, r->comm->rank, iteration),
-                   piece.count * r->element);
+        uint64_t far = gy_mapped_far_input(r, p);
+        unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
+        size_t bytes = piece.count * r->element;
+        size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
+        if (bytes > 0 && far && !gy_mapped_fetch(r, p, far + mine, bytes, to))
+            return false;
+        if (bytes > 0 && !far)
+            gy_put(r, to, input ? input + mine : published(r, p, r->comm->rank, iteration), bytes);
     }
+    return true;
 }
 
-void gy_window_step(struct gyre_request *r, int l)
+bool gy_window_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
     uint64_t iteration = r->window_base + lane->iteration;
+    bool done = true;
     if (step->kind == GY_PUBLISH)
         publish(r, step, l, iteration);
     else if (step->kind == GY_GATHER)
         gather(r, step, l, iteration);
-    else if (step->kind == GY_COLLECT)
-        collect(r, step, l, iteration);
     else
-        exchange(r, step, l, iteration);
+        done = (step->kind == GY_COLLECT ? collect : exchange)(r, step, l, iteration);
+    if (!done)
+        return false;
     if (r->stream)
         gy_stream_fence();
     int shared = r->plan->lane[l].window_lane;
     if (shared < 0)
-        return;
+        return true;
     struct gy_window_control *mine = r->comm->control[r->comm->rank];
     atomic_store_explicit(&mine->lane[shared].progress, iteration + 1, memory_order_release);
     gy_window_wake(r->comm);
+    return true;
 }
 
 bool gy_window_end(struct gyre_request *r)

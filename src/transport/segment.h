@@ -38,9 +38,10 @@ struct gy_arrival {
     uint8_t collective, dtype, op, algorithm;
 };
 
-/* Memory on the rank's shared heap that others may use for one operation: its offset there + 1; 0: none. */
+/* Memory that others may use for one operation: on the rank's shared heap, its offset there + 1; private memory that they
+ * read through the kernel, its address; 0: none. */
 struct gy_offer {
-    uint64_t input, output;
+    uint64_t input, output, far_input;
 };
 
 /* What a rank exposes for one communicator; single writer: that rank. */
@@ -79,6 +80,8 @@ struct gy_rank_control {
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
     _Atomic uint32_t window_user[GY_WINDOW_COMMS];      /* what it has in each window slot: the communicator's number
                                                          * + 1, 0 nothing yet, with bit 31 no more */
+    _Atomic uint64_t proof; /* where its private memory has the word that proves a reach, 0: not told: segment_reach.c */
+    _Atomic uint32_t reaches; /* enum gy_reach: whose private memory it can read */
 };
 
 /* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local
@@ -117,6 +120,12 @@ bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, ui
  * shows no more once I have written it myself, and they do not see what I write. It is given to nobody again. False: no
  * memory for that. */
 bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, size_t bytes);
+
+/* Does every local rank read every other's private memory? False also while not all have found out, which each does when it
+ * asks. Cheap when known. */
+bool gy_segment_reaches_all(struct gy_segment *segment);
+/* [address, address+bytes) of a local rank's private memory; returns 0 or an errno. */
+int gy_segment_reach(const struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
 
 /* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits
  * for. The two halves serve those who wake several: one fence, then a bell for each. */

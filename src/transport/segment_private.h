@@ -1,5 +1,5 @@
 /* Inside the segment: shared by segment.c (layout, mapping), segment_pass.c (handing the descriptor down),
- * segment_heap.c and segment_bell.c. Nobody else includes this. */
+ * segment_heap.c, segment_reach.c and segment_bell.c. Nobody else includes this. */
 #ifndef GY_TRANSPORT_SEGMENT_PRIVATE_H
 #define GY_TRANSPORT_SEGMENT_PRIVATE_H
 
@@ -37,6 +37,8 @@ struct gy_segment {
     struct gy_watch bell;      /* my datagram socket */
     struct sockaddr_un *doors; /* [nlocals] where each local rank's bell hangs */
     socklen_t *door_bytes;
+    uint64_t proof; /* a word that only this world's ranks know, for those who try to read this process */
+    enum gy_reach { GY_REACH_UNKNOWN, GY_REACH_ALL, GY_REACH_SOME } own_reach, reach; /* of this rank; of all */
     bool fences_for_all; /* membarrier serves this process */
     bool asymmetric;     /* and every other local rank's */
     unsigned fences;
@@ -67,6 +69,9 @@ gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_s
 gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy_error *error);
 gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const struct gy_segment_offer *offer,
                              int64_t deadline, struct gy_error *error);
+
+/* After mapping: tells the others where this rank's proof lies. */
+void gy_segment_reach_register(struct gy_segment *segment);
 
 gyre_status gy_segment_bell_open(struct gy_segment *segment, struct gy_error *error);
 /* After mapping: tells the others whether this rank fences for its wakers. */

@@ -1,7 +1,7 @@
 /* Operands that others use in place (collectives/mapped.h), as a protocol of its own, since no step of a plan knows of it:
  *
  *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange. What a
- *             one-shot plan publishes is too small, and an all_to_all in place would overwrite what is still to be read.
+ *             one-shot plan publishes is too small, but for a broadcast's, and an all_to_all in place would overwrite what is still to be read.
  *             Into an output of all_reduce the others gather their slices, and its owner collects nothing; who does not
  *             offer its own collects from it instead of from results
  *   waits     for the readers of a slot, unless it will not write it
@@ -15,9 +15,11 @@ bool mapped_offers(const struct run *run, int number, int rank, enum gy_space sp
 {
     const struct gy_checker_call *call = &run->calls[number];
     const struct gy_plan *plan = call->plans[rank];
-    if (plan == NULL || call->mapped == NULL || !plan->window || plan->side_by_side == 0)
+    if (plan == NULL || call->mapped == NULL || !plan->window)
         return false;
     enum gy_collective collective = plan->shape.collective;
+    if (plan->side_by_side == 0 && collective != GY_BROADCAST)
+        return false;
     bool exposed = collective == GY_ALL_TO_ALL && call->in_place && call->flaw != GY_CHECKER_EXPOSED;
     if (space == GY_INPUT)
         return plan->input_blocks > 0 && !exposed && (call->mapped->input >> rank & 1);
