@@ -3,6 +3,7 @@
  * first and copies then: a file that does not fit leaves the model as it was. */
 #include "data/dataset.h"
 #include "error.h"
+#include "run_state.h"
 #include "safetensors.h"
 
 #include <inttypes.h>
@@ -224,12 +225,16 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
     size_t n = list_tensors(model, optimizer, beside, mine);
     for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
         const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);
-        if (!theirs || !same_shape(theirs, &mine[i]))
+        if (!theirs && strcmp(mine[i].name, GY_NN_BEST_NAME) == 0)
+            position.best = 0; /* of a run without patience */
+        else if (!theirs || !same_shape(theirs, &mine[i]))
             status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s does not fit this model: the tensor %s %s", path,
                                 mine[i].name, theirs ? "has another type or shape" : "is missing");
     }
     for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
         const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);
+        if (!theirs)
+            continue;
         memcpy((void *)(uintptr_t)mine[i].data, theirs->data, theirs->count * (theirs->dtype == GYRE_FLOAT64 ? 8 : 4));
     }
     free(mine);

@@ -6,6 +6,8 @@
  *
  * Rank 0 has `whole` arrays of these shapes, and the file is theirs; the parameters in it, by their names, are the
  * consensus, which is a model to use. Every rank learns whether rank 0 could read or write. */
+#include "run_state.h"
+
 #include "error.h"
 
 #include <stdio.h>
@@ -13,7 +15,7 @@
 #include <string.h>
 
 struct state {
-    struct gyre_nn_array own[GYRE_NN_MOST_ARRAYS + 4], whole[GYRE_NN_MOST_ARRAYS + 4];
+    struct gyre_nn_array own[GYRE_NN_MOST_ARRAYS + 5], whole[GYRE_NN_MOST_ARRAYS + 5];
     size_t n;
     double steps; /* the optimiser's, where they may differ from rank to rank */
     size_t *counts;
@@ -33,7 +35,7 @@ static void add(struct state *state, const char *name, void *data, size_t count,
 }
 
 /* The optimiser's state is listed where it is not replicated; else it is in the file as it always was. */
-static gyre_status list(struct gyre_nn_run *run, struct state *state)
+static gyre_status list(struct gyre_nn_run *run, const struct gy_nn_best *best, struct state *state)
 {
     static const char *const slots[] = {"optimizer.0", "optimizer.1"};
     const gyre_nn_strategy *strategy = run->strategy;
@@ -50,6 +52,8 @@ static gyre_status list(struct gyre_nn_run *run, struct state *state)
     state->steps = (double)gyre_nn_optimizer_steps(run->optimizer);
     if (strategy->optimizer != GYRE_NN_REPLICATED)
         add(state, "optimizer.steps", &state->steps, 1, GYRE_FLOAT64, GYRE_NN_LOCAL);
+    if (best->params)
+        add(state, GY_NN_BEST_NAME, best->params, count, dtype, GYRE_NN_REPLICATED);
     return GYRE_SUCCESS;
 }
 
@@ -135,10 +139,32 @@ static const gyre_nn_optimizer *replicated_optimizer(const struct gyre_nn_run *r
     return run->strategy->optimizer == GYRE_NN_REPLICATED ? run->optimizer : NULL;
 }
 
-gyre_status gyre_nn_run_save(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position)
+/* On rank 0, between show and hide. */
+static gyre_status write_model(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position,
+                               const struct gy_nn_best *best, struct state *state)
+{
+    size_t bytes = gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
+    void *params = gyre_nn_params(run->model), *shown = NULL;
+    if (best->stands) {
+        shown = malloc(bytes);
+        if (!shown)
+            return gy_nn_fail(GYRE_NO_MEMORY, "no memory to write the best model");
+        memcpy(shown, params, bytes);
+        memcpy(params, best->params, bytes);
+    }
+    gyre_status status = gyre_nn_checkpoint_write_arrays(path, run->model, replicated_optimizer(run), position,
+                                                         run->strategy->name, run->ranks, state->whole, state->n);
+    if (shown)
+        memcpy(params, shown, bytes);
+    free(shown);
+    return status;
+}
+
+gyre_status gy_nn_run_save(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position,
+                           const struct gy_nn_best *best)
 {
     struct state state = {0};
-    gyre_status status = list(run, &state);
+    gyre_status status = list(run, best, &state);
     if (status != GYRE_SUCCESS)
         return status;
     status = agree(run, make_whole(run, &state), GYRE_NO_MEMORY, "write", path);
@@ -146,13 +172,17 @@ gyre_status gyre_nn_run_save(struct gyre_nn_run *run, const char *path, const st
     status = status ? status : gyre_nn_run_show(run);
     if (status == GYRE_SUCCESS) {
         if (run->rank == 0)
-            status = gyre_nn_checkpoint_write_arrays(path, run->model, replicated_optimizer(run), position,
-                                                     run->strategy->name, run->ranks, state.whole, state.n);
+            status = write_model(run, path, position, best, &state);
         gyre_nn_run_hide(run);
         status = agree(run, status, GYRE_SYSTEM, "write", path);
     }
     free_state(&state);
     return status;
+}
+
+gyre_status gyre_nn_run_save(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position)
+{
+    return gy_nn_run_save(run, path, position, &(struct gy_nn_best){0});
 }
 
 /* Parameters, the replicated optimiser, position. */
@@ -174,11 +204,12 @@ static gyre_status spread_rest(struct gyre_nn_run *run, struct gyre_nn_position 
     return GYRE_SUCCESS;
 }
 
-gyre_status gyre_nn_run_resume(struct gyre_nn_run *run, const char *path, struct gyre_nn_position *position_p)
+gyre_status gy_nn_run_resume(struct gyre_nn_run *run, const char *path, const struct gy_nn_best *best,
+                             struct gyre_nn_position *position_p)
 {
     struct state state = {0};
     struct gyre_nn_position position = {0};
-    gyre_status status = list(run, &state);
+    gyre_status status = list(run, best, &state);
     if (status != GYRE_SUCCESS)
         return status;
     status = agree(run, make_whole(run, &state), GYRE_NO_MEMORY, "read", path);
@@ -198,4 +229,9 @@ gyre_status gyre_nn_run_resume(struct gyre_nn_run *run, const char *path, struct
     }
     free_state(&state);
     return status;
+}
+
+gyre_status gyre_nn_run_resume(struct gyre_nn_run *run, const char *path, struct gyre_nn_position *position_p)
+{
+    return gy_nn_run_resume(run, path, &(struct gy_nn_best){0}, position_p);
 }

@@ -10,6 +10,7 @@
 #include "elastic.h"
 #include "error.h"
 #include "evaluate.h"
+#include "run_state.h"
 #include "trace.h"
 
 #include <math.h>
@@ -24,6 +25,7 @@ struct run {
     struct gyre_nn_run part;       /* with the optimiser, the strategy, and the ranks that there are now */
     struct gy_nn_elastic *elastic; /* NULL: a failure ends the run */
     struct gyre_nn_position position;
+    struct gy_nn_best best; /* where there is patience; not in an elastic run, whose newcomers have none */
     uint32_t *order;
     void *x;
     int32_t *labels;
@@ -67,7 +69,7 @@ static gyre_status resume(struct run *run)
 {
     if (!run->options.resume)
         return GYRE_SUCCESS;
-    gyre_status status = gyre_nn_run_resume(&run->part, run->options.resume, &run->position);
+    gyre_status status = gy_nn_run_resume(&run->part, run->options.resume, &run->best, &run->position);
     run->cost = run->part.rank == 0 ? run->position.cost : 0;
     return status;
 }
@@ -95,7 +97,10 @@ static gyre_status open_run(struct run *run)
     run->order = calloc(run->data->ntrain, sizeof(*run->order));
     run->labels = calloc(rows * run->data->steps, sizeof(*run->labels));
     run->x = calloc(rows * run->data->features, gyre_dtype_size(gyre_nn_dtype(run->model)));
-    if (!run->order || !run->labels || !run->x)
+    bool keeps = o->patience > 0 && !run->elastic;
+    if (keeps)
+        run->best.params = calloc(gyre_nn_param_count(run->model), gyre_dtype_size(gyre_nn_dtype(run->model)));
+    if (!run->order || !run->labels || !run->x || (keeps && !run->best.params))
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", rows);
     return run->elastic ? open_elastic(run) : resume(run);
 }
@@ -108,6 +113,7 @@ static void close_run(struct run *run)
     free(run->order);
     free(run->labels);
     free(run->x);
+    free(run->best.params);
 }
 
 /* One piece of the global batch, which begins at place `first` of it; only the last of the rank's shard lets its
@@ -237,16 +243,23 @@ static gyre_status checkpoint(struct run *run)
     status = gather_cost(run, &run->position.cost);
     if (status == GYRE_SUCCESS && run->elastic)
         return gy_nn_elastic_checkpoint(run->elastic, run->options.checkpoint, &run->position);
-    return status ? status : gyre_nn_run_save(&run->part, run->options.checkpoint, &run->position);
+    return status ? status : gy_nn_run_save(&run->part, run->options.checkpoint, &run->position, &run->best);
 }
 
-/* Early stop: every rank has the same loss, and so comes to the same end. */
+static size_t param_bytes(const struct run *run)
+{
+    return gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
+}
+
+/* Early stop: every rank has the same loss, and so comes to the same end. The model is the consensus here. */
 static void watch(struct run *run, double loss)
 {
     struct gyre_nn_position *position = &run->position;
     bool better = position->best == 0 || loss < position->best;
     position->waited = better ? 0 : position->waited + 1;
     position->best = better ? loss : position->best;
+    if (better && run->best.params)
+        memcpy(run->best.params, gyre_nn_params(run->model), param_bytes(run));
 }
 
 /* `samples`: of this epoch, already used; over: all. */
@@ -286,6 +299,13 @@ static bool stopped(const struct run *run)
            (run->options.patience > 0 && run->position.waited >= run->options.patience);
 }
 
+/* Not where it is cut, to go on later. */
+static bool best_stands(const struct run *run)
+{
+    return run->best.params && run->position.best > 0 &&
+           (run->position.waited >= run->options.patience || run->position.epoch >= run->options.epochs);
+}
+
 /* Other ranks take part from this step on, and this run is to repeat that. */
 static bool paused(const struct run *run)
 {
@@ -319,6 +339,7 @@ static gyre_status epoch(struct run *run)
         run->position.cost = run->cost = 0;
     }
     bool last = stopped(run) || run->position.epoch >= run->options.epochs;
+    run->best.stands = best_stands(run);
     return status == GYRE_SUCCESS && (every == 0 || last) ? checkpoint(run) : status;
 }
 
@@ -347,12 +368,14 @@ static gyre_status gather_staleness(const struct run *run)
     return status;
 }
 
-/* The consensus is what training was for: it stays in the model. */
+/* The consensus, or the best one there was, is what training was for: it stays in the model. */
 static gyre_status conclude(struct run *run)
 {
     struct gyre_nn_train_result *result = &run->result;
     gyre_status status = gather_staleness(run);
     status = status ? status : gyre_nn_run_show(&run->part);
+    if (status == GYRE_SUCCESS && best_stands(run))
+        memcpy(gyre_nn_params(run->model), run->best.params, param_bytes(run));
     if (status == GYRE_SUCCESS)
         status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->part.comm, &result->loss,
                               &result->accuracy);
