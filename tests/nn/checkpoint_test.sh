@@ -1,8 +1,8 @@
 #!/bin/bash
 # Checkpoints of gyre-train as its users meet them: a run cut in two ends as the uninterrupted one, bit for bit; a run
 # that is killed again and again, at random moments, always finds a checkpoint that loads; a file that does not fit is
-# refused in one line.
-# Usage: checkpoint_test.sh GYRE-RUN GYRE-TRAIN resume|kills|wrong
+# refused in one line; on a full disk the old one stays, and what could not be written is said in one line.
+# Usage: checkpoint_test.sh GYRE-RUN GYRE-TRAIN resume|kills|wrong|full
 set -u
 run=$1 train=$2 failures=0
 export OPENBLAS_NUM_THREADS=1 # the order of a matrix product's sums goes with the number of threads
@@ -184,6 +184,40 @@ wrong()
     [ $? = 1 ] || fail "4 ranks go on from a damaged file"
     grep -q 'rank 0\]: .*cut short' "$work/err" || fail "rank 0 does not say why: $(cat "$work/err")"
     [ "$(grep -c 'rank [1-3]\]: rank 0 could not read' "$work/err")" = 3 ] || fail "not every rank: $(cat "$work/err")"
+}
+
+# A disk of its own: mounted by root, or in a namespace in which this user is root.
+full()
+{
+    if ! mkdir "$work/disk" || ! mount -t tmpfs -o size=256k none "$work/disk" 2>/dev/null; then
+        trap - EXIT
+        rm -rf "$work"
+        [ -z "${GYRE_TEST_OWN_NAMESPACE:-}" ] && unshare --user --map-root-user --mount true 2>/dev/null &&
+            GYRE_TEST_OWN_NAMESPACE=1 exec unshare --user --map-root-user --mount bash "$0" "$run" "$train" full
+        echo "skipped: a disk to fill needs root, or user namespaces"
+        [ "${GYRE_TEST_STRICT:-0}" = 1 ] && exit 1
+        exit 77
+    fi
+    trap 'umount "$work/disk"; rm -rf "$work"' EXIT
+    local disk=$work/disk
+    "$train" --quiet --hidden 32 --epochs 1 --checkpoint "$disk/run" >/dev/null || fail "no checkpoint to begin with"
+    cp "$disk/run" "$work/kept"
+    dd if=/dev/zero of="$disk/filler" bs=1k count=512 2>/dev/null
+    refused 'cannot write .*disk/run: No space left' --checkpoint "$disk/run" --seed 2
+    cmp "$disk/run" "$work/kept" || fail "a full disk changed the checkpoint"
+    refused 'cannot write the metrics to .*disk/metrics: No space left' --metrics "$disk/metrics"
+    timeout 20 "$run" -n 4 "$train" --quiet --hidden 32 --epochs 1 --checkpoint "$disk/run" 2>"$work/err" >/dev/null
+    [ $? = 1 ] || fail "4 ranks go on without their checkpoint"
+    grep -q 'rank 0\]: .*No space left' "$work/err" || fail "rank 0 does not say why: $(cat "$work/err")"
+    [ "$(grep -c 'rank [1-3]\]: rank 0 could not write' "$work/err")" = 3 ] || fail "not every rank: $(cat "$work/err")"
+    cmp "$disk/run" "$work/kept" || fail "a full disk changed the checkpoint of 4 ranks"
+    RANK=0 WORLD_SIZE=2 GYRE_MEET_TIMEOUT=2 GYRE_SECRET=a-secret-of-the-tests GYRE_ADDRESS=file://$disk/meet \
+        timeout 20 "$train" --quiet --hidden 32 --epochs 1 2>"$work/err" >/dev/null
+    [ $? = 1 ] && grep -q 'cannot write the meeting file .*disk/meet: No space left' "$work/err" ||
+        fail "a meeting on a full disk: $(cat "$work/err")"
+    rm "$disk/filler"
+    refused_not=$("$train" --quiet --hidden 32 --epochs 1 --resume "$disk/run" --checkpoint "$disk/run" 2>&1) ||
+        fail "with room again: $refused_not"
 }
 
 "$3"

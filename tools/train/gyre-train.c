@@ -352,8 +352,11 @@ int main(int argc, char **argv)
     rc = rc ? rc : tell(&job);
     if (rc == 0)
         metrics_final(job.metrics, &job.result, job.hidden, job.staleness);
-    if (!metrics_close(job.metrics) && rc == 0)
-        rc = complain(&job, "the metrics file could not be written");
+    if (!metrics_close(job.metrics) && rc == 0) {
+        char text[512];
+        snprintf(text, sizeof(text), "cannot write the metrics to %.400s: %s", job.arguments.metrics, strerror(errno));
+        rc = complain(&job, text);
+    }
     gyre_nn_free(job.model);
     gyre_nn_dataset_free(job.data);
     gyre_comm_destroy(job.comm);
