@@ -11,6 +11,7 @@
  * version 2; only what is passed here is declared. The waits of the library have no time limit, so the ones that wait for
  * other ranks are started with a callback, and what the callback writes outlives a missed deadline. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -232,22 +233,11 @@ static void on_fence(int status, void *user)
 
 static bool await(struct fence *fence, int64_t deadline)
 {
-    int64_t left = deadline - gy_now();
-    struct timespec until;
+    const struct timespec until = {.tv_sec = deadline / GY_SECOND, .tv_nsec = deadline % GY_SECOND};
 
-    if (left < 0)
-        left = 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    left += until.tv_nsec;
-    until.tv_sec += left / GY_SECOND;
-    until.tv_nsec = left % GY_SECOND;
-    while (sem_timedwait(&fence->done, &until) != 0) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        if (now.tv_sec > until.tv_sec || (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))
+    while (sem_clockwait(&fence->done, CLOCK_MONOTONIC, &until) != 0)
+        if (errno != EINTR)
             return false;
-    }
     return true;
 }
 

@@ -68,3 +68,18 @@ wrong ends "-DN=3 -DGAPS"
 wrong ends "-DN=3 -DUNCALLED"
 wrong ends "-DN=4 -DOPS=1 -DLINKS=1 -DOWN"
 wrong ends "-DN=3 -DOPS=1 -DDEATHS=0 -DLINKS=1 -DHASTY"
+
+right grow "-DN=3 -DNEWS=1 -DDEATHS=1 -DDOUBTS=1"
+right grow "-DN=3 -DNEWS=2 -DDEATHS=2"
+right grow "-DN=4 -DNEWS=1 -DDEATHS=2"
+if [ -n "${GYRE_MODELS_FULL:-}" ]; then
+    right grow "-DN=3 -DNEWS=1 -DDEATHS=2 -DDOUBTS=1"
+    right grow "-DN=4 -DNEWS=1 -DDEATHS=1 -DDOUBTS=1"
+fi
+
+wrong grow "-DN=3 -DHASTY"
+wrong grow "-DN=3 -DEARLY"
+wrong grow "-DN=3 -DUNHEARD"
+wrong grow "-DN=3 -DDOUBTS=1 -DUNHOSTED"
+wrong grow "-DN=3 -DBLIND"
+wrong grow "-DN=3 -DKEPT"
