@@ -287,9 +287,9 @@ GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
  * settings; the call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. It may come at any time, and
  * waits. Its meeting address is that of any member: what gyre_comm_get(comm, "meeting") says there. Or it is the address at
  * which the world met in the first place: from the first grow on rank 0 renews it, as the line of a file:// and as the port
- * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it; one that has itself joined
- * renews the address that it joined at. Strangers, other secrets,
- * versions, runs and settings are refused as in a meeting. Rank 0 is whom all are sent to in the end.
+ * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it, one that has itself joined,
+ * wherever that was, too. Strangers, other secrets, versions, runs and settings are refused as in a meeting. Rank 0 is whom
+ * all are sent to in the end.
  *
  * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those who are there, at most
  * `newcomers`; with 0 it lets in who stands at its door now, at most 64. What the other ranks give for both means nothing.

@@ -78,6 +78,19 @@ bool gy_address_parse(const char *text, struct gy_address *address_p)
     return true;
 }
 
+const char *gy_address_print(const struct gy_address *address, char text_p[GY_ADDRESS_PLACE])
+{
+    bool brackets = strchr(address->host, ':') != NULL;
+
+    text_p[0] = '\0';
+    if (address->kind == GY_ADDRESS_TCP)
+        snprintf(text_p, GY_ADDRESS_PLACE, "tcp://%s%s%s:%u", brackets ? "[" : "", address->host, brackets ? "]" : "",
+                 address->port);
+    else if (address->kind == GY_ADDRESS_FILE)
+        snprintf(text_p, GY_ADDRESS_PLACE, "file://%s", address->path);
+    return text_p;
+}
+
 gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_storage *address_p,
                                struct gy_error *error)
 {

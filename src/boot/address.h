@@ -22,6 +22,9 @@ struct gy_address {
 
 /* Pure. false: not understood; *address_p untouched. */
 bool gy_address_parse(const char *text, struct gy_address *address_p);
+/* What parse understands; empty where the kind is NONE. Returns `text_p`. */
+#define GY_ADDRESS_PLACE 288
+const char *gy_address_print(const struct gy_address *address, char text_p[GY_ADDRESS_PLACE]);
 /* Name or number to a socket address; may ask the resolver, which has its own time limits. */
 gyre_status gy_address_resolve(const char *host, uint16_t port, struct sockaddr_storage *address_p,
                                struct gy_error *error);

@@ -49,7 +49,11 @@ void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, con
 static size_t compose(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
                       int chair, const struct gy_blob *blob)
 {
-    enum gy_council_part part = session->quit ? GY_PART_QUIT : session->entered ? GY_PART_TAKES : GY_PART_NONE;
+    bool inside = session->word.kind != GY_COUNCIL_ENDS || council->waits;
+    enum gy_council_part part = session->quit       ? GY_PART_QUIT
+                                : !session->entered ? GY_PART_NONE
+                                : inside            ? GY_PART_TAKES
+                                                    : GY_PART_AWAY;
     struct gy_council_message message = {.type = (uint8_t)type,
                                          .comm = session->comm,
                                          .number = session->number,
@@ -176,6 +180,7 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
         return;
     session->seats[from].heard = gy_now();
     session->seats[from].entered |= message.part != GY_PART_NONE;
+    session->seats[from].away = message.part == GY_PART_AWAY;
     if (message.type == GY_COUNCIL_JOIN)
         hear_join(council, session, from, &message);
     else if (message.type == GY_COUNCIL_PROPOSE)
@@ -314,6 +319,9 @@ static void follow(struct gy_council *council, struct gy_session *session, int c
 static void excuse(struct gy_council *council, int64_t now)
 {
     int64_t away = council->stepped ? now - council->stepped - AWAY : 0;
+
+    if (away > 0 && away + AWAY > council->away)
+        council->away = away + AWAY;
 
     for (struct gy_session *session = council->sessions; session && away > 0; session = session->next) {
         if (!session->entered)
@@ -472,9 +480,26 @@ gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t
     session->timeout_ns = timeout_ns;
     session->began = gy_now();
     excuse(council, session->began);
+    if (word->kind != GY_COUNCIL_ENDS)
+        council->away = 0;
     session->entered = true;
     check_hearsay(council, session);
     return GYRE_SUCCESS;
+}
+
+int64_t gy_council_looked(const struct gy_council *council)
+{
+    return council->stepped - council->away;
+}
+
+void gy_council_attend(struct gy_council *council, bool waits)
+{
+    if (council->waits == waits)
+        return;
+    council->waits = waits; /* that it waits is in all that it says from now on */
+    for (struct gy_session *session = council->sessions; session && !waits; session = session->next)
+        if (session->entered && !session->decided && !session->quit && session->word.kind == GY_COUNCIL_ENDS)
+            say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);
 }
 
 void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number)

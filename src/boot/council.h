@@ -39,7 +39,9 @@ struct gy_council {
     struct gy_session *sessions;
     uint8_t *body;   /* for one message */
     int64_t stepped; /* when this rank last looked */
+    int64_t away;    /* for how long it did not, at most, since it entered the last agreement on a next epoch */
     bool parted;     /* too few once: never enough again */
+    bool waits;      /* this rank stays inside gyre for what is agreed on */
     char out[256];   /* why the others go on without this rank, which is for good; empty: they do not */
 };
 
@@ -60,6 +62,11 @@ gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t 
 /* This rank does not step any more in a session that it has entered: who waits for it there is told, now or when it
  * asks. Nothing where the session is decided. */
 void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number);
+/* Does this rank stay inside gyre from now on? An agreement on how operations end is stepped by calls that return, too:
+ * between them its silence is no sign that it is stopped, and the others are told so. */
+void gy_council_attend(struct gy_council *council, bool waits);
+/* When this rank was last known not to be stopped, before the outcome that it has now. */
+int64_t gy_council_looked(const struct gy_council *council);
 /* What was decided with this rank goes on without it, because it could not: it is EXCLUDED from now on. Otherwise it would
  * find everybody gone when it asks again, and go on alone. */
 void gy_council_exclude(struct gy_council *council, const char *why);

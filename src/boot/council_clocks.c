@@ -9,6 +9,7 @@
  * Silence. The chair waits for members, members wait for their chair; everybody else is waited for by nobody.
  *   has it entered the session?   no: legal, until GYRE_TIMEOUT                                 -> PEER_LATE
  *                                 yes: it beats every second; silent for GYRE_STALL_TIMEOUT     -> PEER_STALLED
+ *                                 yes, and says that it may be computing: silent for GYRE_TIMEOUT -> PEER_LATE
  *                                 it has ended it with an error, and says so (council.c)        -> PEER_LATE */
 #include <stdio.h>
 
@@ -64,15 +65,16 @@ void gy_session_watch(struct gy_council *council, struct gy_session *session, in
 
     if (now - session->began > REACH_AFTER)
         gy_overlay_reach(council->overlay, rank);
-    if (seat->entered && silent > config->stall_timeout_ns) {
+    if (seat->entered && !seat->away && silent > config->stall_timeout_ns) {
         snprintf(text, sizeof(text),
                  "rank %d takes part in an agreement and has said nothing for %.0f s (GYRE_STALL_TIMEOUT); is it "
                  "stopped?",
                  rank, (double)silent / 1e9);
         gy_overlay_condemn(council->overlay, rank, GYRE_PEER_STALLED, text);
-    } else if (!seat->entered && now - session->began > session->timeout_ns) {
-        snprintf(text, sizeof(text), "rank %d did not come to an agreement within %g s (GYRE_TIMEOUT)", rank,
-                 (double)session->timeout_ns / 1e9);
+    } else if ((!seat->entered && now - session->began > session->timeout_ns) ||
+               (seat->away && silent > session->timeout_ns)) {
+        snprintf(text, sizeof(text), "rank %d did not come %s an agreement within %g s (GYRE_TIMEOUT)", rank,
+                 seat->entered ? "back to" : "to", (double)session->timeout_ns / 1e9);
         gy_overlay_condemn(council->overlay, rank, GYRE_PEER_LATE, text);
     }
 }

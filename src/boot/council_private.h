@@ -23,6 +23,7 @@ enum gy_council_part {
     GY_PART_NONE, /* it has not come to it yet */
     GY_PART_TAKES,
     GY_PART_QUIT, /* it has ended with an error, before anything was decided, and does not come back */
+    GY_PART_AWAY, /* it takes part, and may be computing: calls that do not block brought it here (GY_COUNCIL_ENDS) */
 };
 
 /* What one member has told me. */
@@ -30,6 +31,7 @@ struct gy_seat {
     bool joined, accepted; /* me as its chair, and my proposal */
     bool proposed;         /* I have told it */
     bool entered;          /* it takes part */
+    bool away;             /* and is not bound to be inside gyre */
     int64_t heard, called; /* when I last heard from it, and called it */
     struct gy_word word;
 };

@@ -81,7 +81,7 @@ bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_
     message_p->blob = wire.at;
     message_p->blob_bytes = (size_t)(wire.end - wire.at);
     return !wire.bad && message_p->type >= GY_COUNCIL_JOIN && message_p->type <= GY_COUNCIL_BEAT &&
-           message_p->part <= GY_PART_QUIT && message_p->chair >= GY_NOBODY && message_p->chair < size &&
+           message_p->part <= GY_PART_AWAY && message_p->chair >= GY_NOBODY && message_p->chair < size &&
            message_p->accepted >= GY_NOBODY && message_p->accepted < size &&
            message_p->blob_bytes <= gy_outcome_most(size);
 }

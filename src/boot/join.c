@@ -7,7 +7,8 @@
  *
  * Its own door is made before HELLO, which says where it is, and is opened when WELCOME has brought the key. Should the
  * socket end between the two, the world may have counted it in: so the door closes, which tells whoever looks for this
- * newcomer in that epoch that it is not there, and the next HELLO says another one.
+ * newcomer in that epoch that it is not there, and the next HELLO says another one. So it does with a WELCOME that it hears
+ * after having been stopped for so long that the world has given it up meanwhile (overlay_connect.c).
  *
  * Patience. A world answers only while it grows, so an answer has no deadline but the whole joining's; the file of a
  * file:// is read again meanwhile, since it may have another owner. */
@@ -46,7 +47,9 @@ struct joiner {
     int errnum;
     enum gy_refusal refusal;
     struct gy_stream stream;
-    bool lost; /* the stream's end */
+    bool lost;      /* the stream's end */
+    bool stale;     /* it has been stopped for too long since it said HERE */
+    int64_t turned; /* when it last looked */
     int64_t deadline, first_refusal;
     char why[400];
     struct gy_world *world; /* when welcome */
@@ -143,6 +146,7 @@ static void hear_welcome(struct joiner *joiner, uint8_t *body, size_t bytes)
         plan.size = (int)size;
         plan.salt = salt;
         plan.members = members;
+        plan.looked = joiner->turned;
         gy_world_enter(joiner->house, epoch, &joiner->next, &plan, joiner->config, joiner->poller, &joiner->world,
                        joiner->error);
         joiner->house = NULL;
@@ -153,14 +157,31 @@ static void hear_welcome(struct joiner *joiner, uint8_t *body, size_t bytes)
     gy_free(members);
 }
 
+static void say_here(struct joiner *joiner)
+{
+    joiner->stale = false;
+    joiner->turned = gy_now();
+    gy_stream_send(&joiner->stream, GY_JOIN_HERE, NULL, 0);
+}
+
+/* The world that it is welcome in waits for it as long as the stall clock says, and does not begin to before HERE. */
+static bool is_stale(struct joiner *joiner)
+{
+    joiner->stale |= gy_now() - joiner->turned > joiner->config->stall_timeout_ns;
+    return joiner->stale;
+}
+
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
     struct joiner *joiner = user;
 
+    (void)stream;
     if (failed(joiner) || joiner->world)
         return;
     if (kind == GY_JOIN_CALL)
-        gy_stream_send(stream, GY_JOIN_HERE, NULL, 0);
+        say_here(joiner);
+    else if (kind == GY_JOIN_WELCOME && is_stale(joiner))
+        joiner->lost = true;
     else if (kind == GY_JOIN_WELCOME)
         hear_welcome(joiner, body, bytes);
     else if (kind == GY_JOIN_FAILED)
@@ -201,8 +222,11 @@ static void wait_for(struct joiner *joiner, const bool *until)
     int64_t look = gy_now() + LOOK_EVERY;
 
     while (!failed(joiner) && !*until && !joiner->world && gy_now() < joiner->deadline) {
+        joiner->turned = gy_now();
         gy_poller_poll(joiner->poller, GY_SECOND / 20);
-        if (gy_now() < look)
+        is_stale(joiner);
+        if (gy_now() < look ||
+            joiner->world) /* welcome: there is nothing to look for, and no house of its own any more */
             continue;
         if (moved(joiner))
             return;

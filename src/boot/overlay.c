@@ -65,7 +65,8 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     gy_world_on_starved(world, on_starved, overlay);
     status = gy_neighbours_connect(overlay, error);
     /* In a later epoch who finds the world broken by another rank still has its overlay, to go on from there. */
-    if (status != GYRE_SUCCESS && (world->epoch == 1 || overlay->verdict.rank == world->rank)) {
+    if (status != GYRE_SUCCESS &&
+        (world->epoch == 1 || status == GYRE_EXCLUDED || overlay->verdict.rank == world->rank)) {
         gy_overlay_free(overlay);
         return status;
     }

@@ -22,7 +22,10 @@ struct gy_fate {
 
 /* Has the memory for it, as world->spare, which gy_overlay_create takes; gy_overlay_free takes it otherwise. */
 gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error);
-/* Blocks until all neighbours are connected, within the meeting's deadline. */
+/* How long a rank may keep the others waiting while they make their world: overlay_connect.c says why. */
+int64_t gy_overlay_patience(const struct gy_world *world);
+/* Blocks until all neighbours are connected, or one has kept the others waiting for too long. A later epoch in which another
+ * rank has failed is a world, too; EXCLUDED where the others go on without this one. */
 gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
 /* Tells the others why this rank ends before it has a communicator, in its own words; the goodbye follows. */
 void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error);

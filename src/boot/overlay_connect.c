@@ -8,9 +8,15 @@
  * Who dials: of two neighbours the one from which the other is the shorter way up the ring; at equal distance the lower
  * rank.
  *
+ * Patience. At a first meeting a rank may take as long to connect as to come. The ranks of a later epoch were all inside
+ * gyre when it was agreed on, and newcomers had just answered: who does not connect is stopped, and the stall clock finds
+ * it. All who are missed then are named at once, as the agreement that follows would wait long for one that never came to
+ * this world. Who finds that it was away itself for that long is given up by now, and says so.
+ *
  * Invariant. A rank that learns a verdict while it still connects stays until each of its neighbours has connected and
  * been told, or is known to be gone (2 s at most): it must not look dead to one that dials it a little later. */
 #include <errno.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -21,6 +27,7 @@
 #define ABSENCE_GRACE (40 * GY_MILLISECOND) /* how long its goodbye, or its reason, may trail a closed door */
 #define PROBE_EVERY (GY_SECOND / 4)
 #define TELLING_GRACE (2 * GY_SECOND)
+#define AWAY (GY_SECOND / 2) /* between two turns: this rank was stopped, or without a core */
 
 static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
@@ -183,29 +190,79 @@ static void probe_absent(struct gy_overlay *overlay)
     }
 }
 
+int64_t gy_overlay_patience(const struct gy_world *world)
+{
+    const struct gy_config *config = world->config;
+
+    return world->epoch == 1 || config->stall_timeout_ns > config->meet_timeout_ns ? config->meet_timeout_ns
+                                                                                   : config->stall_timeout_ns;
+}
+
+/* Nobody has connected for as long as that may take. */
+static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
+{
+    struct gy_world *world = overlay->world;
+    char text[200];
+
+    if (world->epoch == 1) {
+        snprintf(text, sizeof(text), "rank %d was at the meeting but did not connect to rank %d afterwards",
+                 absent->rank, world->rank);
+        gy_flood_verdict(overlay, GYRE_MEETING_FAILED, absent->rank, text, NULL);
+        return;
+    }
+    for (int i = 0; i < overlay->count; i++) {
+        struct gy_neighbour *neighbour = overlay->neighbours[i];
+
+        if (neighbour->connected || neighbour->ended)
+            continue;
+        snprintf(text, sizeof(text),
+                 "rank %d belongs to a new world and has not connected to rank %d of it for %.0f s "
+                 "(GYRE_STALL_TIMEOUT); is it stopped?",
+                 neighbour->rank, world->rank, (double)gy_overlay_patience(world) / (double)GY_SECOND);
+        gy_flood_verdict(overlay, GYRE_PEER_STALLED, neighbour->rank, text, NULL);
+    }
+}
+
+/* It was away for so long: have they given it up? What it sees now of those who have gone on is no news of them. */
+static gyre_status return_late(struct gy_overlay *overlay, int64_t away, struct gy_error *error)
+{
+    struct gy_world *world = overlay->world;
+
+    if (world->epoch > 1 && away > gy_overlay_patience(world))
+        return gy_error_set(
+            error, GYRE_EXCLUDED, world->rank,
+            "rank %d has been excluded, the others go on without it: it was stopped for %.0f s while its "
+            "new world was made; it can only end, or join anew",
+            world->rank, (double)away / (double)GY_SECOND);
+    gy_poller_poll(world->poller, 0); /* what it was told meanwhile */
+    return GYRE_SUCCESS;
+}
+
 gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error)
 {
     struct gy_world *world = overlay->world;
-    int64_t now = gy_now(), deadline = now + world->config->meet_timeout_ns, next_probe = now + PROBE_EVERY;
-    struct gy_neighbour *absent;
+    int64_t now = gy_now(), deadline = now + gy_overlay_patience(world), next_probe = now + PROBE_EVERY;
+    int64_t looked = world->looked ? world->looked : now;
+    struct gy_neighbour *absent = NULL;
     bool telling = false;
 
     dial_all(overlay);
     while (count_absent(overlay, &absent) > 0) {
         now = gy_now();
+        if (now - looked > AWAY) {
+            deadline += now - looked;
+            if (return_late(overlay, now - looked, error) != GYRE_SUCCESS)
+                return error->status;
+        }
+        looked = now;
         if (gy_overlay_check(overlay, error) != GYRE_SUCCESS && !telling) {
             telling = true;
             deadline = now + TELLING_GRACE;
             next_probe = now - 1; /* of those who have not come, who is gone? */
         }
-        if (now > deadline && telling)
-            break;
-        if (now > deadline)
-            gy_error_set(error, GYRE_MEETING_FAILED, absent->rank,
-                         "rank %d was at the meeting but did not connect to rank %d afterwards", absent->rank,
-                         world->rank);
         if (now > deadline) {
-            gy_flood_verdict(overlay, error->status, error->rank, error->text, NULL);
+            if (!telling)
+                name_absent(overlay, absent);
             break;
         }
         if (now > next_probe) {

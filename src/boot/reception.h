@@ -17,7 +17,7 @@
 #include "boot/meet.h"
 
 #define GY_NEWCOMERS_MOST 64 /* in one growing */
-#define GY_CHARTER_MOST 512  /* bytes of what the layers above tell a newcomer */
+#define GY_CHARTER_MOST 1024 /* bytes of what the layers above tell a newcomer */
 
 enum gy_join_kind {
     GY_JOIN_HELLO = 1, /* label 8, member record, shared settings */

@@ -41,6 +41,7 @@ struct gy_house;
 struct gy_world {
     int rank, size;
     uint32_t epoch;            /* 1 for a fresh world */
+    int64_t looked;            /* when this process was last known not to be stopped, before it knew of this epoch; 0 */
     uint64_t job;              /* random, made by rank 0 */
     uint8_t key[GY_KEY_BYTES]; /* from the secret; keys every handshake */
     struct gy_member *members; /* [size] */
@@ -92,6 +93,7 @@ struct gy_next_plan {
     const uint8_t *salt; /* [GY_KEY_BYTES] */
     const struct gy_member *members;
     bool grown; /* newcomers are among them: the key is of the secret, which they know, and not of the old epoch's */
+    int64_t looked; /* as in struct gy_world */
 };
 gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
                           struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,

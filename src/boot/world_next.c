@@ -92,6 +92,7 @@ static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_w
     world->rank = plan->rank;
     world->size = plan->size;
     world->epoch = epoch;
+    world->looked = plan->looked;
     world->job = plan->job;
     world->config = config;
     world->poller = poller;

@@ -56,11 +56,16 @@ static gyre_status choose_transports(struct gy_context *ctx, struct gy_error *er
     return GYRE_SUCCESS;
 }
 
+/* Whoever is stopped is to be named by those who wait for it, and not by those who wait for these, who follow it in the
+ * tree by which the segment is handed on: these are more patient. */
 static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
 {
     if (!gy_transport_wanted(ctx->config.transports, "shm"))
         return GYRE_SUCCESS;
-    int64_t deadline = gy_now() + ctx->config.meet_timeout_ns;
+    int64_t patience = gy_overlay_patience(ctx->world);
+    int64_t deadline = gy_now() + patience;
+    if (ctx->world->epoch > 1)
+        deadline += patience / 4 * (1 + __builtin_popcount((unsigned)ctx->world->local));
     gyre_status status = gy_segment_create(ctx->world, deadline, &ctx->segment, error);
     if (status == GYRE_SUCCESS && ctx->segment)
         gy_overlay_attach_word(ctx->overlay, gy_segment_verdict(ctx->segment));
@@ -158,21 +163,47 @@ static void give_up(struct gy_context *ctx, const struct gy_error *error)
     free_parts(ctx);
 }
 
+/* There is no segment because another rank did not do its part: that is its failure. Its connection stands, so that it is
+ * stopped where it does not answer. */
+static bool is_of_another(const struct gy_context *ctx, gyre_status status, struct gy_error *error)
+{
+    bool other = ctx->transports == 0 && error->rank >= 0 && error->rank != ctx->world->rank;
+    if (status == GYRE_PEER_UNREACHABLE && other)
+        error->status = GYRE_PEER_STALLED;
+    return other && (status == GYRE_PEER_UNREACHABLE || status == GYRE_NO_MEMORY || status == GYRE_NO_DESCRIPTORS);
+}
+
+/* The verdict on a rank of its own that it is dead, stalled, late or out of reach is the others'. */
+static gyre_status hear_own_fate(const struct gy_context *ctx, struct gy_error *error)
+{
+    struct gy_error told = *error;
+    if (told.rank != ctx->world->rank || told.status < GYRE_PEER_DEAD || told.status > GYRE_PEER_LATE)
+        return told.status;
+    gy_error_clear(error);
+    return gy_error_set(error, GYRE_EXCLUDED, told.rank,
+                        "rank %d has been excluded, the others go on without it: %.400s; it can only end, or join anew",
+                        told.rank, told.text);
+}
+
 /* A world in which somebody has failed already is one, too: whoever goes on does so from here. */
 static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
 {
     gyre_status status = gy_overlay_create(ctx->world, &ctx->overlay, error);
     if (status == GYRE_SUCCESS)
         status = make_peers(ctx, error);
-    if (status != GYRE_SUCCESS || gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
-        return status;
+    if (status != GYRE_SUCCESS)
+        return hear_own_fate(ctx, error);
+    if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+        return GYRE_SUCCESS;
     status = furnish(ctx, error);
+    if (is_of_another(ctx, status, error))
+        gy_overlay_give_up(ctx->overlay, error);
     if (status != GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS &&
         ctx->error.rank != ctx->world->rank) {
         gy_error_clear(error);
         status = GYRE_SUCCESS;
     }
-    return status;
+    return status == GYRE_SUCCESS ? status : hear_own_fate(ctx, error);
 }
 
 /* A newcomer: its world is in a later epoch. It does not know for how many links the limits of all are to be enough: where

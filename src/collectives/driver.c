@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "collectives/context.h"
+#include "collectives/ends.h"
 #include "collectives/request.h"
 
 /* The one place that needs to know whether there is anybody to lock out. The answer cannot change from yes to no while
@@ -42,6 +43,8 @@ void gy_driver_leave(struct gy_context *ctx)
     struct gy_driver *driver = &ctx->driver;
     if (driver->threaded && (ctx->active_first || ctx->windows) && driver->waits == 0 && driver->naps == 0)
         pthread_cond_signal(&driver->work);
+    if (ctx->closed && driver->waits == 0 && driver->naps == 0)
+        gy_ends_return(ctx);
     unlock(driver);
 }
 

@@ -302,8 +302,21 @@ void gy_ends_attend(struct gy_context *ctx)
 
 void gy_ends_wait(struct gy_context *ctx)
 {
+    gy_council_attend(gy_overlay_council(ctx->overlay), true);
     gy_ends_attend(ctx);
     gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? STEP : GY_MILLISECOND);
+}
+
+void gy_ends_return(struct gy_context *ctx)
+{
+    gy_council_attend(gy_overlay_council(ctx->overlay), false);
+}
+
+void gy_ends_settle(struct gy_context *ctx)
+{
+    while (ctx->closed && !is_over(ctx) && gy_ends_pending(ctx))
+        gy_ends_wait(ctx);
+    gy_ends_step(ctx); /* after an abort it ends them */
 }
 
 static bool is_decided(const void *what)

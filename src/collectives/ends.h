@@ -26,8 +26,12 @@
  * All ranks of the world take part in the agreement on a communicator, members or not. Who has nothing under way there is
  * called by the chair. One that has no such communicator (it is no member, or it has destroyed it, which it does after its
  * last operation there has ended) has nothing against any number. Communicators that share no rank may have one number,
- * as those of one split do, and agree each for itself: their lowest ranks tell them apart. A rank that is not inside gyre
- * is waited for, as in every agreement.
+ * as those of one split do, and agree each for itself: their lowest ranks tell them apart.
+ *
+ * Who is waited for, and how long. A rank that is not inside gyre may be computing: it is waited for until GYRE_TIMEOUT,
+ * whether it has not come yet, has only started or tested an operation, or has everything that is missed of it but for its
+ * word that it is through. One that waits inside, in a call that blocks, and says nothing for GYRE_STALL_TIMEOUT is
+ * stopped. Shrinking ends what is under way first: who shrinks next answers here no more.
  *
  * Where there is no agreement there is no uniform end: after an abort, and on a rank that is excluded, or on the lesser
  * side of a world that is cut in two; these fail. */
@@ -60,6 +64,10 @@ void gy_ends_step(struct gy_context *ctx);
 void gy_ends_attend(struct gy_context *ctx);
 /* The same, and then sleeps until something may have happened. */
 void gy_ends_wait(struct gy_context *ctx);
+/* This rank returns to its program, in a world that has failed. */
+void gy_ends_return(struct gy_context *ctx);
+/* In a world that has failed: until nothing is under way here whose end is agreed on. */
+void gy_ends_settle(struct gy_context *ctx);
 /* A collective of `comm` is refused because the world has failed: how the others end is not to depend on whether this rank
  * stays. `block`: until it is agreed on. */
 void gy_ends_refuse(struct gyre_comm *comm, bool block);

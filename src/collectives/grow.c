@@ -23,6 +23,7 @@
 
 #include "boot/council.h"
 #include "boot/handshake.h"
+#include "boot/house.h"
 #include "boot/wire.h"
 #include "collectives/recover.h"
 #include "collectives/request.h"
@@ -181,12 +182,29 @@ static void write_charter(const struct growing *growing, uint64_t operations, st
 {
     const struct gy_attributes *attributes = &growing->comm->attributes;
     struct gy_wire wire = gy_wire_over(charter_p->bytes, sizeof(charter_p->bytes));
-    _Static_assert(6 + sizeof(attributes->algorithm) <= GY_CHARTER_MOST, "what a newcomer takes over has room");
+    char address[GY_ADDRESS_PLACE];
+    size_t length = strlen(gy_address_print(&growing->ctx->world->house->address, address));
+    _Static_assert(8 + sizeof(address) + sizeof(attributes->algorithm) <= GY_CHARTER_MOST,
+                   "what a newcomer takes over has room");
     gy_wire_put(&wire, operations, 4);
     gy_wire_put(&wire, attributes->canonical, 1);
     gy_wire_put(&wire, attributes->uniform, 1);
+    gy_wire_put(&wire, length, 2);
+    gy_wire_put_bytes(&wire, address, length);
     gy_wire_put_bytes(&wire, attributes->algorithm, strlen(attributes->algorithm));
     charter_p->size = (size_t)(wire.at - charter_p->bytes);
+}
+
+/* Where the world met in the first place: from now on it is this process's, too, to be found there, should it come to be
+ * rank 0. Of a world that met nowhere the address stays at which the newcomer has joined. */
+static bool inherit_address(struct gy_wire *wire, struct gy_house *house)
+{
+    char address[GY_ADDRESS_PLACE] = "";
+    size_t length = (size_t)gy_wire_get(wire, 2);
+    if (length >= sizeof(address))
+        return false;
+    gy_wire_get_bytes(wire, address, length);
+    return !wire->bad && strlen(address) == length && (length == 0 || gy_address_parse(address, &house->address));
 }
 
 gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *charter, struct gy_error *error)
@@ -197,8 +215,9 @@ gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *char
     memcpy(copy, charter->bytes, charter->size);
     uint64_t operations = gy_wire_get(&wire, 4);
     bool canonical = gy_wire_get(&wire, 1) != 0, uniform = gy_wire_get(&wire, 1) != 0;
+    bool known = inherit_address(&wire, ctx->world->house);
     size_t length = (size_t)(wire.end - wire.at);
-    if (wire.bad || operations > GY_OPS_MADE_MOST || length >= sizeof(ctx->config.algorithm) ||
+    if (wire.bad || !known || operations > GY_OPS_MADE_MOST || length >= sizeof(ctx->config.algorithm) ||
         memchr(wire.at, '\0', length))
         return gy_error_set(error, GYRE_PROTOCOL, 0, "the world to join has settings that this version does not know");
     ctx->config.canonical = canonical;
@@ -217,7 +236,11 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
     uint64_t operations = outcome->count & ~GY_RECOVER_GROWS;
     uint8_t salt[GY_KEY_BYTES]; /* of the old key: whoever has listened to the agreement does not know it */
     gy_handshake_derive(growing->ctx->world->key, "gyre salt", outcome->job, outcome->salt, salt);
-    struct gy_next_plan plan = {.size = outcome->ranks + count, .job = outcome->job, .salt = salt, .grown = true};
+    struct gy_next_plan plan = {.size = outcome->ranks + count,
+                                .job = outcome->job,
+                                .salt = salt,
+                                .grown = true,
+                                .looked = gy_council_looked(gy_overlay_council(growing->ctx->overlay))};
     struct gy_member *members = gy_recover_table(comm, outcome, count, &plan.rank, &growing->error);
     if (!members)
         goto out;

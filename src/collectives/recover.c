@@ -71,6 +71,7 @@ static gyre_status hold_one(struct gyre_comm *comm, const struct gy_word *word, 
 {
     struct gy_context *ctx = comm->ctx;
     struct gy_council *council = gy_overlay_council(ctx->overlay);
+    gy_council_attend(council, true);
     gy_recover_look(ctx);
     gyre_status status = find_abort(ctx) ? GYRE_IN_PROGRESS : enter(comm, word, error);
     bool entered = status == GYRE_SUCCESS;
@@ -187,7 +188,10 @@ gyre_status gy_recover_go_on(struct gyre_comm *comm, struct gy_next_world *next,
 static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcome, struct gy_next_world *next,
                          struct gyre_comm **comm_p, struct gy_error *error)
 {
-    struct gy_next_plan plan = {.size = outcome->ranks, .job = outcome->job, .salt = outcome->salt};
+    struct gy_next_plan plan = {.size = outcome->ranks,
+                                .job = outcome->job,
+                                .salt = outcome->salt,
+                                .looked = gy_council_looked(gy_overlay_council(comm->ctx->overlay))};
     struct gy_member *members = gy_recover_table(comm, outcome, 0, &plan.rank, error);
     if (!members) {
         gy_world_next_cancel(next);
@@ -220,6 +224,8 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     struct gy_next_world next = {0};
     struct gy_outcome outcome = {0};
     _Static_assert(GY_MEMBER_WIRE <= GY_COUNCIL_RECORD, "a member's record fits");
+    gy_recover_look(comm->ctx);
+    gy_ends_settle(comm->ctx); /* who has gone on answers no more */
     gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
     if (status != GYRE_SUCCESS)
         goto fail;

@@ -5,11 +5,15 @@
  *   plain     one newcomer, then two at once, one of them at the address of a member that is not rank 0; then nobody
  *   refused   a wrong secret and another setting: refused, and the world neither grows nor notices
  *   heirs     the rank that the file:// leads to dies, several times: who comes later finds the world all the same, also
- *             when it consists of newcomers, whose order has become another than that of their settings
+ *             when it consists of newcomers, whose order has become another than that of their settings, and of whom some
+ *             have come to a member's own address
  *   changes   newcomers come and ranks of every number die at random moments, several at once, so that deaths fall into
  *             growing, shrinking and the making of the next world
  *   frozen    a newcomer is stopped before the door, a member inside: the others go on; woken, the newcomer comes in and the
  *             member is EXCLUDED
+ *   halts     a newcomer, or a member when one comes, is stopped at one of the first calls by which it takes part, between the
+ *             newcomer's HERE and the end of the making of the new world, say: the others go on, and lose nobody else; woken,
+ *             the member is EXCLUDED, and the newcomer, too, or comes in. GYRE_TEST_AT: at which calls, from this one on
  *
  * Every process has a bit of its own, which it adds in one all_reduce after the other: a sum says exactly who was in it.
  * After each third one the ranks grow. After each change all who live must come to the sum of just these, with dense ranks
@@ -28,12 +32,13 @@ struct page {
         _Atomic uint64_t mask, calls;   /* of the last good sum; how many since the world is this one */
         _Atomic int epoch, rank, ended; /* ended: a status, with which the process is out; −1: REFUSED */
         _Atomic int before;             /* its rank in the world before, −1: none */
+        char address[128];              /* its own, for newcomers; written before `epoch` */
     } of[MORTALS_MOST];
 };
 
 static struct page *page;
 static const char *address; /* where the next newcomer goes; NULL: to the file */
-static bool orders;         /* the first world changes an attribute that newcomers are not mortals.started with */
+static bool inherits;       /* the first world changes an attribute that newcomers are not started with */
 
 /* ---- a process ---- */
 
@@ -42,6 +47,8 @@ static void enter(gyre_comm *comm, struct report *report, int before)
     atomic_store(&report->calls, 0);
     atomic_store(&report->rank, gyre_comm_rank(comm));
     atomic_store(&report->before, before);
+    if (inherits)
+        OK(comm, gyre_comm_get(comm, "meeting", report->address, sizeof report->address));
     atomic_fetch_add(&report->epoch, 1);
 }
 
@@ -91,12 +98,28 @@ static gyre_comm *grow(gyre_comm *comm, struct report *report, gyre_status *stat
     return next;
 }
 
+/* NULL: this process is out before it has come in. */
+static gyre_comm *begin_process(struct report *report)
+{
+    gyre_comm *comm;
+    alarm(280);
+    gyre_status status = gyre_comm_create(NULL, &comm);
+    if (status == GYRE_SUCCESS)
+        return comm;
+    if (status != GYRE_EXCLUDED || !getenv("GYRE_JOIN"))
+        rank_fail("create: %s: %s", gyre_status_name(status), gyre_last_error(NULL));
+    atomic_store(&report->ended, status);
+    return NULL;
+}
+
 static void run(int own)
 {
     struct report *report = &page->of[own];
-    gyre_comm *comm = rank_begin(280);
+    gyre_comm *comm = begin_process(report);
     uint64_t sum = 0;
-    if (orders && !getenv("GYRE_JOIN"))
+    if (!comm)
+        return;
+    if (inherits && !getenv("GYRE_JOIN"))
         OK(comm, gyre_comm_set(comm, "order", "canonical"));
     enter(comm, report, -1);
     while (comm) {
@@ -205,6 +228,8 @@ static void end_in_vain(gyre_comm *comm, int newcomers)
 
 static void plain_newcomer(int own)
 {
+    setenv("RANK", "0", 1); /* of the world as it was: neither means anything to a newcomer */
+    setenv("WORLD_SIZE", "3", 1);
     gyre_comm *comm = rank_begin(120), *next;
     uint64_t mine = UINT64_C(1) << own, sum;
     bool first = gyre_comm_size(comm) == 4;
@@ -318,9 +343,11 @@ static int with_rank(int rank)
 
 static void inherit(int ranks, int rounds)
 {
-    orders = true;
+    inherits = true;
     begin(ranks);
     for (int i = 0; i < rounds; i++) {
+        /* such a one is rank 0 two rounds later, and who comes then goes to the file */
+        address = i % 4 < 2 ? page->of[with_rank(ranks - 1)].address : NULL;
         mortals_kill(with_rank(0));
         if (i % 2) /* else it comes while they still notice */
             await();
@@ -385,6 +412,96 @@ static void freeze(int ranks)
     end();
 }
 
+static int epochs_before[MORTALS_MOST];
+static uint64_t calls_before[MORTALS_MOST];
+
+/* Has it grown, or been about to, since? */
+static bool has_gone_on(int own)
+{
+    struct report *r = &page->of[own];
+    bool same = atomic_load(&r->epoch) == epochs_before[own];
+    return has_summed(own) && atomic_load(&r->calls) >= (same ? calls_before[own] : 0) + 6;
+}
+
+/* Those who live go on, with just one another. */
+static void await_going_on(void)
+{
+    for (int i = 0; i < mortals.started; i++) {
+        epochs_before[i] = atomic_load(&page->of[i].epoch);
+        calls_before[i] = atomic_load(&page->of[i].calls);
+    }
+    mortals_await(mortals.alive, has_gone_on);
+}
+
+/* Until it has stopped; false: it does not, and is in with the newcomer. */
+static bool comes_to_stop(int victim)
+{
+    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
+    for (; !mortals_has_stopped(victim); usleep(500)) {
+        bool all = true;
+        for (int i = 0; i < mortals.started; i++)
+            all &= !mortals_lives(i) || has_summed(i);
+        if (all) {
+            mortals_stop_at(victim, 0);
+            return mortals_has_stopped(victim);
+        }
+        if (rank_now_ns() > limit)
+            mortals_give_up("it neither stops nor comes in");
+    }
+    return true;
+}
+
+/* Woken it is out, or comes in. */
+static void await_verdict(int victim, bool newcomer)
+{
+    uint64_t with = mortals.alive | UINT64_C(1) << victim;
+    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
+    mortals_wake(victim);
+    while (!mortals_has_ended(victim) && !(newcomer && atomic_load(&page->of[victim].mask) == with)) {
+        if (rank_now_ns() > limit)
+            mortals_give_up("one that was stopped is not told that it is out");
+        usleep(500);
+    }
+    if (!mortals_has_ended(victim)) {
+        mortals.alive = with;
+        return;
+    }
+    mortals_reap(victim, false);
+    if (atomic_load(&page->of[victim].ended) != GYRE_EXCLUDED)
+        mortals_give_up("one that was stopped is not excluded");
+}
+
+static void halt(int ranks, int rounds)
+{
+    int first = getenv("GYRE_TEST_AT") ? atoi(getenv("GYRE_TEST_AT")) : 0, stops = 0;
+    begin(ranks);
+    for (int i = 0; i < rounds; i++) {
+        bool newcomer = first ? getenv("GYRE_TEST_MEMBER") == NULL : i % 2 == 0;
+        int victim = newcomer ? mortals.started : with_rank((int)mortals_draw((uint64_t)ranks));
+        int calls = first ? first + i : 1 + (int)mortals_draw(newcomer ? 40 : 60);
+        mortals_stop_at(victim, calls);
+        start(run);
+        bool stopped = comes_to_stop(victim);
+        if (getenv("GYRE_TEST_VERBOSE"))
+            printf("%d: %s %d at call %d: %s\n", i, newcomer ? "newcomer" : "member", victim, calls,
+                   stopped ? "stopped" : "through");
+        stops += stopped;
+        if (stopped) {
+            mortals_forget(victim);
+            await_going_on();
+            await_verdict(victim, newcomer);
+        }
+        await();
+        check_order();
+        while (__builtin_popcountll(mortals.alive) > ranks) {
+            mortals_kill(with_rank((int)mortals_draw((uint64_t)ranks)));
+            await();
+        }
+    }
+    printf("%d of %d were stopped\n", stops, rounds);
+    end();
+}
+
 /* The last owner removes the file. */
 static void check_file(void)
 {
@@ -412,6 +529,8 @@ int main(int count, char **arguments)
         inherit(ranks, rounds);
     else if (strcmp(what, "changes") == 0)
         change(ranks, rounds);
+    else if (strcmp(what, "halts") == 0)
+        halt(ranks, rounds);
     else
         freeze(ranks);
     check_file();

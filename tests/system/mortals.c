@@ -2,10 +2,65 @@
 #include "system/mortals.h"
 
 #include <dirent.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 struct mortals mortals;
 
 static uint64_t chance;
+static _Atomic int *calls_left; /* of each process, until it stops; 0: it does not. Shared */
+static int this_process = -1;   /* −1: the launcher */
+
+/* ---- where it stops ---- */
+
+#define SEEN __attribute__((visibility("default"))) /* by the library, too */
+
+static void count_call(void)
+{
+    if (this_process >= 0 && atomic_load(&calls_left[this_process]) > 0 &&
+        atomic_fetch_sub(&calls_left[this_process], 1) == 1)
+        raise(SIGSTOP);
+}
+
+SEEN ssize_t send(int fd, const void *bytes, size_t count, int flags)
+{
+    count_call();
+    return syscall(SYS_sendto, fd, bytes, count, flags, NULL, 0);
+}
+
+SEEN ssize_t recv(int fd, void *bytes, size_t count, int flags)
+{
+    count_call();
+    return syscall(SYS_recvfrom, fd, bytes, count, flags, NULL, NULL);
+}
+
+SEEN int connect(int fd, const struct sockaddr *address, socklen_t bytes)
+{
+    count_call();
+    return (int)syscall(SYS_connect, fd, address, bytes);
+}
+
+void mortals_stop_at(int own, int calls)
+{
+    atomic_store(&calls_left[own], calls);
+}
+
+bool mortals_has_stopped(int own)
+{
+    siginfo_t about = {0};
+    return waitid(P_PID, (id_t)mortals.pids[own], &about, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           about.si_pid == mortals.pids[own];
+}
+
+void mortals_wake(int own)
+{
+    siginfo_t about;
+    waitid(P_PID, (id_t)mortals.pids[own], &about, WSTOPPED | WNOHANG);
+    kill(mortals.pids[own], SIGCONT);
+}
+
+/* ---- the launcher ---- */
 
 void mortals_seed(void)
 {
@@ -38,6 +93,10 @@ void mortals_begin(void)
 {
     snprintf(mortals.folder, sizeof mortals.folder, "/tmp/gyre-test-XXXXXX");
     CHECK(mkdtemp(mortals.folder));
+    if (!calls_left)
+        calls_left = launch_share(MORTALS_MOST * sizeof *calls_left);
+    for (int own = 0; own < MORTALS_MOST; own++)
+        mortals_stop_at(own, 0);
     mortals.started = 0;
     mortals.alive = 0;
 }
@@ -74,6 +133,7 @@ int mortals_start(int ranks, void (*prepare)(int own), void (*body)(int own))
     CHECK(mortals.pids[own] >= 0);
     if (mortals.pids[own] == 0) {
         chance += (uint64_t)own << 40;
+        this_process = own;
         launch_prepare(own, ranks, mortals.folder);
         if (ranks == 0) {
             setenv("GYRE_JOIN", "1", 1);
@@ -101,6 +161,13 @@ void mortals_kill(int own)
     kill(mortals.pids[own], SIGKILL);
     mortals_forget(own);
     mortals.deaths[own]++;
+}
+
+bool mortals_has_ended(int own)
+{
+    siginfo_t about = {0};
+    return waitid(P_PID, (id_t)mortals.pids[own], &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           about.si_pid == mortals.pids[own];
 }
 
 static bool has_ended(int own, int *status_p)

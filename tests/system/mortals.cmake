@@ -7,6 +7,7 @@ foreach(test recovery grow uniform)
   add_executable(${test}_test ${test}_test.c $<TARGET_OBJECTS:mortals>)
   target_include_directories(${test}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test}_test PRIVATE gyre_compile gyre)
+  set_target_properties(${test}_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send, recv and connect
 endforeach()
 
 # program, name, settings, then scenario, ranks and hosts

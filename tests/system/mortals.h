@@ -5,7 +5,9 @@
  * A job's processes are numbered from 0 in the order of their starts; it meets in a folder of its own. A deadline that only
  * a hang exceeds is the judge of every wait: then, and whenever mortals_give_up is called, all that is known of each process
  * is printed, all are ended, and the test has failed. GYRE_TEST_SEED repeats a run's choices, not its timing; GYRE_TEST_HOLD
- * leaves a failed job as it is for a debugger. */
+ * leaves a failed job as it is for a debugger.
+ *
+ * Where a process is to be stopped is counted in its own calls of send, recv and connect, which this program has its own of. */
 #ifndef GYRE_TESTS_SYSTEM_MORTALS_H
 #define GYRE_TESTS_SYSTEM_MORTALS_H
 
@@ -45,6 +47,13 @@ static inline bool mortals_lives(int own)
 /* It does not count as living any more; it may have been stopped. */
 void mortals_forget(int own);
 void mortals_kill(int own);
+/* It stops itself (SIGSTOP) at the `calls`-th call from now on by which it takes part in meetings, joining, the overlay or
+ * agreements; collectives make others, and are not counted. 0: it does not. Before its start: mortals.started is its number. */
+void mortals_stop_at(int own, int calls);
+bool mortals_has_stopped(int own);
+void mortals_wake(int own);
+/* Has it ended? Then mortals_wait returns at once. */
+bool mortals_has_ended(int own);
 /* Until it ends: its status, as waitpid gives it. reap: killed, or with success. */
 int mortals_wait(int own);
 void mortals_reap(int own, bool killed);

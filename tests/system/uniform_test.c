@@ -6,6 +6,9 @@
  *   leave    one dies; who fails destroys its communicator and ends at once, whatever the others do
  *   settings what the attribute takes and gives, and that it must be the same everywhere
  *   siblings the communicators of one split, of which each has come to another number
+ *   away     a rank starts or tests an operation, and then computes for longer than GYRE_STALL_TIMEOUT, before a failure and
+ *            after it: nobody takes it for stopped
+ *   pending  an operation is under way on a duplicate when the world is shrunk: it has ended, alike, when that returns
  *
  * The operations of an epoch are numbered, and each rank goes through all kinds of them in the same order: blocking, several
  * requests that are waited for in the reverse order, persistent ones, groups. Whatever succeeds is compared with what it
@@ -368,6 +371,84 @@ static void siblings(int own)
     OK(comm, gyre_comm_destroy(comm));
 }
 
+/* ---- away ---- */
+
+/* Each in turn starts a broadcast, of which it is the root, and stays away before its end. */
+static void leave_broadcast(gyre_comm *comm, int away)
+{
+    uint64_t mine = 7, got = 0;
+    gyre_request *request;
+    OK(comm, gyre_broadcast_start(comm, &mine, &got, 1, GYRE_UINT64, away, &request));
+    if (gyre_comm_rank(comm) == away)
+        usleep(1600000);
+    OK(comm, gyre_wait(&request));
+    CHECK(got == 7);
+}
+
+/* The world fails; it tests once, and stays away before it is agreed on how what is under way ends. */
+static void leave_agreement(gyre_comm *comm, int away)
+{
+    int own = gyre_comm_rank(comm), ranks = gyre_comm_size(comm), missing = (away + 1) % ranks;
+    uint64_t mine = 1, sum;
+    gyre_request *request = NULL;
+    OK(comm, gyre_barrier(comm));
+    if (own != missing)
+        OK(comm, gyre_all_reduce_start(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
+    if (own == away) {
+        OK(comm, gyre_comm_revoke(comm));
+        GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
+        atomic_store(&page->rank[away].epoch, 1);
+        usleep(1600000);
+    } else {
+        await_flag(&page->rank[away].epoch);
+    }
+    while (own == missing && gyre_progress(comm) == GYRE_SUCCESS) /* it has heard: its call is no other operation */
+        usleep(1000);
+    GIVES(GYRE_REVOKED, comm, own == missing ? gyre_barrier(comm) : gyre_wait(&request));
+}
+
+static void away(int own)
+{
+    setenv("GYRE_ENDS", "uniform", 0);
+    gyre_comm *comm = rank_begin(60), *next;
+    int ranks = gyre_comm_size(comm);
+    for (int who = 0; who < ranks; who += ranks - 1) { /* the chair of the agreement, and another one */
+        leave_broadcast(comm, who);
+        leave_agreement(comm, who);
+        OK(comm, gyre_comm_shrink(comm, &next));
+        CHECK(gyre_comm_size(next) == ranks && gyre_comm_rank(next) == own);
+        OK(comm, gyre_comm_destroy(comm));
+        comm = next;
+    }
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+/* ---- pending ---- */
+
+static void pending(int own)
+{
+    setenv("GYRE_ENDS", "uniform", 0);
+    gyre_comm *comm = rank_begin(60), *other, *next;
+    int ranks = gyre_comm_size(comm);
+    for (int epoch = 0; epoch < 12; epoch++) {
+        uint64_t mine = 1, sum;
+        gyre_request *request = NULL;
+        OK(comm, gyre_comm_duplicate(comm, &other));
+        OK(comm, gyre_barrier(comm));
+        if (own != epoch % ranks)
+            OK(other, gyre_all_reduce_start(other, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
+        OK(comm, gyre_comm_revoke(comm));
+        OK(comm, gyre_comm_shrink(comm, &next));
+        CHECK(gyre_comm_size(next) == ranks);
+        if (own != epoch % ranks)
+            GIVES(GYRE_REVOKED, other, gyre_test(&request));
+        OK(other, gyre_comm_destroy(other));
+        OK(comm, gyre_comm_destroy(comm));
+        comm = next;
+    }
+    OK(comm, gyre_comm_destroy(comm));
+}
+
 static int thin_out_all(const char *scenario, int ranks, int most)
 {
     int deaths = 0;
@@ -399,5 +480,9 @@ int main(int argc, char **argv)
         return launch(ranks, settings, 60, scenario) ? 0 : 1;
     if (!strcmp(scenario, "siblings"))
         return launch(ranks, siblings, 60, scenario) ? 0 : 1;
+    if (!strcmp(scenario, "away"))
+        return launch(ranks, away, 60, scenario) ? 0 : 1;
+    if (!strcmp(scenario, "pending"))
+        return launch(ranks, pending, 60, scenario) ? 0 : 1;
     return thin_out_all(scenario, ranks, wanted ? atoi(wanted) : 16);
 }
