@@ -410,7 +410,6 @@ gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, str
     if (status == GYRE_SUCCESS && joiner->house) {
         joiner->house->used = true;
         gy_member_know_myself(&joiner->own, config);
-        joiner->own.reach = config->reach;
         status = join(joiner);
     }
     if (status == GYRE_SUCCESS)

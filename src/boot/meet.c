@@ -22,6 +22,7 @@ void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_W
     gy_wire_put(&wire, member->nonce, 8);
     gy_wire_put(&wire, member->cores, 4);
     gy_wire_put(&wire, member->reach, 4);
+    gy_wire_put(&wire, member->links, 4);
     gy_address_encode(&member->address, wire.at);
 }
 
@@ -37,6 +38,7 @@ bool gy_member_decode(const uint8_t wire_bytes[GY_MEMBER_WIRE], struct gy_member
     member.nonce = gy_wire_get(&wire, 8);
     member.cores = (uint32_t)gy_wire_get(&wire, 4);
     member.reach = (uint32_t)gy_wire_get(&wire, 4);
+    member.links = (uint32_t)gy_wire_get(&wire, 4);
     if (!gy_address_decode(wire.at, &member.address) || member.pid <= 0)
         return false;
     *member_p = member;

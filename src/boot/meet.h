@@ -6,7 +6,7 @@
 #include "boot/door.h"
 #include "boot/environment.h"
 
-#define GY_MEMBER_WIRE (28 + GY_ADDRESS_WIRE)
+#define GY_MEMBER_WIRE (32 + GY_ADDRESS_WIRE)
 
 void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_WIRE]);
 bool gy_member_decode(const uint8_t wire[GY_MEMBER_WIRE], struct gy_member *member_p);

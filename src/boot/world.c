@@ -33,20 +33,14 @@ void gy_member_know_myself(struct gy_member *own, const struct gy_config *config
     own->host_key = gy_topology_host_key(config->host_id);
     own->pid = (int32_t)getpid();
     own->cores = (uint32_t)gy_topology_usable_cores();
+    own->reach = config->reach;
+    own->links = (uint32_t)config->reach_links;
     gy_random(&own->nonce, sizeof(own->nonce));
-}
-
-static void know_myself(struct gy_world *world)
-{
-    struct gy_member *own = &world->members[world->rank];
-
-    gy_member_know_myself(own, world->config);
-    own->reach = world->size - 1 <= world->config->reach_links ? world->config->reach : 0;
 }
 
 /* Dense host numbers in order of lowest rank; quadratic only in the number of hosts. world->locals is there already, and
  * serves as a list of each host's first rank on the way: nothing may fail between the meeting and the overlay. */
-void gy_world_find_hosts(struct gy_world *world)
+static void find_hosts(struct gy_world *world)
 {
     int *first = world->locals;
 
@@ -69,6 +63,14 @@ void gy_world_find_hosts(struct gy_world *world)
             world->locals[world->nlocals++] = rank;
     }
     world->local = world->members[world->rank].local;
+}
+
+void gy_world_know_members(struct gy_world *world)
+{
+    find_hosts(world);
+    for (int rank = 0; rank < world->size; rank++)
+        if (world->members[rank].links < (uint32_t)world->size - 1)
+            world->members[rank].reach = 0;
 }
 
 static gyre_status make_door(struct gy_world *world, const struct sockaddr_storage *own, struct gy_error *error)
@@ -391,7 +393,7 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
         status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", world->size);
         goto free_world;
     }
-    know_myself(world);
+    gy_member_know_myself(&world->members[world->rank], world->config);
     status = gy_overlay_prepare(world, error);
     if (status == GYRE_SUCCESS)
         status = meet(world, &identity, error);
@@ -404,7 +406,7 @@ gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, str
     if (status != GYRE_SUCCESS)
         goto free_world;
     gy_identity_end(&identity);
-    gy_world_find_hosts(world);
+    gy_world_know_members(world);
     *world_p = world;
     return GYRE_SUCCESS;
 free_world:

@@ -28,6 +28,7 @@ struct gy_member {
     struct sockaddr_storage address; /* where its listener (door) can be reached over TCP */
     uint32_t cores;                  /* usable cores */
     uint32_t reach;                  /* by what it can be reached besides TCP: enum gy_reach of transport.h */
+    uint32_t links;                  /* by how many others at most: it has locked memory for so many */
     int host;                        /* dense host index, in order of lowest rank */
     int local;                       /* index among the ranks of that host, in rank order */
 };
@@ -102,10 +103,11 @@ gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next
 gyre_status gy_world_enter(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
                            const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
                            struct gy_world **world_p, struct gy_error *error);
-/* What this process is, but for where and by what it is reached. */
+/* What this process is, but for where it is reached. */
 void gy_member_know_myself(struct gy_member *own, const struct gy_config *config);
-/* Fills what follows from the table of members: hosts, locals. */
-void gy_world_find_hosts(struct gy_world *world);
+/* Fills what follows from the table of members, the same on all of them: hosts, locals, and who is reached by nothing but TCP because
+ * a world of this size takes more links than it has locked memory for. */
+void gy_world_know_members(struct gy_world *world);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */
 void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
 gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,

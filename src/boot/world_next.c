@@ -109,7 +109,7 @@ static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_w
     memcpy(world->members, plan->members, (size_t)plan->size * sizeof(*world->members));
     for (int rank = 0; rank < plan->size; rank++)
         world->members[rank].host = world->members[rank].local = 0;
-    gy_world_find_hosts(world);
+    gy_world_know_members(world);
     gy_log_set_rank(world->rank);
     *world_p = world;
     return GYRE_SUCCESS;

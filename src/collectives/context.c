@@ -206,13 +206,10 @@ static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
     return status == GYRE_SUCCESS ? status : hear_own_fate(ctx, error);
 }
 
-/* A newcomer: its world is in a later epoch. It does not know for how many links the limits of all are to be enough: where
- * TCP serves it is without RDMA until the next shrink, and where it does not, it is to be reached at all. */
+/* A newcomer: its world is in a later epoch. */
 static gyre_status join(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
 {
     struct gy_charter charter = {0};
-    if (gy_transport_wanted(ctx->config.transports, gy_transport_tcp.name))
-        ctx->config.reach = 0;
     gyre_status status = gy_world_join(user, &ctx->config, ctx->poller, &ctx->world, &charter, error);
     if (status == GYRE_SUCCESS)
         status = gy_grow_follow(ctx, &charter, error);

@@ -204,16 +204,17 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
 }
 
 /* Devices may have come and gone since the last meeting; a setting that names one that has gone is no reason to stay behind. */
-static uint32_t reach_now(const struct gy_context *ctx)
+static void look_again(const struct gy_context *ctx, struct gy_member *own)
 {
     struct gy_config config = ctx->config;
     struct gy_error error = {.quiet = true};
 
     if (gy_transports_reach(&config, &error) != GYRE_SUCCESS) {
         gy_log(GY_LOG_WARN, "the next world of rank %d goes without RDMA: %s", ctx->world->rank, error.text);
-        return 0;
+        config.reach = 0;
     }
-    return ctx->world->size - 1 <= config.reach_links ? config.reach : 0;
+    own->reach = config.reach;
+    own->links = (uint32_t)config.reach_links;
 }
 
 gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
@@ -229,7 +230,7 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     gyre_status status = gy_world_next_prepare(comm->ctx->world, &next, &error);
     if (status != GYRE_SUCCESS)
         goto fail;
-    next.own.reach = reach_now(comm->ctx);
+    look_again(comm->ctx, &next.own);
     gy_member_encode(&next.own, word.record);
     status = gy_recover_hold(comm, &word, &outcome, &error);
     if (status != GYRE_SUCCESS) {

@@ -54,6 +54,16 @@ static gyre_status refusal(const struct gy_rdma_memory *memory, const struct gy_
     return gy_error_system(error, errnum, "RDMA device %s cannot register %zu bytes", rail->name, bytes);
 }
 
+/* A device may write in any order to memory at which nobody looks before the completion that says what is there: some buses are
+ * faster then. Not so to windows: what a rank has put is known to be there by a read behind it. */
+static struct ibv_mr *register_with(const struct gy_rdma_rail *rail, void *start, size_t bytes, int access)
+{
+    if ((access & IBV_ACCESS_REMOTE_READ) || !rail->verbs->reg_mr_iova2)
+        return rail->verbs->reg_mr(rail->pd, start, bytes, access);
+    return rail->verbs->reg_mr_iova2(rail->pd, start, bytes, (uintptr_t)start,
+                                     (unsigned)access | IBV_ACCESS_RELAXED_ORDERING);
+}
+
 gyre_status gy_rdma_register(struct gy_rdma_memory *memory, void *start, size_t bytes, int access,
                              struct ibv_mr *mr_p[GY_RDMA_RAILS], struct gy_error *error)
 {
@@ -62,7 +72,7 @@ gyre_status gy_rdma_register(struct gy_rdma_memory *memory, void *start, size_t 
     for (int i = 0; i < memory->rail_count; i++) {
         struct gy_rdma_rail *rail = &memory->rails[i];
 
-        mr[i] = rail->verbs->reg_mr(rail->pd, start, bytes, access);
+        mr[i] = register_with(rail, start, bytes, access);
         if (!mr[i]) {
             gyre_status status = refusal(memory, rail, bytes, errno, error);
 

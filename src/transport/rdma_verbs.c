@@ -77,6 +77,8 @@ static void find_optional(void *handle)
     memcpy(&library.is_fork_initialized, &symbol, sizeof(symbol));
     symbol = dlsym(handle, "ibv_reg_dmabuf_mr");
     memcpy(&library.reg_dmabuf_mr, &symbol, sizeof(symbol));
+    symbol = dlsym(handle, "ibv_reg_mr_iova2");
+    memcpy(&library.reg_mr_iova2, &symbol, sizeof(symbol));
 }
 
 static bool find_all(void *handle)

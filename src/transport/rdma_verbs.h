@@ -29,6 +29,8 @@ struct gy_verbs {
     struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
     int (*dealloc_pd)(struct ibv_pd *pd);
     struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *memory, size_t bytes, int access);
+    /* The same with flags that a device may ignore, at the address where it lies. */
+    struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t address, unsigned access);
     struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t address, int fd,
                                     int access); /* NULL: a library that has not got it */
     int (*dereg_mr)(struct ibv_mr *mr);

@@ -260,6 +260,7 @@ const struct gy_verbs stand_in_verbs = {
     .alloc_pd = stand_in_alloc_pd,
     .dealloc_pd = stand_in_dealloc_pd,
     .reg_mr = stand_in_reg_mr,
+    .reg_mr_iova2 = stand_in_reg_mr_iova2,
     .reg_dmabuf_mr = stand_in_reg_dmabuf_mr,
     .dereg_mr = stand_in_dereg_mr,
     .create_comp_channel = stand_in_create_comp_channel,

@@ -46,13 +46,17 @@ struct stand_in_counters {
     uint64_t sends, inlines, signalled;         /* requests of any kind */
     uint64_t reads, writes;                     /* of them, those that no receiver notices */
     uint64_t registrations, dmabufs;            /* ever made; of a GPU's memory */
+    uint64_t early;                             /* written before what was to come before it */
     uint64_t from_gpu;                          /* pieces that a device took from there */
     uint64_t per_device[STAND_IN_DEVICES];      /* requests */
+    int ack_timeout;                            /* that the last queue pair was given */
 };
 struct stand_in_counters stand_in_count(void);
 
 /* From now on every request on a queue pair of `device` fails so; IBV_WC_SUCCESS: no more. */
 void stand_in_fail_requests(int device, enum ibv_wc_status status);
+/* From now on nothing that is posted on this queue pair goes anywhere, as if its peer were stuck. */
+void stand_in_stall(struct ibv_qp *qp);
 /* The n-th registration from now fails with ENOMEM; 0: none. */
 void stand_in_fail_registration(int nth);
 /* Tells every open context of the device; a QP event tells about one of its queue pairs. */

@@ -76,6 +76,24 @@ struct ibv_mr *stand_in_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, in
     return register_memory(pd, memory, bytes, access);
 }
 
+/* Flags that a device may ignore lie above all others. */
+struct ibv_mr *stand_in_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t address, unsigned access)
+{
+    MUST(address == (uintptr_t)memory);
+    struct ibv_mr *mr = register_memory(pd, memory, bytes, (int)(access & (IBV_ACCESS_RELAXED_ORDERING - 1)));
+    if (mr)
+        ((struct mr *)mr)->relaxed = (access & IBV_ACCESS_RELAXED_ORDERING) != 0;
+    return mr;
+}
+
+bool stand_in_is_relaxed(uint32_t key)
+{
+    for (struct mr *mr = stand_in_mrs; mr; mr = mr->next)
+        if (mr->base.lkey == key)
+            return mr->relaxed;
+    return false;
+}
+
 /* Device memory is this process's, at the address that it is said to have; its descriptor must be one. */
 struct ibv_mr *stand_in_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t address, int fd,
                                       int access)

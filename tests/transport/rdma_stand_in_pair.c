@@ -103,10 +103,23 @@ static void deliver(struct qp *peer, const struct request *request)
     stand_in_complete(peer->base.recv_cq, wc);
 }
 
+/* Where the order does not matter, the next message is in memory before this one, and nobody has been told of either. */
+static void write_early(const struct qp *qp, const struct qp *peer, const struct request *next)
+{
+    uint64_t from_gpu = stand_in_counters.from_gpu;
+
+    if (next && peer && next->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && stand_in_is_relaxed(next->wr.wr.rdma.rkey) &&
+        move(qp, peer, next) == IBV_WC_SUCCESS)
+        stand_in_counters.early++;
+    stand_in_counters.from_gpu = from_gpu; /* it is counted when it is told */
+}
+
 static void execute(struct qp *qp)
 {
     struct request *request = qp->first;
     struct qp *peer = find_qp(qp->peer);
+
+    write_early(qp, peer, request->next);
     enum ibv_wc_status status = attempt(qp, peer, request);
 
     qp->first = request->next;
@@ -136,7 +149,8 @@ static void *run(void *nothing)
         struct qp *chosen = NULL;
         int ready = 0;
         for (struct qp *qp = stand_in_qps; qp; qp = qp->next)
-            if (qp->first && qp->base.state == IBV_QPS_RTS && (unsigned)rand_r(&dice) % (unsigned)++ready == 0)
+            if (qp->first && !qp->stalled && qp->base.state == IBV_QPS_RTS &&
+                (unsigned)rand_r(&dice) % (unsigned)++ready == 0)
                 chosen = qp;
         if (!chosen) {
             pthread_cond_wait(&work, &stand_in_lock);
@@ -149,6 +163,13 @@ static void *run(void *nothing)
         }
     }
     return NULL;
+}
+
+void stand_in_stall(struct ibv_qp *qp)
+{
+    pthread_mutex_lock(&stand_in_lock);
+    ((struct qp *)qp)->stalled = true;
+    pthread_mutex_unlock(&stand_in_lock);
 }
 
 static void start(void)
@@ -203,8 +224,10 @@ int stand_in_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
         qp->access = attr->qp_access_flags;
     if (attr->qp_state == IBV_QPS_RTR)
         qp->peer = attr->dest_qp_num;
-    if (attr->qp_state == IBV_QPS_RTS)
+    if (attr->qp_state == IBV_QPS_RTS) {
         qp->most_reads = attr->max_rd_atomic;
+        stand_in_counters.ack_timeout = attr->timeout;
+    }
     pthread_mutex_unlock(&stand_in_lock);
     return 0;
 }

@@ -52,7 +52,7 @@ struct channel {
 struct mr {
     struct ibv_mr base;
     int access;
-    bool dmabuf;
+    bool dmabuf, relaxed;
     struct mr *next;
 };
 
@@ -68,6 +68,7 @@ struct qp {
     uint32_t peer;
     unsigned access;
     int most_reads; /* that it may ask for at once */
+    bool stalled;
     uint32_t most_sends, most_receives, sends, receives;
     struct request *first, *last;
     struct qp *next;
@@ -86,8 +87,10 @@ uint32_t stand_in_number(void); /* never given before */
 void stand_in_signal(int fd);
 bool stand_in_take_signal(int fd);
 
-/* rdma_stand_in_memory.c, under the lock: does a registration with these rights cover the bytes? */
+/* rdma_stand_in_memory.c, under the lock: does a registration with these rights cover the bytes? May what is written there come in
+ * any order? */
 bool stand_in_covers(uint32_t key, const void *start, size_t bytes, const struct ibv_pd *pd, int access);
+bool stand_in_is_relaxed(uint32_t key);
 
 /* rdma_stand_in_queue.c, under the lock */
 void stand_in_complete(struct ibv_cq *cq, struct ibv_wc wc);
@@ -100,6 +103,7 @@ void stand_in_start(void);
 struct ibv_pd *stand_in_alloc_pd(struct ibv_context *context);
 int stand_in_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *stand_in_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int access);
+struct ibv_mr *stand_in_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t address, unsigned access);
 struct ibv_mr *stand_in_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t address, int fd,
                                       int access);
 int stand_in_dereg_mr(struct ibv_mr *mr);

@@ -2,6 +2,7 @@
  * fail, memory that is registered once, and what two ends may say to each other. Two ranks, threads of this process. */
 #include "ranks.h"
 
+#include "boot/meet.h"
 #include "core/clock.h"
 #include "rdma_stand_in.h"
 #include "transport/rdma_private.h"
@@ -171,6 +172,33 @@ static void test_limit(void)
               "%d %s", reach.links, why);
     }
     CHECK(setrlimit(RLIMIT_MEMLOCK, &before) == 0, "the limit stays");
+}
+
+/* Who has locked memory for too few links is reached by nothing but TCP in a world of that size, on every rank and in every
+ * epoch: newcomers are judged like all others. */
+static void test_links(void)
+{
+    const int links[] = {INT_MAX, 3, 2, 0};
+    struct gy_member members[GY_ARRAY_LENGTH(links)] = {0}, own = {0};
+    struct gy_config config = {.reach = GY_REACH_ROCE};
+    uint8_t wire[GY_MEMBER_WIRE];
+    int locals[GY_ARRAY_LENGTH(links)];
+
+    for (int size = 4; size >= 1; size--) {
+        struct gy_world world = {.size = size, .members = members, .locals = locals};
+        for (int rank = 0; rank < size; rank++) {
+            config.reach_links = links[rank];
+            gy_member_know_myself(&own, &config);
+            own.address = (struct sockaddr_storage){.ss_family = AF_INET};
+            gy_member_encode(&own, wire);
+            CHECK(gy_member_decode(wire, &members[rank]) && members[rank].links == (uint32_t)links[rank],
+                  "not what was said");
+        }
+        gy_world_know_members(&world);
+        for (int rank = 0; rank < size; rank++)
+            CHECK((members[rank].reach == GY_REACH_ROCE) == (links[rank] >= size - 1), "rank %d of %d: %u", rank, size,
+                  members[rank].reach);
+    }
 }
 
 /* A library that can still keep its pages from children is told to; where it cannot, there is no RDMA. */
@@ -417,6 +445,80 @@ static void body_gpu(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* An empty frame to everybody and one from everybody: the links are ready. */
+static void body_ready(struct rank *rank)
+{
+    static struct gy_frame_out first[RANKS_MOST][RANKS_MOST];
+
+    rank_link(rank);
+    for (int i = 0; i < rank->pairs; i++) {
+        struct gy_frame_out *frame = &first[rank->rank][i];
+        rank_frame(rank, rank->pair[i].peer, frame, 1, NULL, 0);
+        rank->ops->post(rank->pair[i].link, frame);
+    }
+    for (int i = 0; i < rank->pairs; i++)
+        while (rank->pair[i].arrived < 1 || !first[rank->rank][i].done)
+            rank_turn(rank, false);
+    rank_barrier(rank);
+}
+
+/* Rank 0 stops and closes while the devices take nothing that it sends to the others, but to the last: its wait is one for all of
+ * them, and the last gets what was handed over for it. */
+#define STUCK 3
+
+static void stop_with_some_stuck(struct rank *rank)
+{
+    static struct gy_frame_out frames[STUCK + 1][2];
+    static unsigned char payloads[STUCK + 1][2][60000];
+
+    for (int i = 0; i <= STUCK; i++) {
+        struct gy_rdma_link *link = (struct gy_rdma_link *)rank->pair[i].link;
+        if (i < STUCK)
+            stand_in_stall(link->path[0].qp);
+        for (unsigned f = 0; f < 2; f++) {
+            rank_frame(rank, rank->pair[i].peer, &frames[i][f], 2 + f, payloads[i][f], sizeof(payloads[i][f]));
+            rank->ops->post(&link->base, &frames[i][f]);
+        }
+    }
+    int64_t start = gy_now();
+    rank->ops->stop(rank->instance);
+    int64_t took = gy_now() - start;
+    CHECK(took < STUCK * 750 * GY_MILLISECOND, "%d links that are stuck took %lld ms", STUCK,
+          (long long)(took / GY_MILLISECOND));
+    rank->ops->close(rank->instance);
+    rank->closed = true;
+}
+
+static void body_stop(struct rank *rank)
+{
+    body_ready(rank);
+    if (rank->rank == 0)
+        stop_with_some_stuck(rank);
+    while (rank->rank == STUCK + 1 && rank->pair[0].arrived < 3)
+        rank_turn(rank, false);
+    rank_barrier(rank);
+}
+
+/* How long the device waits for an acknowledgement: together less than a silent peer is waited for, or what was asked for. */
+static void test_ack_timeout(void)
+{
+    static const struct {
+        const char *peer_timeout, *asked;
+        int wanted; /* 8 waits of up to 4 · 4.096 µs · 2^wanted */
+    } cases[] = {{"10", "0", 16}, {"5", "0", 15}, {"1", "0", 12}, {"10", "14", 14}};
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(cases); i++) {
+        stand_in_reset(1);
+        setenv("GYRE_PEER_TIMEOUT", cases[i].peer_timeout, 1);
+        setenv("GYRE_RDMA_ACK_TIMEOUT", cases[i].asked, 1);
+        ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "timeout", body_ready);
+        CHECK(stand_in_count().ack_timeout == cases[i].wanted, "%d and not %d", stand_in_count().ack_timeout,
+              cases[i].wanted);
+    }
+    unsetenv("GYRE_PEER_TIMEOUT");
+    unsetenv("GYRE_RDMA_ACK_TIMEOUT");
+}
+
 int main(void)
 {
     setenv("GYRE_TRANSPORT", "rdma", 1);
@@ -424,6 +526,7 @@ int main(void)
     test_choice();
     test_kept();
     test_limit();
+    test_links();
     test_fork();
     test_hello();
     test_registrations();
@@ -433,10 +536,14 @@ int main(void)
     breaking("events", break_events, "no event can be asked for: Input/output error");
     breaking("pair", break_pair, "the device reports: queue pair fatal");
     test_locked();
+    test_ack_timeout();
+    stand_in_reset(1);
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = STUCK + 2}, "stop", body_stop);
     test_dmabuf();
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "gpu", body_gpu);
     struct stand_in_counters c = stand_in_count();
+    CHECK(c.early > 0, "links' memory is written in order");
     CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0, "left: %d %d %d %d %d %d", c.contexts, c.pds,
           c.mrs, c.cqs, c.qps, c.channels);
     return 0;

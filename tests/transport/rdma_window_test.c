@@ -5,14 +5,20 @@
  *   order     a get comes after this rank's own accumulations, a signal after what was put before it
  *   broken    an access whose device fails ends with the world, and not only when GYRE_TIMEOUT is over
  *   left      so does one to a rank that has destroyed its communicator
- *   grown     a newcomer to a world that has RDMA alone is reached by it
+ *   grown     a newcomer to a world that has RDMA alone is reached by it; so it is where TCP would serve, unless a world of the new size
+ *             takes more locked memory than there is
+ *   shrunk    the next world looks again at what devices there are
  *
  * The stand-in counts what was written and read so, and checks every key, bound and right. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/capability.h>
 
 #include <gyre/gyre.h>
 
@@ -179,6 +185,7 @@ static void *run_grown(void *number)
     config.join = rank == RANKS - 1;
     OK(gyre_comm_create(&config, &comm));
     if (!config.join) {
+        OK(gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
         OK(gyre_comm_grow(comm, 1, 30, &grown));
         CHECK(grown);
         OK(gyre_comm_destroy(comm));
@@ -199,11 +206,39 @@ static void *run_grown(void *number)
     return NULL;
 }
 
+/* When they go on into another epoch, the port that they had is down and another device's is up. */
+static void *run_shrunk(void *number)
+{
+    int rank = (int)(intptr_t)number;
+    gyre_config config = config_of(rank);
+    gyre_comm *comm = NULL, *next = NULL;
+    uint64_t mine = 1, sum = 0;
+
+    OK(gyre_comm_create(&config, &comm));
+    OK(gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    pthread_barrier_wait(&outside);
+    if (rank == 0) {
+        stand_in_devices[0].port[0].state = IBV_PORT_DOWN;
+        stand_in_devices[1].port[0].state = IBV_PORT_ACTIVE;
+    }
+    pthread_barrier_wait(&outside);
+    OK(gyre_comm_shrink(comm, &next));
+    OK(gyre_comm_destroy(comm));
+    comm = next;
+    CHECK(gyre_comm_size(comm) == RANKS);
+    OK(gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    CHECK(sum == RANKS);
+    OK(gyre_comm_destroy(comm));
+    return NULL;
+}
+
 static struct stand_in_counters run_all(const char *name, int devices, const char *queue_pairs, void *(*body)(void *))
 {
     pthread_t threads[RANKS];
 
     stand_in_reset(devices);
+    if (body == run_shrunk)
+        stand_in_devices[1].port[0].state = IBV_PORT_DOWN;
     setenv("GYRE_RDMA_QUEUE_PAIRS", queue_pairs, 1);
     snprintf(address, sizeof(address), "file:///tmp/gyre-window-%d-%s", (int)getpid(), name);
     for (int r = 0; r < RANKS; r++)
@@ -227,8 +262,44 @@ static void world(const char *name, int devices, const char *queue_pairs)
     CHECK(c.writes - before.writes >= 2 * (2 * 6 + 3 * ROUNDS / 3) && c.reads - before.reads >= 2 * 2 * 6);
 }
 
+/* A limit of locked memory, in force for this process, whoever started it. */
+static void limit_locked(rlim_t bytes)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    struct rlimit limit;
+
+    CHECK(syscall(SYS_capget, &head, data) == 0);
+    data[0].effective &= ~(1u << CAP_IPC_LOCK);
+    CHECK(syscall(SYS_capset, &head, data) == 0 && getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+}
+
+/* Links of 256 KiB: the limit is enough for all, for one link of each rank, for none. */
+static void grown_beside_tcp(void)
+{
+    uint64_t sends[3];
+
+    setenv("GYRE_TRANSPORT", "rdma,tcp", 1);
+    setenv("GYRE_RDMA_RING", "16k", 1);
+    for (int i = 0; i < 3; i++) {
+        static const rlim_t limits[] = {4 * (32 << 10), 32 << 10, 0};
+        uint64_t before = stand_in_count().sends;
+        limit_locked(limits[i]);
+        sends[i] = run_all("limited", 1, "1", run_grown).sends - before;
+    }
+    printf("grown beside TCP: %llu requests, %llu before it grew, %llu without memory\n", (unsigned long long)sends[0],
+           (unsigned long long)sends[1], (unsigned long long)sends[2]);
+    CHECK(sends[0] > sends[1] && sends[1] > 0 && sends[2] == 0);
+    unsetenv("GYRE_RDMA_RING");
+    setenv("GYRE_TRANSPORT", "rdma", 1);
+}
+
 int main(void)
 {
+    uint64_t before;
+
     alarm(90);
     setenv("GYRE_TRANSPORT", "rdma", 1);
     gy_verbs_use(&stand_in_verbs);
@@ -236,7 +307,10 @@ int main(void)
     world("one", 1, "1");
     world("three", 3, "2");
     run_all("grown", 1, "1", run_grown);
+    before = stand_in_count().per_device[1];
+    grown_beside_tcp();
     setenv("GYRE_PEER_TIMEOUT", "1", 1);
+    CHECK(run_all("shrunk", 2, "1", run_shrunk).per_device[1] > before);
     ending = GYRE_PEER_UNREACHABLE;
     run_all("broken", 1, "1", run_ending);
     ending = GYRE_PEER_LEFT;
