@@ -24,9 +24,14 @@ static struct gyre_request *request_take(struct gy_context *ctx)
         if (r)
             gy_handle_add(r, GY_HANDLE_REQUEST);
     }
-    if (r)
-        memset(r, 0, sizeof(*r));
+    if (r) /* the lanes are most of it: those that the plan has are cleared when it starts */
+        memset(r, 0, offsetof(struct gyre_request, lane));
     return r;
+}
+
+static void clear_lanes(struct gyre_request *r)
+{
+    memset(r->lane, 0, gy_max_size((size_t)r->plan->lanes, 1) * sizeof(r->lane[0]));
 }
 
 static void active_append(struct gy_context *ctx, struct gyre_request *r)
@@ -114,7 +119,6 @@ static uint64_t next_sequence(struct gyre_request *r)
 
 static void reset(struct gyre_request *r)
 {
-    memset(r->lane, 0, sizeof(r->lane));
     r->complete = r->verified = r->begun = r->tiny = r->confirming = false;
     r->tiny_next = r->confirmed = 0;
     r->ends = 0;
@@ -151,6 +155,7 @@ static void launch(struct gyre_request *r)
     comm->recorder.page->bytes += r->in.total * r->element;
     if (r->plan->window)
         comm->recorder.page->window_bytes += r->in.total * r->element;
+    clear_lanes(r);
     for (int l = 0; l < r->plan->lanes; l++) {
         r->lane[l].step = r->plan->lane[l].first;
         gy_lane_begin(r, l);
@@ -229,6 +234,7 @@ struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_ca
     gy_prepare_fill(r, comm, call, shape);
     r->plan = gy_comm_plan(comm, call->collective, (enum gy_algorithm)shape->algorithm, 0);
     r->in.blocks = r->out.blocks = r->plan->blocks;
+    clear_lanes(r);
     r->record = comm->recorder.page->started;
     gy_recorder_at(&comm->recorder, r->record)->began = gy_now();
     active_append(comm->ctx, r);
