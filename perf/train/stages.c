@@ -2,8 +2,8 @@
  *
  * Each rank trains an MLP of these widths on the digits for some steps with strategy pipeline, 1F1B, S stages. Before
  * that rank 0 measures, by tapes of public calls, forward and backward of a micro-batch for the modules between each two
- * places at which the model may be cut, the least of some rounds. Rank 0 prints one JSON object: seconds of these parts,
- * the places that the strategy chose, and the median seconds of a step. What the formula gives is the reader's to say. */
+ * places at which the model may be cut, the median of some passes through all of them. Rank 0 prints one JSON object:
+ * seconds of these parts, the places that the strategy chose, and the median seconds of a step. What the formula gives is the reader's to say. */
 #include <gyre/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include <time.h>
 
 #define MOST 64
-#define ROUNDS 15
+#define ROUNDS 31
+#define WARM 5
 
 static void must(gyre_status status)
 {
@@ -45,40 +46,62 @@ static size_t parse_widths(const char *text, size_t *widths)
     return count;
 }
 
-/* Forward and backward of modules [first, last). */
-static double part_time(gyre_nn_model *model, size_t first, size_t last, size_t samples, const void *zeros)
+struct part {
+    size_t last; /* its modules end before this one */
+    gyre_nn_tape *tape;
+    double seconds[ROUNDS];
+};
+
+/* One micro-batch up and down through all parts, as one rank would compute it: with the data, and the caches, of training. */
+static void pass(const gyre_nn_model *model, struct part *parts, size_t count, const void *x, const int32_t *labels,
+                 size_t samples, float *down, int round)
 {
-    gyre_nn_tape *tape = NULL;
-    double least = 1e9;
-    bool top = last == gyre_nn_module_count(model);
-    must(gyre_nn_tape_create(model, first, last, &tape));
-    for (int round = 0; round < ROUNDS; round++) {
+    const void *up = x, *dx = NULL;
+    for (size_t i = 0; i < count; i++) {
         double start = now();
-        must(gyre_nn_tape_forward(tape, zeros, samples, NULL));
-        if (top)
-            must(gyre_nn_tape_evaluate(tape, (const int32_t *)zeros, NULL, NULL));
-        must(gyre_nn_tape_backward(tape, top ? NULL : zeros, NULL));
-        double took = now() - start;
-        least = round && took < least ? took : least;
+        must(gyre_nn_tape_forward(parts[i].tape, up, samples, &up));
+        parts[i].seconds[round] = now() - start;
     }
-    gyre_nn_tape_free(tape);
-    return least;
+    for (size_t i = count; i-- > 0;) {
+        if (dx)
+            memcpy(down, dx, samples * gyre_nn_value_size(model, parts[i].last) * sizeof(*down));
+        double start = now();
+        if (i + 1 == count)
+            must(gyre_nn_tape_evaluate(parts[i].tape, labels, NULL, NULL));
+        must(gyre_nn_tape_backward(parts[i].tape, dx ? down : NULL, &dx));
+        parts[i].seconds[round] += now() - start;
+    }
 }
 
-static void print_parts(gyre_nn_model *model, size_t samples)
+static void print_parts(gyre_nn_model *model, const gyre_nn_dataset *data, size_t samples)
 {
-    size_t n = gyre_nn_module_count(model), largest = 1, first = 0;
+    size_t n = gyre_nn_module_count(model), largest = data->features, count = 0, first = 0;
+    struct part *parts = calloc(n, sizeof(*parts));
     for (size_t v = 0; v <= n; v++)
         largest = gyre_nn_value_size(model, v) > largest ? gyre_nn_value_size(model, v) : largest;
-    void *zeros = calloc(samples * largest, sizeof(double));
-    printf("\"parts\": [");
-    for (size_t i = 1; i <= n && zeros; i++)
+    float *x = calloc(samples * largest, sizeof(*x)), *down = calloc(samples * largest, sizeof(*down));
+    int32_t *labels = calloc(samples, sizeof(*labels));
+    if (!parts || !x || !down || !labels)
+        exit(1);
+    gyre_nn_dataset_gather(data, data->train, samples, GYRE_FLOAT32, x, labels);
+    for (size_t i = 1; i <= n; i++)
         if (gyre_nn_cut_values(model, i) > 0) {
-            printf("%s[%zu, %.9f]", first ? ", " : "", i, part_time(model, first, i, samples, zeros));
-            first = i;
+            must(gyre_nn_tape_create(model, first, i, &parts[count].tape));
+            parts[count++].last = first = i;
         }
+    for (int round = -WARM; round < ROUNDS; round++)
+        pass(model, parts, count, x, labels, samples, down, round < 0 ? 0 : round);
+    printf("\"parts\": [");
+    for (size_t i = 0; i < count; i++) {
+        qsort(parts[i].seconds, ROUNDS, sizeof(double), ascending);
+        printf("%s[%zu, %.9f]", i ? ", " : "", parts[i].last, parts[i].seconds[ROUNDS / 2]);
+        gyre_nn_tape_free(parts[i].tape);
+    }
     printf("], ");
-    free(zeros);
+    free(parts);
+    free(x);
+    free(down);
+    free(labels);
 }
 
 static void print_steps(struct gyre_nn_run *run, const gyre_nn_dataset *data, size_t batch, size_t steps)
@@ -89,10 +112,10 @@ static void print_steps(struct gyre_nn_run *run, const gyre_nn_dataset *data, si
     for (size_t s = 0; s < steps && seconds; s++) {
         struct gyre_nn_batch rows = {.data = data, .rows = data->train, .samples = batch, .seed = 1};
         struct gyre_nn_step step = {.number = s, .rate = 1e-3, .global_rows = batch};
+        gyre_nn_zero_grads(run->model);
         if (run->comm && gyre_barrier(run->comm) != GYRE_SUCCESS)
             exit(1);
         double start = now();
-        gyre_nn_zero_grads(run->model);
         must(run->strategy->compute(run->self, &step, &rows));
         if (run->comm && gyre_barrier(run->comm) != GYRE_SUCCESS)
             exit(1);
@@ -130,7 +153,7 @@ int main(int argc, char **argv)
     gyre_nn_set_blas_threads(1);
     if (gyre_comm_rank(comm) == 0) {
         printf("{");
-        print_parts(model, (batch + micro - 1) / micro);
+        print_parts(model, data, (batch + micro - 1) / micro);
     }
     snprintf(settings, sizeof(settings), "micro=%zu,samples=%zu", micro, (batch + micro - 1) / micro);
     must(gyre_nn_run_open(model, comm, &config, gyre_nn_strategy_find("pipeline"), settings, 0, 0, &run));
