@@ -270,7 +270,7 @@ static void begin_step(struct sim_lane *lane)
         lane->allowed = 0; /* of another rank */
 }
 
-void sim_lane_run(struct sim_lane *lane)
+static void run_once(struct sim_lane *lane)
 {
     const struct gy_lane *plan = &lane->rank->plan->lane[lane->index];
     for (int s = 0; s < plan->count; s++) {
@@ -283,7 +283,66 @@ void sim_lane_run(struct sim_lane *lane)
                 done(lane);
             }
     }
+}
+
+static void reset(struct sim_lane *lane)
+{
+    lane->step = 0;
+    lane->round = lane->done_round = 0;
+    lane->tile = lane->tiles = lane->done_tiles = 0;
+    lane->iteration = lane->before = lane->allowed = 0;
+    while (lane->first) { /* grants that nobody had to wait for */
+        struct sim_arrival *next = lane->first->next;
+        free(lane->first);
+        lane->first = next;
+    }
+    lane->last = &lane->first;
+}
+
+/* A barrier of small messages lies between two calls. */
+static double pause_between(const struct sim_world *world)
+{
+    const struct gy_cluster *c = world->it->cluster;
+    double hops = 0;
+    for (int reached = 1; reached < world->it->ranks; reached *= 2)
+        hops++;
+    return hops * (c->send_overhead + c->latency + c->receive_overhead);
+}
+
+/* The last of all lanes begins the next call; the others wait for it. */
+static void meet(struct sim_lane *lane)
+{
+    struct sim_world *world = lane->rank->world;
+    world->end = simgrid_get_clock();
+    if (--world->unfinished > 0) {
+        lane->through = true;
+        while (lane->through)
+            sg_actor_suspend(lane->actor);
+        return;
+    }
+    sg_actor_sleep_for(pause_between(world));
+    world->start = simgrid_get_clock();
+    world->unfinished = world->lanes;
+    world->calls--;
+    for (int r = 0; r < world->it->ranks; r++)
+        for (int l = 0; l < world->ranks[r].plan->lanes; l++)
+            reset(&world->ranks[r].lane[l]);
+    for (int r = 0; r < world->it->ranks; r++)
+        for (int l = 0; l < world->ranks[r].plan->lanes; l++) {
+            struct sim_lane *other = &world->ranks[r].lane[l];
+            if (!other->through)
+                continue;
+            other->through = false; /* first: it looks as soon as it is resumed */
+            sg_actor_resume(other->actor);
+        }
+}
+
+void sim_lane_run(struct sim_lane *lane)
+{
+    struct sim_world *world = lane->rank->world;
+    for (run_once(lane); world->calls > 1; run_once(lane))
+        meet(lane);
     sim_wire_close(lane);
-    lane->rank->world->end = fmax(lane->rank->world->end, simgrid_get_clock());
-    lane->rank->world->unfinished--;
+    world->end = fmax(world->end, simgrid_get_clock());
+    world->unfinished--;
 }

@@ -32,6 +32,7 @@ struct sim_lane {
     uint64_t iteration;
     sg_actor_t actor;
     bool waiting; /* suspended until somebody's progress may let it go on */
+    bool through; /* suspended until all are through with this call */
     struct sim_arrival *first, **last;
     struct sim_wire wire;
     uint64_t before;  /* messages between the step's two ranks before the step */
@@ -46,20 +47,26 @@ struct sim_rank {
     struct sim_lane lane[GY_PLAN_LANES];
 };
 
+/* What a shaper lets pass at once: bytes, and when that was. */
+struct sim_bucket {
+    double tokens, refilled;
+};
+
 struct sim_host {
     sg_host_t host;
-    double tokens, refilled; /* of the burst: bytes, and when that was */
+    struct sim_bucket out, in; /* a shaper at each end of its link */
 };
 
 struct sim_world {
     const struct sim_case *it;
     struct sim_rank *ranks;
     struct sim_host *hosts;
-    double end;
-    int unfinished; /* lanes */
+    double start, end; /* of the call under way, or of the last */
+    int unfinished;    /* lanes, of this call */
+    int lanes, calls;  /* calls: still to come, this one included */
 };
 
-/* Runs through the lane; the body of its actor. */
+/* Runs through the lane, once per call; the body of its actor. */
 void sim_lane_run(struct sim_lane *lane);
 /* Something has come, or has changed: the lane looks again. */
 void sim_lane_wake(struct sim_lane *lane);

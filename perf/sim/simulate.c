@@ -12,6 +12,8 @@
 #include "lane.h"
 
 #define LIMIT_SECONDS 300
+#define CALLS \
+    3 /* where a link has a burst: what one call leaves in the buckets the next begins with; the last counts */
 
 /* SimGrid reads a platform from a file only. */
 static bool describe(const struct gy_cluster *cluster, int hosts, char *path)
@@ -58,19 +60,28 @@ static sg_actor_t actor(struct sim_lane *lane, const char *name)
 static bool build(struct sim_world *world, const struct sim_case *it, int hosts)
 {
     world->it = it;
+    world->calls = it->cluster->burst > 0 ? CALLS : 1;
     world->ranks = calloc((size_t)it->ranks, sizeof(*world->ranks));
     world->hosts = calloc((size_t)hosts, sizeof(*world->hosts));
-    if (!world->ranks || !world->hosts)
+    int *groups = calloc((size_t)it->ranks, sizeof(*groups)); /* which the plans go on pointing to */
+    if (!world->ranks || !world->hosts || !groups)
         return false;
+    for (int r = 0; r < it->ranks; r++)
+        groups[r] = r / (int)it->cluster->ranks_per_host;
     for (int h = 0; h < hosts; h++) {
         char name[32];
         snprintf(name, sizeof(name), "h%d", h);
-        world->hosts[h] = (struct sim_host){.host = sg_host_by_name(name), .tokens = it->cluster->burst};
+        struct sim_bucket full = {.tokens = it->cluster->burst};
+        world->hosts[h] = (struct sim_host){.host = sg_host_by_name(name), .out = full, .in = full};
     }
     for (int r = 0; r < it->ranks; r++) {
         struct sim_rank *rank = &world->ranks[r];
-        struct gy_plan_shape shape = {
-            .collective = it->collective, .algorithm = it->algorithm, .rank = r, .size = it->ranks, .root = it->root};
+        struct gy_plan_shape shape = {.collective = it->collective,
+                                      .algorithm = it->algorithm,
+                                      .rank = r,
+                                      .size = it->ranks,
+                                      .root = it->root,
+                                      .groups = groups};
         rank->world = world;
         rank->number = r;
         rank->plan = gy_plan_build(&shape);
@@ -82,7 +93,7 @@ static bool build(struct sim_world *world, const struct sim_case *it, int hosts)
             struct sim_lane *lane = &world->ranks[r].lane[l];
             lane->rank = &world->ranks[r];
             lane->index = l;
-            world->unfinished++;
+            world->unfinished = ++world->lanes;
             lane->last = &lane->first;
             lane->wire.last = &lane->wire.first;
             lane->actor = actor(lane, "lane");
@@ -124,7 +135,7 @@ static double run(const struct sim_case *it)
     simgrid_run();
     if (world.unfinished > 0)
         fprintf(stderr, "gyre-sim: %d lanes of %s wait for ever\n", world.unfinished, gy_algorithm_name(it->algorithm));
-    return world.unfinished > 0 ? NAN : world.end; /* the process ends: nothing is freed */
+    return world.unfinished > 0 ? NAN : world.end - world.start; /* the process ends: nothing is freed */
 }
 
 double simulate(const struct sim_case *it)

@@ -1,4 +1,4 @@
-/* The way from a lane that sends to one that receives: a queue in the kernel, the shaper's burst, the link.
+/* The way from a lane that sends to one that receives: a queue in the kernel, the shapers' bursts, the link.
  *
  * A lane's parcels leave one after the other; lanes of one host share its link fairly, which is the network's business
  * (SimGrid). The queue is as long as a socket's buffer: beyond that the sender waits. */
@@ -16,16 +16,20 @@ struct sim_parcel {
     struct sim_parcel *next;
 };
 
-/* What of these bytes the shaper of the host's link lets pass at once. */
-static double unshaped(const struct sim_rank *rank, double bytes)
+static double tokens(struct sim_bucket *bucket, const struct gy_cluster *cluster)
 {
-    const struct gy_cluster *cluster = sim_cluster(rank);
-    struct sim_host *host = &rank->world->hosts[sim_host(rank)];
     double now = simgrid_get_clock();
-    host->tokens = fmin(cluster->burst, host->tokens + (now - host->refilled) * cluster->bandwidth);
-    host->refilled = now;
-    double at_once = fmin(bytes, host->tokens);
-    host->tokens -= at_once;
+    bucket->tokens = fmin(cluster->burst, bucket->tokens + (now - bucket->refilled) * cluster->bandwidth);
+    bucket->refilled = now;
+    return bucket->tokens;
+}
+
+/* What of these bytes the shapers on the way let pass at once: the one of the link out and the one of the link in. */
+static double unshaped(struct sim_host *from, struct sim_host *to, const struct gy_cluster *cluster, double bytes)
+{
+    double at_once = fmin(bytes, fmin(tokens(&from->out, cluster), tokens(&to->in, cluster)));
+    from->out.tokens -= at_once;
+    to->in.tokens -= at_once;
     return at_once;
 }
 
@@ -34,10 +38,11 @@ static void carry(const struct sim_lane *lane, const struct sim_parcel *parcel)
     struct sim_rank *rank = lane->rank;
     int here = sim_host(rank), there = sim_host(parcel->to->rank);
     if (here != there) {
-        double slowed = parcel->bytes - unshaped(rank, parcel->bytes);
+        struct sim_host *from = &rank->world->hosts[here], *to = &rank->world->hosts[there];
+        double slowed = parcel->bytes - unshaped(from, to, sim_cluster(rank), parcel->bytes);
         if (slowed >= 1) {
-            sg_host_sendto(rank->world->hosts[here].host, rank->world->hosts[there].host, slowed);
-            rank->world->hosts[here].refilled = simgrid_get_clock(); /* what came in was used up on the way */
+            sg_host_sendto(from->host, to->host, slowed);
+            from->out.refilled = to->in.refilled = simgrid_get_clock(); /* what came in was used up on the way */
         }
     }
     sim_lane_arrive(parcel->to, rank->number, 0, simgrid_get_clock() + sim_latency(rank, parcel->to->rank));
