@@ -63,8 +63,9 @@ void gy_mapped_offer(struct gyre_request *r)
     bool exposed = plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
     if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
         r->offer.input = place_of(r, r->input, input_elements(r));
-    if (plan->input_blocks > 0 && !exposed && !r->offer.input && worth_fetching(r) &&
-        gy_segment_reaches_all(r->comm->ctx->segment))
+    /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
+    bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
+    if (plan->input_blocks > 0 && !exposed && !r->offer.input && !r->staged.memory && reached)
         r->offer.far_input = (uint64_t)(uintptr_t)r->input;
     if (plan->shape.collective == GY_ALL_REDUCE)
         r->offer.output = place_of(r, r->output, r->out.total);

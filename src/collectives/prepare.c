@@ -14,7 +14,7 @@ static size_t tile_elements(const struct gyre_request *r)
     if (r->plan->window)
         return gy_window_tile(r);
     const struct gy_context *ctx = r->comm->ctx;
-    size_t bytes = ctx->world->hosts == 1 ? ctx->config.shm_slot : ctx->config.tcp_tile;
+    size_t bytes = ctx->world->hosts == 1 ? gy_min_size(ctx->config.shm_slot, GY_HOST_TILE) : ctx->config.tcp_tile;
     bytes = gy_min_size(gy_max_size(bytes, GY_EAGER_BYTES), GY_FRAME_MAX);
     return bytes / r->element;
 }

@@ -16,6 +16,7 @@
 /* Bytes of a rank's output. Half of what a core's own cache holds today; a copy loses less by staying in the caches. */
 #define GY_STREAM_REDUCED (1u << 20)
 #define GY_STREAM_COPIED (16u << 20)
+#define GY_TILE_MOST (128u << 10) /* bytes */
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
@@ -30,10 +31,15 @@ void gy_window_wake(const struct gyre_comm *comm)
             gy_segment_ring_bell(comm->ctx->segment, local_of(comm, p));
 }
 
+/* As long as the slot has room for, since ranks that share a core change places at every few tiles; but no longer than what
+ * stays in a core's own cache while it is copied, and where that leaves a block with a single tile, two halves, so that
+ * one may be on its way while the other is made. */
 size_t gy_window_tile(const struct gyre_request *r)
 {
     size_t slot = gy_segment_window_bytes(r->comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
-    size_t bytes = r->plan->side_by_side > 1 ? slot / (size_t)r->plan->side_by_side : slot;
+    size_t most = r->plan->side_by_side > 1 ? slot / (size_t)r->plan->side_by_side : slot;
+    size_t half = gy_layout_longest(&r->in, 1) * r->element / 2;
+    size_t bytes = gy_min_size(gy_min_size(most, GY_TILE_MOST), gy_max_size(half, most / 2));
     bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
     return gy_max_size(1, bytes / r->element);
 }

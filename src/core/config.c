@@ -336,9 +336,9 @@ static const struct row rows[] = {
     {"GYRE_SHM_RESERVE", parse_size, FIELD(shm_reserve), 1 << 20, INT64_C(1) << 44, "16G", "bytes",
      "address space per rank of this host for gyre_mem_alloc; memory is taken when it is used",
      "a size from 1m to 16t, such as 512m or 16G", PLAIN},
-    {"GYRE_SHM_SLOT", parse_size, FIELD(shm_slot), 4096, 1 << 30, "128k", "bytes",
+    {"GYRE_SHM_SLOT", parse_size, FIELD(shm_slot), 4096, 1 << 30, "256k", "bytes",
      "one slot of the window through which ranks of a host exchange data; the same on every rank",
-     "a size from 4k to 1g, such as 128k", SHARED},
+     "a size from 4k to 1g, such as 256k", SHARED},
     {"GYRE_SHM_READ", parse_switch, FIELD(shm_read), 0, 0, "1", "0|1",
      "1: where all ranks of a host may read each other's memory through the kernel, long vectors that are only moved are "
      "copied once; 0: never, for buffers that the kernel does not read, such as a device's",

@@ -34,7 +34,7 @@ struct gy_config {
     int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
     size_t verify;            /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
     size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
-    size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 128k */
+    size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 256k */
     bool shm_read;      /* GYRE_SHM_READ       0|1: ranks of a host read each other's memory through the kernel, 1 */
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
     int64_t spin_ns;    /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */

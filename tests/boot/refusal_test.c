@@ -184,7 +184,7 @@ static void other_setting(const char *name, const char *value, const char *words
 static void other_settings(void)
 {
     other_setting("GYRE_TCP_TILE", "64k", "GYRE_TCP_TILE differs: 262144 on rank 0, 65536 on rank 2", false);
-    other_setting("GYRE_SHM_SLOT", "8k", "GYRE_SHM_SLOT differs: 131072 on rank 0, 8192 on rank 2", false);
+    other_setting("GYRE_SHM_SLOT", "8k", "GYRE_SHM_SLOT differs: 262144 on rank 0, 8192 on rank 2", false);
     other_setting("GYRE_TRANSPORT", "tcp", "GYRE_TRANSPORT differs: shm,rdma,tcp on rank 0, tcp on rank 2", false);
     other_setting("GYRE_INTEGRITY", "encrypt", "GYRE_INTEGRITY differs: off on rank 0, encrypt on rank 2", false);
     other_setting("GYRE_ALGORITHM", "all_reduce:ring",

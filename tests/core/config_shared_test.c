@@ -56,7 +56,7 @@ Test(config_shared, has_the_settings_that_matter_and_no_secret)
     cr_assert_eq(gy_config_shared(&config, text), strlen(text));
     cr_assert(strstr(text, "GYRE_TCP_TILE=4096\n"));
     cr_assert(strstr(text, "GYRE_ALGORITHM=all_reduce:ring\n"));
-    cr_assert(strstr(text, "GYRE_SHM_SLOT=131072\n"));
+    cr_assert(strstr(text, "GYRE_SHM_SLOT=262144\n"));
     cr_assert(strstr(text, "GYRE_TRANSPORT=shm,rdma,tcp\n"));
     cr_assert_not(strstr(text, "0123456789"));
     setenv("GYRE_TCP_TILE", "4096", 1); /* spelt another way, and a setting that each rank may choose */

@@ -151,7 +151,7 @@ Test(config, defaults)
     cr_assert_str_empty(config.secret_file);
     cr_assert_not(config.insecure);
     cr_assert_eq(config.shm_reserve, (size_t)16 << 30);
-    cr_assert_eq(config.shm_slot, 128 << 10);
+    cr_assert_eq(config.shm_slot, 256 << 10);
     cr_assert_eq(config.tcp_tile, 256 << 10);
     cr_assert_eq(config.spin_ns, -1);
     cr_assert_not(config.show_choice);

@@ -100,6 +100,59 @@ Test(segment, one_rank_has_none, .timeout = 10)
     free_all(1);
 }
 
+/* As processes of their own would be: here all have one number, and one nonce each. */
+static void number_all(int n, bool reads)
+{
+    for (int r = 0; r < n; r++) {
+        ranks[r].config.shm_read = reads;
+        for (int i = 0; i < n; i++)
+            ranks[r].members[i].pid = (int32_t)getpid();
+    }
+}
+
+static int reaching(int n)
+{
+    int count = 0;
+    for (int r = 0; r < n; r++)
+        count += gy_segment_reaches_all(ranks[r].segment);
+    return count;
+}
+
+Test(segment, private_memory_is_read_when_all_have_found_that_they_can, .timeout = 20)
+{
+    static const char text[] = "private to this process, and longer than a word";
+    char found[sizeof(text)] = "";
+    create_good(3, 1 << 20);
+    number_all(3, true);
+    cr_assert_not(gy_segment_reaches_all(ranks[0].segment), "the others have not tried");
+    cr_assert_not(gy_segment_reaches_all(ranks[1].segment));
+    cr_assert(gy_segment_reaches_all(ranks[2].segment), "it is the last one");
+    cr_assert_eq(reaching(3), 3);
+    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), 0);
+    cr_assert_str_eq(found, text);
+    cr_assert_neq(gy_segment_reach(ranks[0].segment, 1, 8, 1, found), 0);
+    free_all(3);
+}
+
+Test(segment, private_memory_is_left_alone_where_one_may_not_or_meets_a_stranger, .timeout = 20)
+{
+    create_good(3, 1 << 20);
+    number_all(3, true);
+    ranks[1].config.shm_read = false;
+    cr_assert_eq(reaching(3) + reaching(3), 0);
+    free_all(3);
+    create_good(3, 1 << 20);
+    number_all(3, true);
+    ranks[2].members[0].nonce++;
+    cr_assert_eq(reaching(3) + reaching(3), 0);
+    free_all(3);
+    create_good(3, 1 << 20);
+    number_all(3, true);
+    ranks[0].members[1].pid = INT32_MAX;
+    cr_assert_eq(reaching(3) + reaching(3), 0);
+    free_all(3);
+}
+
 /* Areas do not overlap and are the same memory for all ranks. */
 Test(segment, everybody_sees_everybodys_areas, .timeout = 20)
 {
