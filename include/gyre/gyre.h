@@ -167,7 +167,7 @@ typedef int (*gyre_exchange_func)(void *user, const void *mine, void *all, size_
  * that started the process offers (torchrun, Open MPI's mpirun, PMIx, MPICH's mpiexec, Slurm's srun; see GYRE_LAUNCHER).
  * Strings are copied. With size 0 in `world_size` the environment decides rank and world size. */
 typedef struct gyre_config {
-    size_t size;                 /* sizeof(gyre_config), for compatibility */
+    size_t size;                 /* sizeof(gyre_config); as much of it is read, the rest is as if it were zero */
     int rank;                    /* this process's rank, used when world_size > 0 */
     int world_size;              /* number of ranks, 0: from the environment */
     const char *address;         /* meeting place: "tcp://HOST:PORT", "file:///PATH"; NULL: from the environment */
@@ -176,7 +176,8 @@ typedef struct gyre_config {
     gyre_exchange_func exchange; /* or NULL */
     void *exchange_user;         /* first argument of `exchange` */
     int join;                    /* 1: join a world that is there (gyre_comm_grow), at `address`, which is any member's;
-                                  * rank and world_size mean nothing then. 0: GYRE_JOIN decides */
+                                  * rank and world_size mean nothing then, nor do the environment's:
+                                  * whatever the world's size is. 0: GYRE_JOIN decides */
 } gyre_config;
 
 /* "0.1.0", static. */
@@ -297,7 +298,9 @@ GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
  * `comm` goes on. A newcomer has none of the operations of one's own that were made before.
  *
  * Deaths meanwhile, any number of them: all who are left get the same, the new communicator or the failure, after which they
- * shrink and grow again. Who dies later, newcomers too, is a failure of the new communicator, as after a shrink. Errors: as
+ * shrink and grow again. Who dies later, newcomers too, is a failure of the new communicator, as after a shrink. So is one
+ * that is stopped on its way into the new world, after GYRE_STALL_TIMEOUT (PEER_STALLED); a newcomer that wakes later comes
+ * again by itself, or its gyre_comm_create is GYRE_EXCLUDED, as grow and shrink are on a member. Errors: as
  * gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS and GYRE_SYSTEM of one rank are all ranks'; where no rank has failed
  * `comm` stays usable. */
 GYRE_API gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_comm **comm_p);
@@ -339,9 +342,14 @@ GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
  * What it costs. A collective returns when all ranks are known to be through: on one host a store of each rank and a load
  * of each other one, else ceil(log2 N) messages of 64 bytes from each rank, one after the other, at the operation's end
  * (docs/tuning.md has figures). So a root, too, waits for all. When the world fails, operations under way end after an
- * agreement as gyre_comm_agree's among all ranks of the world: it waits for those who are not inside gyre until they make
- * a call, which may be any, or end, for GYRE_TIMEOUT at most; who has made one and stays away before the end, testing a
- * request once, say, counts as stopped inside after GYRE_STALL_TIMEOUT. A blocking call that comes to it later waits for it as well.
+ * agreement as gyre_comm_agree's among all ranks of the world, those that have no part in the operation, too: it waits for
+ * those who compute until they make a call, which may be any, or end, for GYRE_TIMEOUT at most, whether they have not come yet,
+ * or have tested a request once and gone on computing; only who is inside a call that blocks, and silent for
+ * GYRE_STALL_TIMEOUT, counts as stopped. A blocking call that comes to it later waits for it as well, and gyre_comm_shrink
+ * does so for what is under way on any communicator of the world.
+ *
+ * The same without a failure: an operation ends everywhere only when each rank has come back to gyre after its part was
+ * there, so who starts one and computes keeps the others in it. That is legal, as being late is, until GYRE_TIMEOUT.
  *
  * Who is left: who has not failed, does not go (gyre_comm_destroy before the end), and is neither GYRE_EXCLUDED nor
  * GYRE_PARTITIONED, which are the status then. After an abort there is no agreement: GYRE_ABORTED, on every rank for itself.

@@ -1,5 +1,6 @@
 /* Making, duplicating, ending and asking communicators; memory. */
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
@@ -14,8 +15,27 @@
 
 #define ADDRESSES ((size_t)1 << 57) /* more than any process has: no allocator is troubled with it */
 
-gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
+/* As much of it as the caller's header has; what that did not have is zero, and what this library does not have, too. */
+static gyre_status read_config(const gyre_config *user, gyre_config *config_p, struct gy_error *error)
 {
+    const size_t least = offsetof(gyre_config, join), most = 4096;
+    size_t size = user->size;
+    bool known = size >= least && size <= most;
+    for (size_t i = sizeof(*config_p); known && i < size; i++)
+        known = ((const unsigned char *)user)[i] == 0;
+    if (!known)
+        return gy_error_set(error, GYRE_INVALID_ARGUMENT, -1,
+                            "gyre_comm_create: config->size is %zu, expected sizeof(gyre_config), which is %zu in this "
+                            "version; what a later one has is 0 here",
+                            size, sizeof(*config_p));
+    memset(config_p, 0, sizeof(*config_p));
+    memcpy(config_p, user, size < sizeof(*config_p) ? size : sizeof(*config_p));
+    return GYRE_SUCCESS;
+}
+
+gyre_status gyre_comm_create(const gyre_config *user, gyre_comm **comm_p)
+{
+    gyre_config copy, *config = user ? &copy : NULL;
     struct gy_error *error = gy_check_own_error();
     gy_error_clear(error);
     if (!comm_p)
@@ -24,10 +44,8 @@ gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p)
         return gy_error_set(
             error, GYRE_INVALID_ARGUMENT, -1,
             "gyre_comm_create inside a group: it waits for the other ranks at once; end the group first");
-    if (config && config->size != sizeof(*config))
-        return gy_error_set(error, GYRE_INVALID_ARGUMENT, -1,
-                            "gyre_comm_create: config->size is %zu, expected sizeof(gyre_config) = %zu", config->size,
-                            sizeof(*config));
+    if (config && read_config(user, config, error) != GYRE_SUCCESS)
+        return error->status;
     struct gy_context *ctx;
     gyre_status status = gy_context_create(config, &ctx, error);
     if (status != GYRE_SUCCESS)

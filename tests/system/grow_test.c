@@ -19,6 +19,7 @@
  * After each third one the ranks grow. After each change all who live must come to the sum of just these, with dense ranks
  * and the members' order kept; a deadline that only a hang exceeds is the judge. */
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "system/mortals.h"
 
@@ -228,9 +229,13 @@ static void end_in_vain(gyre_comm *comm, int newcomers)
 
 static void plain_newcomer(int own)
 {
-    setenv("RANK", "0", 1); /* of the world as it was: neither means anything to a newcomer */
+    /* the world as it was: neither means anything to a newcomer, wherever it is said */
+    gyre_config config = {.size = sizeof config, .rank = 0, .world_size = 3, .join = 1};
+    setenv("RANK", "0", 1);
     setenv("WORLD_SIZE", "3", 1);
-    gyre_comm *comm = rank_begin(120), *next;
+    gyre_comm *comm, *next;
+    alarm(120);
+    OK(NULL, gyre_comm_create(&config, &comm));
     uint64_t mine = UINT64_C(1) << own, sum;
     bool first = gyre_comm_size(comm) == 4;
     CHECK(gyre_comm_rank(comm) >= 3);
@@ -254,8 +259,12 @@ static void plain_newcomer(int own)
 
 static void plain_member(int own)
 {
-    gyre_comm *comm = rank_begin(120), *next;
+    gyre_config shorter = {.size = offsetof(gyre_config, join),
+                           .join = 1}; /* of an older header: the rest is not read */
+    gyre_comm *comm, *next;
     uint64_t mine = UINT64_C(1) << own, sum;
+    alarm(120);
+    OK(NULL, gyre_comm_create(&shorter, &comm));
     OK(comm, gyre_comm_set(comm, "order", "canonical"));
     OK(comm, gyre_comm_set(comm, "ends", "uniform"));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, -1, 0, &next));
@@ -433,24 +442,6 @@ static void await_going_on(void)
     mortals_await(mortals.alive, has_gone_on);
 }
 
-/* Until it has stopped; false: it does not, and is in with the newcomer. */
-static bool comes_to_stop(int victim)
-{
-    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
-    for (; !mortals_has_stopped(victim); usleep(500)) {
-        bool all = true;
-        for (int i = 0; i < mortals.started; i++)
-            all &= !mortals_lives(i) || has_summed(i);
-        if (all) {
-            mortals_stop_at(victim, 0);
-            return mortals_has_stopped(victim);
-        }
-        if (rank_now_ns() > limit)
-            mortals_give_up("it neither stops nor comes in");
-    }
-    return true;
-}
-
 /* Woken it is out, or comes in. */
 static void await_verdict(int victim, bool newcomer)
 {
@@ -481,7 +472,7 @@ static void halt(int ranks, int rounds)
         int calls = first ? first + i : 1 + (int)mortals_draw(newcomer ? 40 : 60);
         mortals_stop_at(victim, calls);
         start(run);
-        bool stopped = comes_to_stop(victim);
+        bool stopped = mortals_await_stop(victim, has_summed);
         if (getenv("GYRE_TEST_VERBOSE"))
             printf("%d: %s %d at call %d: %s\n", i, newcomer ? "newcomer" : "member", victim, calls,
                    stopped ? "stopped" : "through");

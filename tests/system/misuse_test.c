@@ -79,6 +79,11 @@ static void test_no_place(void)
     CHECK(gyre_comm_algorithm(NULL, "barrier", 0, GYRE_INT32) == NULL);
     gyre_config config = {.size = 3};
     REJECTED(gyre_comm_create(&config, &none));
+    struct {
+        gyre_config config;
+        int later;
+    } longer = {{.size = sizeof longer}, 1}; /* of a version that this library does not know */
+    REJECTED(gyre_comm_create(&longer.config, &none));
     CHECK(strstr(gyre_last_error(NULL), "size") && none == NULL);
     still_works();
 }

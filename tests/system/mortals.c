@@ -214,6 +214,23 @@ void mortals_await(uint64_t who, bool (*ready)(int own))
     }
 }
 
+bool mortals_await_stop(int own, bool (*ready)(int own))
+{
+    int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
+    for (; !mortals_has_stopped(own); usleep(500)) {
+        bool all = true;
+        for (int i = 0; i < mortals.started; i++)
+            all &= !mortals_lives(i) || ready(i);
+        if (all) {
+            mortals_stop_at(own, 0);
+            return mortals_has_stopped(own);
+        }
+        if (rank_now_ns() > limit)
+            mortals_give_up("one neither stops nor goes on");
+    }
+    return true;
+}
+
 _Noreturn void mortals_give_up(const char *what)
 {
     fprintf(stderr, "%s; alive are %#llx\n", what, (unsigned long long)mortals.alive);

@@ -51,6 +51,8 @@ void mortals_kill(int own);
  * agreements; collectives make others, and are not counted. 0: it does not. Before its start: mortals.started is its number. */
 void mortals_stop_at(int own, int calls);
 bool mortals_has_stopped(int own);
+/* Until it has; false: `ready` holds of all that live, and it does not stop any more. */
+bool mortals_await_stop(int own, bool (*ready)(int own));
 void mortals_wake(int own);
 /* Has it ended? Then mortals_wait returns at once. */
 bool mortals_has_ended(int own);

@@ -7,6 +7,8 @@
  *             of the new world that the one before has caused
  *   frozen    one is stopped for longer than GYRE_STALL_TIMEOUT, and goes on when the others have: EXCLUDED, and they do
  *             not notice
+ *   halts     one dies, and another is stopped at one of the first calls by which it goes on: the others go on without both;
+ *             woken, it is EXCLUDED
  *   severed   one cuts all of its connections, and lives: at most one of two goes on, since neither is proved to be dead
  *   calls     what the calls return where nothing fails, after an abort, a revoke, wrong arguments, on a part of a world
  *
@@ -260,6 +262,27 @@ static int freeze(int ranks, int victim)
     return 1;
 }
 
+static int halt(int ranks, const int *order)
+{
+    int stopped = order[1];
+    start(ranks);
+    mortals_stop_at(stopped, 1 + (int)mortals_draw(40));
+    mortals_kill(order[0]);
+    mortals_reap(order[0], true);
+    calls_least = 2;
+    if (mortals_await_stop(stopped, has_summed)) {
+        mortals_forget(stopped);
+        await(2);
+        mortals_wake(stopped);
+        mortals_reap(stopped, false);
+        if (!atomic_load(&page->rank[stopped].excluded))
+            mortals_give_up("a rank that was stopped while it went on is not excluded");
+        mortals.deaths[stopped]++;
+    }
+    end(ranks);
+    return 1;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -423,7 +446,7 @@ static int thin_out_all(const char *scenario, int ranks, int most)
 {
     bool more = !strcmp(scenario, "more"), frozen = !strcmp(scenario, "frozen");
     int deaths = 0;
-    CHECK(more || frozen || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
+    CHECK(more || frozen || !strcmp(scenario, "halts") || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
     agrees = more || !strcmp(scenario, "agree");
     mortals.tell = tell;
     mortals_seed();
@@ -431,7 +454,9 @@ static int thin_out_all(const char *scenario, int ranks, int most)
         int order[RANKS_MOST];
         mortals_begin();
         mortals_shuffle(order, ranks, job);
-        deaths += frozen ? freeze(ranks, job % ranks) : thin_out(ranks, order, more ? 3 : 1);
+        deaths += frozen                       ? freeze(ranks, job % ranks)
+                  : !strcmp(scenario, "halts") ? halt(ranks, order)
+                                               : thin_out(ranks, order, more ? 3 : 1);
         mortals_end();
     }
     printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, mortals.hosts ? " on several hosts" : "");
