@@ -340,9 +340,8 @@ static const struct row rows[] = {
      "one slot of the window through which ranks of a host exchange data; the same on every rank",
      "a size from 4k to 1g, such as 256k", SHARED},
     {"GYRE_SHM_READ", parse_switch, FIELD(shm_read), 0, 0, "1", "0|1",
-     "1: where all ranks of a host may read each other's memory through the kernel, long vectors that are only moved "
-     "are "
-     "copied once; 0: never, for buffers that the kernel does not read, such as a device's",
+     "1: where all ranks of a host may read each other's memory through the kernel, long vectors that are only "
+     "moved are copied once; 0: never, for buffers that the kernel does not read, such as a device's",
      "0 or 1", PLAIN},
     {"GYRE_TCP_TILE", parse_size, FIELD(tcp_tile), 1024, 64 << 20, "256k", "bytes",
      "the most bytes in one frame on a TCP link; the same on every rank", "a size from 1k to 64m, such as 256k",
