@@ -1,0 +1,160 @@
+/* gyre-background: what an all_reduce on its way costs a rank that computes meanwhile.
+ *
+ *     GYRE_PROGRESS_THREAD=1 scripts/hosts 2 200mbit 0 gyre-background [MIB [ROUNDS]]     8, 15; perf/progress_thread.sh
+ *
+ * A round: products of small matrices, for 7/10 of the time of an all_reduce of MIB MiB, with nothing under way; then the
+ * same products while such an all_reduce, started before them, is moved by the progress thread. Where it is through before
+ * the products are, the round is not counted and the next has fewer. The cost is the time with / the time without − 1; beside it the same
+ * in the thread's own processor time (interrupts that do the network's work, caches), what the other threads of the process had
+ * of the processor, in percent of that time, and how often they slept. Medians of the rounds
+ * with quartiles, of the rank that is worst in each. */
+#include <sys/resource.h>
+
+#include "turns.h"
+
+#define EDGE 96 /* three matrices in the second-level cache */
+
+static float a[EDGE][EDGE], b[EDGE][EDGE], c[EDGE][EDGE];
+
+static void product(void)
+{
+    for (int i = 0; i < EDGE; i++)
+        for (int k = 0; k < EDGE; k++)
+            for (int j = 0; j < EDGE; j++)
+                c[i][j] += a[i][k] * b[k][j];
+    __asm__ volatile("" ::: "memory"); /* each of them is wanted */
+}
+
+/* Nanoseconds by the clock of the wall, and what of them this thread had the processor. */
+struct span {
+    double wall, own;
+};
+
+static struct span compute(long products)
+{
+    int64_t wall = turns_now(), own = turns_clock(CLOCK_THREAD_CPUTIME_ID);
+    for (long i = 0; i < products; i++)
+        product();
+    return (struct span){(double)(turns_now() - wall), (double)(turns_clock(CLOCK_THREAD_CPUTIME_ID) - own)};
+}
+
+/* Of all threads but this one: nanoseconds of the processor, and sleeps. */
+struct usage {
+    double busy, sleeps;
+};
+
+static struct usage others(void)
+{
+    struct rusage all, own;
+    getrusage(RUSAGE_SELF, &all);
+    getrusage(RUSAGE_THREAD, &own);
+    return (struct usage){(double)(turns_clock(CLOCK_PROCESS_CPUTIME_ID) - turns_clock(CLOCK_THREAD_CPUTIME_ID)),
+                          (double)(all.ru_nvcsw - own.ru_nvcsw)};
+}
+
+struct background {
+    gyre_comm *comm;
+    size_t count;
+    float *input, *output;
+    long products; /* of a round */
+};
+
+static gyre_request *start(const struct background *it)
+{
+    gyre_request *request;
+    EXPECT(it->comm,
+           gyre_all_reduce_start(it->comm, it->input, it->output, it->count, GYRE_FLOAT32, GYRE_SUM, &request));
+    return request;
+}
+
+static void calibrate(struct background *it)
+{
+    gyre_request *request = start(it); /* connects */
+    EXPECT(it->comm, gyre_wait(&request));
+    EXPECT(it->comm, gyre_barrier(it->comm));
+    int64_t begun = turns_now();
+    request = start(it);
+    EXPECT(it->comm, gyre_wait(&request));
+    double whole = (double)(turns_now() - begun), products = 0.7 * whole / (compute(2000).wall / 2000);
+    EXPECT(it->comm, gyre_all_reduce(it->comm, &products, &products, 1, GYRE_FLOAT64, GYRE_MIN));
+    it->products = (long)products + 1;
+}
+
+enum { COST, SLOWER, BUSY, SLEEPS, WHOLE, OVER, FIGURES }; /* of a round; OVER: it does not count */
+
+/* The worst of all ranks in each. */
+static void measure(struct background *it, double figures[FIGURES])
+{
+    EXPECT(it->comm, gyre_barrier(it->comm));
+    struct span without = compute(it->products);
+    EXPECT(it->comm, gyre_barrier(it->comm));
+    int64_t begun = turns_now();
+    gyre_request *request = start(it);
+    struct usage before = others();
+    struct span with = compute(it->products);
+    struct usage after = others();
+    figures[OVER] = gyre_test(&request) != GYRE_IN_PROGRESS;
+    EXPECT(it->comm, gyre_wait(&request));
+    figures[WHOLE] = (double)(turns_now() - begun) / 1e6;
+    figures[COST] = 100 * (with.wall / without.wall - 1);
+    figures[SLOWER] = 100 * (with.own / without.own - 1);
+    figures[BUSY] = 100 * (after.busy - before.busy) / with.wall;
+    figures[SLEEPS] = (after.sleeps - before.sleeps) / (with.wall / 1e9);
+    EXPECT(it->comm, gyre_all_reduce(it->comm, figures, figures, FIGURES, GYRE_FLOAT64, GYRE_MAX));
+    if (figures[OVER] > 0)
+        it->products = it->products * 3 / 4 + 1;
+}
+
+static void print(const char *what, double *values, size_t count)
+{
+    struct turns_quartiles q = turns_quartiles(values, count);
+    printf("%-60s %10.2f   (%.2f to %.2f)\n", what, q.middle, q.low, q.high);
+}
+
+static int report(struct background *it, size_t rounds)
+{
+    static double kept[FIGURES][TURNS_MOST];
+    size_t counted = 0;
+    for (size_t round = 0; round <= rounds; round++) { /* the first warms up */
+        double figures[FIGURES];
+        measure(it, figures);
+        if (round == 0 || figures[OVER] > 0)
+            continue;
+        for (int f = 0; f < FIGURES; f++)
+            kept[f][counted] = figures[f];
+        counted++;
+    }
+    if (gyre_comm_rank(it->comm) != 0)
+        return counted == 0;
+    printf("# %d ranks, all_reduce of %zu MiB; %zu of %zu rounds count; median (quartiles) of the worst rank\n",
+           gyre_comm_size(it->comm), it->count * sizeof *it->input >> 20, counted, rounds);
+    if (counted == 0)
+        return 1;
+    print("cost: more time for the same products, %", kept[COST], counted);
+    print("of that while the thread itself had the processor, %", kept[SLOWER], counted);
+    print("processor of the other threads, % of that time", kept[BUSY], counted);
+    print("their sleeps per second", kept[SLEEPS], counted);
+    print("the all_reduce, ms", kept[WHOLE], counted);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct background it = {0};
+    size_t bytes = (size_t)(argc > 1 ? turns_number("gyre-background", argv[1], 1024) : 8) << 20;
+    size_t rounds = argc > 2 ? (size_t)turns_number("gyre-background", argv[2], TURNS_MOST) : 15;
+    EXPECT(NULL, gyre_comm_create(NULL, &it.comm));
+    it.count = bytes / sizeof *it.input;
+    it.input = calloc(it.count, sizeof *it.input);
+    it.output = calloc(it.count, sizeof *it.output);
+    if (!it.input || !it.output) {
+        fprintf(stderr, "gyre-background: no memory\n");
+        return 1;
+    }
+    calibrate(&it);
+    int status = report(&it, rounds);
+    free(it.input);
+    free(it.output);
+    gyre_comm_destroy(it.comm);
+    return status;
+}
