@@ -27,6 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define RANK_AT (8 + GY_KEY_BYTES + 4) /* in a WELCOME, and behind it the size; the charter's length */
 #define CHARTER_AT (RANK_AT + 8)
 #define MEMBERS_MOST 64
+#define PLACES_MOST 1024
 
 static struct gy_config config;
 static struct gy_poller *poller;
@@ -39,8 +40,8 @@ static struct {
     const uint8_t *data;
     size_t size;
     bool said;
-    struct gy_place elsewhere; /* the last that was said */
-    bool sends_elsewhere;
+    struct gy_place elsewhere[PLACES_MOST]; /* that were said */
+    int places;
 } member;
 
 static void check(bool holds)
@@ -63,9 +64,14 @@ int __wrap_gy_socket_connect(const struct gy_place *place)
 {
     if (place->local && strcmp(place->name, home.name) == 0)
         return __real_gy_socket_connect(place);
-    check(member.sends_elsewhere && place->local == member.elsewhere.local);
-    check(place->local ? strcmp(place->name, member.elsewhere.name) == 0
-                       : memcmp(&place->address, &member.elsewhere.address, sizeof(place->address)) == 0);
+    bool said = false;
+    for (int i = 0; i < member.places; i++) {
+        const struct gy_place *named = &member.elsewhere[i];
+        said |= place->local == named->local &&
+                (place->local ? strcmp(place->name, named->name) == 0
+                              : memcmp(&place->address, &named->address, sizeof(place->address)) == 0);
+    }
+    check(said);
     errno = ECONNREFUSED;
     return -1;
 }
@@ -103,11 +109,9 @@ static void say(const uint8_t *record)
     while (size >= 3 && member.stream.fd >= 0) {
         size_t bytes = gy_min_size(data[1] | (size_t)data[2] << 8, size - 3);
         uint8_t kind = data[0] % 8;
-        struct gy_place place;
-        if (kind == GY_JOIN_ELSEWHERE && bytes == GY_PLACE_WIRE && gy_place_decode(data + 3, &place)) {
-            member.elsewhere = place;
-            member.sends_elsewhere = true;
-        }
+        if (kind == GY_JOIN_ELSEWHERE && bytes == GY_PLACE_WIRE && member.places < PLACES_MOST &&
+            gy_place_decode(data + 3, &member.elsewhere[member.places]))
+            member.places++;
         if (kind == GY_JOIN_WELCOME && data[0] >= 0x80)
             gy_stream_send(&member.stream, kind, composed, compose(data + 3, bytes, record, composed));
         else
