@@ -38,3 +38,15 @@ foreach(transport shm tcp)
     set_tests_properties(system.left.${what}.${transport} PROPERTIES TIMEOUT 90)
   endforeach()
 endforeach()
+# 64 leave at once: who has sent its goodbye is not taken for dead, however late the others read it. (Sanitized, they take gigabytes.)
+foreach(transport shm tcp)
+  if(NOT GYRE_SANITIZE)
+    add_test(NAME system.left.crowd.${transport} COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=${transport}
+      sh -c "for i in 1 2 3; do '$<TARGET_FILE:gyre-run>' -n 64 '$<TARGET_FILE:example_all_reduce>' >/dev/null || exit 1; done")
+    set_tests_properties(system.left.crowd.${transport} PROPERTIES TIMEOUT 90)
+  endif()
+  # Who waits sleeps: 4 ranks, one of which computes.
+  add_test(NAME system.waiting.${transport} COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=${transport}
+    $<TARGET_FILE:gyre-run> -n 4 $<TARGET_FILE:gyre-waiting> 250 1)
+  set_tests_properties(system.waiting.${transport} PROPERTIES TIMEOUT 90)
+endforeach()
