@@ -16,7 +16,7 @@ class Library:
     packages: tuple = ()            # of Debian
     peer: bool = True               # what gyre is compared with; not itself, and no limit
     memories: tuple = ("private",)
-    transports: tuple = ("shm", "tcp")
+    transports: tuple = ("shm", "tcp", "rdma")
     ranks: tuple = ()               # world sizes it can do; empty: all
     # label -> (transport it is for, "" for both; environment; words for the launcher)
     variants: dict = field(default_factory=lambda: {"": ("", {}, ())})
@@ -24,6 +24,9 @@ class Library:
     def driver(self, build):
         return os.path.join(build, "drivers", self.name) if self.source else os.path.join(build, *CMAKE_BUILT[self.name])
 
+
+# As perf/rdma.sh says why: UCX drops packets between IPv4 addresses whose kind the completions of soft-RoCE do not tell.
+UCX_RDMA = {"UCX_TLS": "rc_v,ud_v,self", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
 
 CMAKE_BUILT = {
     "gyre": ("perf", "compare", "compare-gyre"),
@@ -57,6 +60,9 @@ LIBRARIES = (
 
 def transport_environment(library, transport):
     """What makes a library use one transport; the driver counts the bytes and says so if it does not."""
+    if library.launcher in ("openmpi", "mpich") and transport == "rdma":
+        devices = sorted(os.listdir("/sys/class/infiniband"))       # gyre, too, takes all of one kind
+        return {**UCX_RDMA, "UCX_NET_DEVICES": ",".join(f"{device}:1" for device in devices)}
     if library.launcher == "mpich" and transport == "tcp":
         return {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
     if library.name == "gyre":
@@ -68,8 +74,10 @@ def command(library, variant, ranks, cores, transport, program):
     """The argument list that starts all ranks, or None where every rank is started alone."""
     words = list(library.variants[variant][2])
     if library.launcher == "openmpi":
-        btl = "vader,self" if transport == "shm" else "tcp,self"
-        words += ["--mca", "pml", "ob1", "--mca", "btl", btl]
+        if transport == "rdma":
+            words += ["--mca", "pml", "ucx"]
+        else:
+            words += ["--mca", "pml", "ob1", "--mca", "btl", "vader,self" if transport == "shm" else "tcp,self"]
         if transport == "tcp":
             words += ["--mca", "btl_tcp_if_include", "lo"]
         if ranks > cores:

@@ -23,6 +23,8 @@
 #define EMPTY_CALLS 1001
 /* What a process manager or a keep-alive may send beside a library that uses shared memory. */
 #define STRAY_BYTES 65536
+/* What an RDMA packet may carry. */
+#define PACKET_BYTES 4096
 
 struct measure {
     struct gy_options options;
@@ -159,14 +161,16 @@ static double sent_by_all(void)
     return sum;
 }
 
-static void check_transport(double sent, size_t calls, size_t bytes)
+static void check_transport(double sent, double packets, size_t calls, size_t bytes)
 {
     double vectors = gy_collectives[self.options.kind].sent(self.world.size) * (double)calls;
     double floor = vectors * (double)(bytes ? bytes : 1);
-    if (self.world.size > 1 && self.options.tcp && sent < 0.99 * floor)
+    if (self.world.size > 1 && self.options.wire == GY_TCP && sent < 0.99 * floor)
         gy_die("was to use TCP, but sent %.0f of at least %.0f bytes over it", sent, floor);
-    if (!self.options.tcp && sent > STRAY_BYTES + 0.01 * floor)
-        gy_die("was to use shared memory, but sent %.0f bytes over TCP", sent);
+    if (self.options.wire != GY_TCP && sent > STRAY_BYTES + 0.01 * floor)
+        gy_die("was to use %s, but sent %.0f bytes over TCP", gy_options_wire(self.options.wire), sent);
+    if (self.world.size > 1 && self.options.wire == GY_RDMA && packets < 0.99 * floor / PACKET_BYTES)
+        gy_die("was to use RDMA, but its devices sent %.0f packets for at least %.0f bytes", packets, floor);
 }
 
 static void fill(void)
@@ -185,7 +189,7 @@ static void print_row(size_t bytes, size_t calls, struct gy_samples samples, str
     double factor = gy_collectives[options->kind].bus_factor(self.world.size);
     printf("{\"library\": \"%s\", \"collective\": \"%s\", \"mode\": \"%s\", \"ranks\": %d, \"transport\": \"%s\", ",
            gy_driver.name, gy_collectives[options->kind].name, gy_options_mode(options->mode), self.world.size,
-           options->tcp ? "tcp" : "shm");
+           gy_options_wire(options->wire));
     printf("\"memory\": \"%s\", \"bytes\": %zu, \"calls\": %zu, ", options->own_memory ? "own" : "private", bytes,
            calls);
     printf("\"median_us\": %.4f, \"low_us\": %.4f, \"high_us\": %.4f, \"least_us\": %.4f, \"mean_us\": %.4f, ",
@@ -204,10 +208,11 @@ static void measure_size(size_t count, struct gy_samples empty)
     self.call.count = count;
     fill();
     size_t calls = choose_calls(function);
-    double sent = sent_by_all();
+    double sent = sent_by_all(), packets = (double)gy_traffic_rdma();
     struct gy_samples samples = run(function, calls);
     sent = sent_by_all() - sent;
-    check_transport(sent, calls, bytes);
+    packets = (double)gy_traffic_rdma() - packets;
+    check_transport(sent, packets, calls, bytes);
     if (options->kind != GY_BARRIER && gy_collective_wrong(options->kind, &self.call, self.world))
         gy_die("%zu bytes: the result is wrong", bytes);
     if (self.world.rank == 0)

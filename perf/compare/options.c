@@ -9,6 +9,7 @@
 #include "collective.h"
 
 static const char *const modes[] = {"isolated", "streaming", "osu", NULL};
+static const char *const wires[] = {"shm", "tcp", "rdma", NULL};
 
 static const struct argp_option table[] = {
     {"arena", 'a', "PATH", 0, "memory that the ranks share (required)", 0},
@@ -16,7 +17,7 @@ static const struct argp_option table[] = {
     {"ranks", 'n', "N", 0, "ranks of this launch (required)", 0},
     {"collective", 'c', "NAME", 0, "all_reduce (default), reduce_scatter, all_gather, broadcast, barrier", 0},
     {"mode", 'm', "MODE", 0, "isolated (default), streaming, osu", 0},
-    {"transport", 't', "shm|tcp", 0, "what the library was told to use, and is checked to use; default shm", 0},
+    {"transport", 't', "shm|tcp|rdma", 0, "what the library was told to use, and is checked to use; default shm", 0},
     {"memory", 'M', "private|own", 0, "heap (default) or the library's own memory", 0},
     {"min", 'b', "BYTES", 0, "smallest size, default 4", 0},
     {"max", 'e', "BYTES", 0, "largest size, default 67108864", 0},
@@ -58,7 +59,7 @@ static void check(struct argp_state *state, const struct gy_options *to)
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-    static const char *const transports[] = {"shm", "tcp", NULL}, *const memories[] = {"private", "own", NULL};
+    static const char *const memories[] = {"private", "own", NULL};
     struct gy_options *to = state->input;
     switch (key) {
     case 'a': to->arena = text; return 0;
@@ -69,7 +70,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
             argp_error(state, "no collective is called '%s'", text);
         return 0;
     case 'm': to->mode = (enum gy_mode)choose(state, text, modes); return 0;
-    case 't': to->tcp = choose(state, text, transports); return 0;
+    case 't': to->wire = (enum gy_wire)choose(state, text, wires); return 0;
     case 'M': to->own_memory = choose(state, text, memories); return 0;
     case 'b': to->least = number(state, text, 4, (size_t)1 << 32); return 0;
     case 'e': to->most = number(state, text, 4, (size_t)1 << 32); return 0;
@@ -103,4 +104,9 @@ void gy_options_parse(int argc, char **argv, struct gy_options *options_p)
 const char *gy_options_mode(enum gy_mode mode)
 {
     return modes[mode];
+}
+
+const char *gy_options_wire(enum gy_wire wire)
+{
+    return wires[wire];
 }

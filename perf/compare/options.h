@@ -13,13 +13,15 @@ enum gy_mode {
     GY_OSU        /* as the OSU benchmarks: the library's own barrier between calls, the mean of the ranks' own times */
 };
 
+enum gy_wire { GY_SHM, GY_TCP, GY_RDMA };
+
 struct gy_options {
     const char *arena, *store;
     int ranks;
     enum gy_kind kind;
     enum gy_mode mode;
-    bool tcp;        /* the transport that must be used; otherwise shared memory */
-    bool own_memory; /* the library's memory instead of the heap */
+    enum gy_wire wire; /* the transport that must be used */
+    bool own_memory;   /* the library's memory instead of the heap */
     size_t least, most, factor;
     double budget_ms; /* measured time per size */
     size_t calls_least, calls_most;
@@ -27,5 +29,6 @@ struct gy_options {
 
 void gy_options_parse(int argc, char **argv, struct gy_options *options_p);
 const char *gy_options_mode(enum gy_mode mode);
+const char *gy_options_wire(enum gy_wire wire);
 
 #endif

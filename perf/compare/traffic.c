@@ -2,8 +2,10 @@
 #include "traffic.h"
 
 #include <dirent.h>
+#include <glob.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -32,4 +34,34 @@ uint64_t gy_traffic_sent(void)
     }
     closedir(folder);
     return sent;
+}
+
+static uint64_t count_in(const char *path)
+{
+    unsigned long long count = 0;
+    FILE *file = fopen(path, "re");
+    if (!file || fscanf(file, "%llu", &count) != 1)
+        gy_die("cannot read %s", path);
+    fclose(file);
+    return count;
+}
+
+/* A port has either, or both. */
+uint64_t gy_traffic_rdma(void)
+{
+    static const char *const counters[] = {"hw_counters/sent_pkts", "counters/port_xmit_packets"};
+    uint64_t most = 0;
+    for (size_t c = 0; c < sizeof counters / sizeof counters[0]; c++) {
+        char pattern[128];
+        glob_t found;
+        uint64_t sum = 0;
+        snprintf(pattern, sizeof pattern, "/sys/class/infiniband/*/ports/*/%s", counters[c]);
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            sum += count_in(found.gl_pathv[i]);
+        globfree(&found);
+        most = sum > most ? sum : most;
+    }
+    return most;
 }
