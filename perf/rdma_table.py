@@ -13,7 +13,7 @@ UNITS = {"latency": "us", "bandwidth": "MB/s", "all_reduce": "us"}
 
 def read(files: list[str]) -> dict[tuple[str, str, int], list[float]]:
     """Figures by contender, kind and bytes."""
-    figures = collections.defaultdict(list)
+    figures: dict[tuple[str, str, int], list[float]] = collections.defaultdict(list)
     for name in files:
         with open(name, encoding="utf-8") as file:
             for words in map(str.split, file):
