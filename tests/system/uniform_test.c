@@ -396,7 +396,8 @@ static void leave_agreement(gyre_comm *comm, int away)
         OK(comm, gyre_all_reduce_start(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
     if (own == away) {
         OK(comm, gyre_comm_revoke(comm));
-        GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
+        for (int i = 0; i < 20; i++, usleep(1000)) /* it has joined the agreement */
+            GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
         atomic_store(&page->rank[away].epoch, 1);
         usleep(1600000);
     } else {
@@ -425,6 +426,31 @@ static void away(int own)
 
 /* ---- pending ---- */
 
+/* How the even ranks' operation ends takes the odd ones' word, who compute while the even ones shrink. */
+static void shrink_half(gyre_comm *comm)
+{
+    int own = gyre_comm_rank(comm);
+    uint64_t mine = 1, sum;
+    gyre_comm *half, *other, *next;
+    gyre_request *request = NULL;
+    OK(comm, gyre_comm_split(comm, own % 2, own, &half));
+    OK(half, gyre_comm_duplicate(half, &other));
+    OK(comm, gyre_barrier(comm));
+    if (own % 2)
+        usleep(500000);
+    else if (own > 0)
+        OK(other, gyre_all_reduce_start(other, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
+    OK(comm, gyre_comm_revoke(comm));
+    OK(half, gyre_comm_shrink(half, &next));
+    CHECK(gyre_comm_size(next) == gyre_comm_size(half));
+    if (request)
+        GIVES(GYRE_REVOKED, other, gyre_test(&request));
+    OK(next, gyre_barrier(next));
+    OK(next, gyre_comm_destroy(next));
+    OK(other, gyre_comm_destroy(other));
+    OK(half, gyre_comm_destroy(half));
+}
+
 static void pending(int own)
 {
     setenv("GYRE_ENDS", "uniform", 0);
@@ -446,6 +472,7 @@ static void pending(int own)
         OK(comm, gyre_comm_destroy(comm));
         comm = next;
     }
+    shrink_half(comm);
     OK(comm, gyre_comm_destroy(comm));
 }
 
