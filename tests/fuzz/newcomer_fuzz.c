@@ -4,7 +4,8 @@
  *   conversation   the member answers HELLO with the pieces of the input, as messages of any kind and size. Who is let in is in a
  *                  world whose every member has an address, at a rank of it; who is not has a status.
  *                  Either way no descriptor is left, and nobody is dialled but whom ELSEWHERE named
- *   charter        what is accepted of the world's settings are an algorithm that ends and as many operations as there may be
+ *   charter        what is accepted of the world's settings are an address and an algorithm that end, and as many operations as there
+ *                  may be
  *
  * A piece is: kind 1, length 2, that many bytes. In a WELCOME whose kind has the top bit set the members are made of the
  * newcomer's own record, which no input could know. At its end the member says FAILED, so that no joining lasts. */
@@ -202,12 +203,17 @@ static void begin(void)
 static void follow(const struct gy_charter *charter)
 {
     static struct gy_context ctx;
+    struct gy_house own = *house; /* takes over where the world met */
+    struct gy_world world = {.house = &own};
     struct gy_error error = {.rank = -1};
     memset(&ctx, 0, sizeof(ctx));
     ctx.config = config;
+    ctx.world = &world;
     if (gy_grow_follow(&ctx, charter, &error) == GYRE_SUCCESS) {
         check(ctx.operations.count >= 0 && ctx.operations.count <= GY_OPS_MADE_MOST);
         check(memchr(ctx.config.algorithm, '\0', sizeof(ctx.config.algorithm)) != NULL);
+        check(memchr(own.address.host, '\0', sizeof(own.address.host)) != NULL);
+        check(memchr(own.address.path, '\0', sizeof(own.address.path)) != NULL);
     } else {
         check(error.status != GYRE_SUCCESS && error.text[0]);
     }
