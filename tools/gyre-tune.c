@@ -11,8 +11,9 @@
  *     bandwidth from the difference of two long messages
  *     copy      what a middle-sized message takes beyond all of these; on one host, what a long one takes
  *
- * and, by rank 0 for itself, how fast it adds up two vectors; and by a rank of the same host, if there is one, the local
- * latency. Medians. Everybody else waits. The file is for GYRE_TUNING and for gyre-sim --cluster. */
+ * and, by rank 0 for itself, how fast it adds up two vectors; and with a rank of the same host, if there is one, the local
+ * latency, and from the difference of two long messages the local copy. Those two are all that hierarchical algorithms add: what
+ * they cost follows from the figures of both levels. Medians. Everybody else waits. The file is for GYRE_TUNING and for gyre-sim --cluster. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,7 @@ struct tune {
 
 struct figures {
     double hosts, ranks_per_host, bandwidth, latency, overhead, copy, reduce, local_latency;
+    double local_copy; /* 0: nobody to measure it with */
 };
 
 static double now(void)
@@ -150,8 +152,11 @@ static void measure(struct tune *tune, struct figures *figures)
     }
     must(tune, gyre_barrier(tune->comm));
     if (tune->near >= 0 && (tune->rank == 0 || tune->rank == tune->near)) {
-        double alone = there_and_back(tune, tune->rank == 0 ? tune->near : 0, SMALL, 200);
+        int other = tune->rank == 0 ? tune->near : 0;
+        double alone = there_and_back(tune, other, SMALL, 200), shorter = there_and_back(tune, other, LONG, 9);
+        double longer = there_and_back(tune, other, LONGER, 5);
         figures->local_latency = at_least(alone - 2 * figures->overhead, 1e-8);
+        figures->local_copy = 2 * (double)(LONGER - LONG) / at_least(longer - shorter, 1e-9);
     }
     must(tune, gyre_barrier(tune->comm));
     if (tune->rank == 0)
@@ -188,6 +193,12 @@ static bool write_file(const char *path, const struct figures *figures)
             "reduce = %.4g\nlocal_latency = %.4g\n",
             gyre_version(), figures->hosts, figures->ranks_per_host, figures->overhead, figures->overhead,
             figures->copy, figures->reduce, figures->local_latency);
+    if (figures->local_copy > 0)
+        fprintf(file, "local_copy = %.4g\n", figures->local_copy);
+    if (figures->hosts > 1 && figures->ranks_per_host > 1)
+        fprintf(
+            file,
+            "# hierarchical algorithms: by local_latency and local_copy inside a host, by the others between hosts\n");
     if (figures->hosts > 1)
         fprintf(file, "bandwidth = %.4g\nlatency = %.4g\n", figures->bandwidth, figures->latency);
     bool written = fflush(file) == 0 && !ferror(file);

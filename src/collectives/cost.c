@@ -4,6 +4,8 @@
  *                     rounds · (overheads + latency + a tile's copies) + the longer of what its link and its thread take
  *   pipelined     trees and chains: the longest way of one tile to the root or from it, and the other tiles behind it at
  *                 the pace of the rank that has most to do
+ *   hierarchical  what the plan between the hosts takes for one slice, of which each host has as many as ranks; before it and
+ *                 after it the first and the last lot of pieces inside a host, and the other lots at the same time as it
  *
  * It is held against the simulation where both can be had (test `sim`), and speaks alone beyond. Where the two part by
  * more than the test allows there is no closed form: gy_cost gives −1. All ranks must come to the same result: nothing
@@ -242,18 +244,101 @@ static double over_links(const struct gy_cost_case *it)
     }
 }
 
+/* ---- hierarchies: every host is a group, and all have the same number of ranks ---- */
+
+#define CHUNKS 8 /* as in build_hierarchical.c */
+
+/* The cluster as ranks of one host see it: no link is in between. */
+static struct gy_cluster inside_of(const struct gy_cluster *cluster, double ranks)
+{
+    struct gy_cluster inside = *cluster;
+    inside.latency = cluster->local_latency;
+    inside.copy = cluster->local_copy > 0 ? cluster->local_copy : cluster->copy;
+    inside.bandwidth = inside.copy * ranks;
+    return inside;
+}
+
+/* What a rank does while slices are exchanged inside its host: of m parts of the vector m − 1 go, and as many come; to or
+ * from a root only the one or the other. */
+static double exchange_inside(const struct gy_cost_case *it, const struct gy_cluster *inside, bool reduces, bool rooted)
+{
+    double members = it->ranks_per_host, slice = bytes_of(it) / members, tile = (double)it->tile * (double)it->element;
+    struct share share = {.sends = (members - 1) * longer(1, slice / tile), .sent = (members - 1) * slice};
+    if (!rooted) {
+        share.receives = share.sends;
+        share.received = share.sent;
+    }
+    share.reduced = reduces ? share.sent : 0;
+    return thread_time(inside, &share);
+}
+
+/* Pieces of the vector that the plan outside has, which move inside in so many lots. */
+static double chunks_of(const struct gy_cost_case *outside)
+{
+    bool whole = outside->algorithm == GY_HALVING_DOUBLING;
+    bool chain = outside->algorithm == GY_RING &&
+                 (outside->collective == GY_BROADCAST || outside->collective == GY_REDUCE_TO);
+    bool tree = outside->algorithm == GY_DOUBLE_TREE;
+    return whole || chain ? 1 : tree ? 2 : shorter(CHUNKS, outside->ranks);
+}
+
+static double meet_inside(const struct gy_cost_case *it, const struct gy_cluster *inside, double outside)
+{
+    double others = it->ranks_per_host > 1 ? it->ranks_per_host - 2 : 0;
+    return 2 * (hop(inside) + others * longer(inside->send_overhead, inside->receive_overhead)) + outside;
+}
+
+static double hierarchical(const struct gy_cost_case *it)
+{
+    double members = it->ranks_per_host, between = 0, busy = 0, chunks = 1;
+    struct gy_cluster inside = inside_of(it->cluster, members);
+    struct gy_cost_case outside = *it;
+    outside.algorithm = it->algorithm == GY_HIERARCHICAL_HALVING || it->collective == GY_BARRIER ? GY_HALVING_DOUBLING
+                        : it->algorithm == GY_HIERARCHICAL_TREE                                  ? GY_DOUBLE_TREE
+                                                                                                 : GY_RING;
+    outside.ranks = (int)((it->ranks + members - 1) / members);
+    outside.total = (size_t)longer((double)it->total / members, 1);
+    outside.root = 0;
+    if (outside.ranks > 1) {
+        outside.ranks_per_host = it->collective == GY_BARRIER ? 1 : members;
+        struct share most = heaviest(&outside);
+        between = over_links(&outside);
+        busy = thread_time(it->cluster, &most);
+        chunks = chunks_of(&outside);
+    }
+    if (between < 0 || members <= 1)
+        return between;
+    if (it->collective == GY_BARRIER)
+        return meet_inside(it, &inside, between);
+    bool reduces = it->collective == GY_ALL_REDUCE || it->collective == GY_REDUCE_TO ||
+                   it->collective == GY_REDUCE_SCATTER;
+    double before = 0, after = 0;
+    if (it->collective != GY_ALL_GATHER)
+        before = exchange_inside(it, &inside, reduces, it->collective == GY_BROADCAST);
+    if (it->collective != GY_REDUCE_SCATTER)
+        after = exchange_inside(it, &inside, false, it->collective == GY_REDUCE_TO);
+    double ends = (before + after) / chunks, meanwhile = before + after - ends;
+    double hops = ((before > 0) + (after > 0)) * hop(&inside);
+    return hops + ends + longer(between, busy + meanwhile);
+}
+
+static bool is_hierarchical(enum gy_algorithm algorithm)
+{
+    return algorithm == GY_HIERARCHICAL || algorithm == GY_HIERARCHICAL_HALVING || algorithm == GY_HIERARCHICAL_TREE;
+}
+
 double gy_cost(const struct gy_cost_case *it)
 {
-    struct gy_cluster inside = *it->cluster; /* one host: no link is in between */
+    struct gy_cluster inside = inside_of(it->cluster, it->ranks_per_host);
     struct gy_cost_case alone = *it;
     if (it->ranks == 1)
         return bytes_of(it) / it->cluster->copy;
     if (it->algorithm == GY_DIRECT_ONE_SHOT || it->algorithm == GY_DIRECT_TWO_SHOT)
         return through_windows(it);
+    if (is_hierarchical(it->algorithm))
+        return hierarchical(it);
     if (it->ranks_per_host < it->ranks)
         return over_links(it);
-    inside.latency = inside.local_latency;
-    inside.bandwidth = inside.copy * it->ranks_per_host;
     alone.cluster = &inside;
     return over_links(&alone);
 }

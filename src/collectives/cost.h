@@ -11,7 +11,7 @@ struct gy_cost_case {
     enum gy_collective collective;
     enum gy_algorithm algorithm;
     int ranks, root;
-    double ranks_per_host; /* that share a host's link */
+    double ranks_per_host; /* that share a host's link; the groups of hierarchical algorithms */
     size_t total;          /* elements of the plan's vector */
     size_t tile;           /* elements */
     size_t element;        /* bytes */

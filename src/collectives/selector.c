@@ -82,7 +82,8 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
 
 /* Over links; bytes of a call's count. */
 enum {
-    SHORT_VECTOR = 4096,      /* all of it is sent log2 N times, in half as many messages as in parts */
+    SHORT_VECTOR = 8192, /* all of it is sent log2 N times, in half as many messages as in parts, and without a grant */
+    PAIR_VECTOR = 32 * 1024,  /* of two ranks: sends no more in one message than in two, and reduces twice as much */
     LONG_VECTOR = 128 * 1024, /* worth a pipeline */
     SMALL_BLOCK = 1024,       /* may travel log2 N times */
     LONG_PIECE = 65536,       /* of a vector in a ring */
@@ -128,7 +129,7 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     case GY_RECEIVE_FROM: return GY_LINEAR;
     default: break;
     }
-    if (collective == GY_ALL_REDUCE && bytes <= SHORT_VECTOR)
+    if (collective == GY_ALL_REDUCE && bytes <= (size == 2 ? PAIR_VECTOR : SHORT_VECTOR))
         return GY_RECURSIVE_DOUBLING;
     if (collective != GY_ALL_GATHER && canonical)
         return GY_CANONICAL;
@@ -234,8 +235,8 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
     return gy_select_ordered(comm, collective, varying, bytes, order, algorithm_p, error);
 }
 
-/* The cheapest on the described cluster. GYRE_TUNING says nothing of groups, nor of orders and counts that leave few
- * algorithms to choose from. */
+/* The cheapest on the described cluster. GYRE_TUNING says nothing of groups that are no hosts, nor of orders and counts that
+ * leave few algorithms to choose from. */
 static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {
     unsigned allowed = 0;
@@ -244,6 +245,8 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
         bytes *= (size_t)comm->size;
     for (int a = 0; a < GY_ALGORITHMS; a++) {
         bool windows = a == GY_DIRECT_ONE_SHOT || a == GY_DIRECT_TWO_SHOT;
+        if (is_hierarchical((enum gy_algorithm)a) && !gy_grouping_nested(&comm->grouping))
+            continue;
         if (windows == (comm->window >= 0) && usable(comm, collective, false, GY_ORDER_ANY, (enum gy_algorithm)a))
             allowed |= 1u << a;
     }
@@ -270,11 +273,12 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
             return fail_forced(comm, collective, varying, order, choice, error);
     }
     choice = GY_ALGORITHMS;
-    if (comm->window < 0 && order == GY_ORDER_ANY && !varying && gy_grouping_nested(&comm->grouping))
-        choice = choose_groups(&comm->grouping, collective, bytes);
-    if (choice == GY_ALGORITHMS && comm->tuned && order == GY_ORDER_ANY && !varying &&
+    bool nested = comm->window < 0 && gy_grouping_nested(&comm->grouping);
+    if (comm->tuned && (!nested || comm->tuned->by_host) && order == GY_ORDER_ANY && !varying &&
         !gy_is_point_to_point(collective))
         choice = choose_tuned(comm, collective, bytes);
+    if (choice == GY_ALGORITHMS && nested && order == GY_ORDER_ANY && !varying)
+        choice = choose_groups(&comm->grouping, collective, bytes);
     if (choice == GY_ALGORITHMS)
         choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
                                    : choose_links(collective, order, bytes, comm->size);

@@ -2,6 +2,8 @@
  * cost differs little near where they cross. */
 #include "collectives/tuned.h"
 
+#include <string.h>
+
 #include "collectives/context.h"
 #include "collectives/cost.h"
 #include "core/mem.h"
@@ -35,6 +37,7 @@ bool gy_tuned_make(const struct gy_context *ctx, const struct gy_group *group, s
     tuned->cluster = &config->tuning.cluster;
     tuned->ranks = group->size;
     tuned->ranks_per_host = (group->size + hosts - 1) / hosts;
+    tuned->by_host = strcmp(config->hierarchy, "host") == 0;
     tuned->tile = ctx->world->hosts == 1 ? gy_min_size(config->shm_slot, GY_HOST_TILE) : config->tcp_tile;
     *tuned_p = tuned;
     return true;

@@ -22,6 +22,7 @@ static const struct {
     {"copy", offsetof(struct gy_cluster, copy), 1, 1e13},
     {"reduce", offsetof(struct gy_cluster, reduce), 1, 1e13},
     {"local_latency", offsetof(struct gy_cluster, local_latency), 0, 1},
+    {"local_copy", offsetof(struct gy_cluster, local_copy), 1, 1e13},
 };
 
 struct gy_cluster gy_cluster_default(void)

@@ -6,7 +6,7 @@
  *       send_overhead + n/copy + max(0, n − burst)/bandwidth + latency + receive_overhead + n/copy
  *
  * Overheads and copies are work of a rank's one thread: its messages queue for it. Ranks of one host reach each other
- * through memory: `local_latency` and the copies, no link. */
+ * through memory: `local_latency` and copies at `local_copy`, no link. */
 #ifndef GY_CORE_CLUSTER_H
 #define GY_CORE_CLUSTER_H
 
@@ -21,6 +21,7 @@ struct gy_cluster {
     double copy;                            /* bytes per second between a rank's memory and the network's */
     double reduce;                          /* bytes per second of a sum's result */
     double local_latency;
+    double local_copy; /* bytes per second between a rank's memory and that of its host; 0: as copy */
 };
 
 /* Reads lines `name = value`, # comments; a value may end with k, M, G, m, u or n. False: *why_p

@@ -1,6 +1,6 @@
 /* Bytes to frames, over a tcp link.
  *
- *   recvmsg --> [rest of the payload under way, in the sink's memory][16 KiB read-ahead]
+ *   recv(msg) --> [rest of the payload under way, in the sink's memory][16 KiB read-ahead]
  *
  * The second half of that vector makes a stream of tiny frames cost one call, and lets the header behind a payload come
  * with it. Frames that lie whole in the read-ahead are given to the sink there; the others are completed in its own
@@ -29,14 +29,16 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
         wanted = link->base.inbound.frame.bytes - got;
         pieces[count++] = (struct iovec){link->base.inbound.place + got, wanted};
     }
-    memmove(link->ahead, link->ahead + link->start, link->end - link->start);
+    if (link->start < link->end)
+        memmove(link->ahead, link->ahead + link->start, link->end - link->start);
     link->end -= link->start;
     link->start = 0;
     pieces[count++] = (struct iovec){link->ahead + link->end, GY_TCP_AHEAD - link->end};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
     ssize_t got;
     do {
-        got = recvmsg(link->watch.fd, &message, MSG_DONTWAIT);
+        got = count == 1 ? recv(link->watch.fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
+                         : recvmsg(link->watch.fd, &message, MSG_DONTWAIT);
     } while (got < 0 && errno == EINTR);
     if (got <= 0) {
         if (got == 0 || errno != EAGAIN)

@@ -14,6 +14,7 @@
 
 #define SEND_FRAMES 16 /* per sendmsg */
 #define SEND_CALLS 4   /* per flush */
+#define SHORT_BYTES 1024
 
 _Static_assert(SEND_FRAMES == GY_ENVELOPES, "as many sealed as others");
 
@@ -58,16 +59,38 @@ static void account(struct tcp_link *link, size_t bytes)
     }
 }
 
+/* One short frame of which nothing has left: put together, it goes by the plainer call. */
+static bool is_short(const struct tcp_link *link)
+{
+    const struct gy_frame_out *frame = link->base.first;
+    return !link->envelopes && !frame->next && frame->sent == 0 && frame->header.bytes <= SHORT_BYTES;
+}
+
+static ssize_t send_short(const struct tcp_link *link)
+{
+    uint8_t wire[GY_FRAME_BYTES + SHORT_BYTES];
+    const struct gy_frame_out *frame = link->base.first;
+    gy_frame_encode(&frame->header, wire);
+    if (frame->header.bytes > 0)
+        memcpy(wire + GY_FRAME_BYTES, frame->payload, frame->header.bytes);
+    return send(link->watch.fd, wire, GY_FRAME_BYTES + frame->header.bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t send_gathered(const struct tcp_link *link)
+{
+    uint8_t headers[SEND_FRAMES][GY_FRAME_BYTES];
+    struct iovec pieces[GY_ENVELOPE_PIECES * SEND_FRAMES];
+    struct msghdr message = {.msg_iov = pieces};
+    message.msg_iovlen = link->envelopes ? gy_envelopes_gather(link->envelopes, link->base.first, pieces)
+                                         : gather(link, pieces, headers);
+    return sendmsg(link->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 bool gy_tcp_flush(struct tcp_link *link)
 {
     bool moved = false;
     for (int call = 0; call < SEND_CALLS && link->base.first && link->watch.fd >= 0 && !link->mute; call++) {
-        uint8_t headers[SEND_FRAMES][GY_FRAME_BYTES];
-        struct iovec pieces[GY_ENVELOPE_PIECES * SEND_FRAMES];
-        struct msghdr message = {.msg_iov = pieces};
-        message.msg_iovlen = link->envelopes ? gy_envelopes_gather(link->envelopes, link->base.first, pieces)
-                                             : gather(link, pieces, headers);
-        ssize_t sent = sendmsg(link->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = is_short(link) ? send_short(link) : send_gathered(link);
         if (sent < 0) {
             if (errno == EINTR)
                 continue;

@@ -57,6 +57,45 @@ Test(tuned, the_choice_is_the_cheapest)
     }
 }
 
+/* Several ranks on each host: over slow links no byte shall cross more often than once per host, and a short vector goes the
+ * way with the fewest messages. Alone on their hosts ranks gain nothing by it, and the same cost is no reason to change. */
+Test(tuned, hierarchies_where_links_are_slow)
+{
+    struct gy_cluster cluster = gy_cluster_default();
+    unsigned levels = (1u << GY_HIERARCHICAL) | (1u << GY_HIERARCHICAL_HALVING) | (1u << GY_HIERARCHICAL_TREE);
+    cluster.bandwidth = 25e6;
+    for (int hosts = 2; hosts <= 16; hosts *= 2) {
+        struct gy_tuned many = {.cluster = &cluster, .ranks = 4 * hosts, .ranks_per_host = 4, .tile = 262144};
+        struct gy_tuned one = {.cluster = &cluster, .ranks = hosts, .ranks_per_host = 1, .tile = 262144};
+        enum gy_algorithm large = gy_tuned_choose(&many, GY_ALL_REDUCE, (size_t)16 << 20, links);
+        cr_assert(levels & (1u << large), "%d hosts: %s", hosts, gy_algorithm_name(large));
+        large = gy_tuned_choose(&one, GY_ALL_REDUCE, (size_t)16 << 20, links);
+        cr_assert(!(levels & (1u << large)), "%d hosts of one rank: %s", hosts, gy_algorithm_name(large));
+        enum gy_algorithm flat = gy_tuned_choose(&many, GY_BROADCAST, (size_t)16 << 20, links);
+        cr_assert(levels & (1u << flat), "%d hosts, broadcast: %s", hosts, gy_algorithm_name(flat));
+    }
+}
+
+/* A ring of hosts takes what the same ring of single ranks takes and, before and after it, what the hosts do inside; faster
+ * copies inside make that less, and nothing else does. */
+Test(tuned, a_hierarchy_costs_its_levels)
+{
+    struct gy_cluster cluster = gy_cluster_default(), quick = cluster;
+    quick.local_copy = 10 * cluster.copy;
+    for (size_t total = 1024; total <= (size_t)4 << 20; total *= 16) {
+        struct gy_cost_case outside = case_of(&cluster, GY_RING, 4, total);
+        struct gy_cost_case both = case_of(&cluster, GY_HIERARCHICAL, 16, total);
+        both.ranks_per_host = 4;
+        double slow = gy_cost(&both), least = 2 * cluster.local_latency;
+        cr_assert(slow > gy_cost(&outside) / 4 + least && slow > 0, "%zu elements: %g s", total, slow);
+        both.cluster = &quick;
+        cr_assert_lt(gy_cost(&both), slow);
+        both.ranks = 4;
+        both.ranks_per_host = 1;
+        cr_assert_float_eq(gy_cost(&both), gy_cost(&outside), 1e-12, "ranks alone on their hosts have one level");
+    }
+}
+
 /* A chain's cost grows with its ranks, and finding it does not: no plan is built of every rank. */
 Test(tuned, a_chain_of_a_million_ranks, .timeout = 20)
 {

@@ -8,7 +8,7 @@ trap 'rm -rf "$place"' EXIT
 fail() { echo "tune_test: $1" >&2; [ -s "$place/out" ] && tail -n 5 "$place/out" >&2; exit 1; }
 
 timeout 60 "$tune" --ranks 2 -o "$place/here" >"$place/out" 2>&1 || fail "gyre-tune ended with $?"
-for name in hosts ranks_per_host send_overhead receive_overhead copy reduce local_latency; do
+for name in hosts ranks_per_host send_overhead receive_overhead copy reduce local_latency local_copy; do
     grep -qE "^$name = [0-9.e+-]+$" "$place/here" || fail "the file has no $name: $(cat "$place/here")"
 done
 
@@ -22,6 +22,17 @@ printf 'hosts = 1\nsend_overhead = 500m\nreceive_overhead = 500m\n' >"$place/far
 printf 'hosts = 1\nsend_overhead = 0\nreceive_overhead = 0\nlocal_latency = 0\ncopy = 1k\n' >"$place/slow"
 [ "$(choice "$place/far")" = recursive_doubling ] || fail "far apart, '$(choice "$place/far")' is chosen"
 [[ "$(choice "$place/slow")" =~ ^(ring|halving_doubling|canonical)$ ]] || fail "on a slow cluster, '$(choice "$place/slow")' is chosen"
+
+# Two hosts of two ranks: by levels where the link between them is slow, and not where all that is slow is inside.
+by_host() { # FILE
+    # shellcheck disable=SC2016
+    GYRE_TUNING=$1 GYRE_SHOW_CHOICE=1 timeout 60 "$run" -n 4 -- sh -c 'GYRE_HOST_ID=$((RANK / 2)); export GYRE_HOST_ID; exec "$0" all_reduce -b 64k -e 64k -n 1' "$perf" 2>&1 |
+        sed -n 's/.*all_reduce of 65536 bytes on 4 ranks: //p' | sort -u
+}
+printf 'bandwidth = 1M\n' >"$place/between"
+printf 'local_latency = 100m\nlocal_copy = 1k\n' >"$place/within"
+[[ "$(by_host "$place/between")" =~ ^hierarchical ]] || fail "over a slow link, '$(by_host "$place/between")' is chosen"
+[[ "$(by_host "$place/within")" =~ ^(ring|halving_doubling|canonical|recursive_doubling|binary_tree)$ ]] || fail "on slow hosts, '$(by_host "$place/within")' is chosen"
 
 echo 'latency = soon' >"$place/bad"
 GYRE_TUNING=$place/bad timeout 60 "$perf" all_reduce --ranks 2 >"$place/out" 2>&1 && fail "a bad file was taken"
