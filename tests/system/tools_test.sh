@@ -82,6 +82,8 @@ refused 'one rank cannot go on from the state of a pipeline' "$train" --pipeline
 expect 1 'WORLD_SIZE' env WORLD_SIZE=1 RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$train" --epochs 1
 expect 0 '^$' "$run" -n 2 "$train" --quiet --steps 4 --hidden 16 --pipeline 2 --verify-single
 grep -q '^verified against one rank' "$work/out" || fail "--pipeline 2 --verify-single: $(cat "$work/out")"
+# gyre-run ignores SIGPIPE (13), its ranks do not.
+expect 0 '^$' "$run" -n 1 bash -c 'read -r _ mask < <(grep SigIgn /proc/self/status); exit $((0x$mask >> 12 & 1))'
 refused 'go with --elastic' "$train" --min 2
 refused 'leave --elastic out' "$train" --elastic --replay-membership "$work/none"
 expect 1 'cannot open .*/none: No such file' "$train" --replay-membership "$work/none"
