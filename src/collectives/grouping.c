@@ -35,10 +35,23 @@ static void count(struct gy_grouping *grouping, int size, int *number, int *memb
     }
 }
 
+/* Pinned ranks see one core each, and nobody knows how many there are. */
+static bool is_crowded(const struct gy_world *world, const struct gy_group *group)
+{
+    uint32_t cores = 1;
+    for (int r = 0; r < group->size; r++) {
+        const struct gy_member *member = &world->members[gy_group_world(group, r)];
+        cores = member->cores > cores ? member->cores : cores;
+        if (member->host != world->members[gy_group_world(group, 0)].host)
+            return false;
+    }
+    return cores > 1 && (uint32_t)group->size > cores;
+}
+
 bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *world, const struct gy_group *group,
                       const char *setting)
 {
-    *grouping_p = (struct gy_grouping){.of = NULL};
+    *grouping_p = (struct gy_grouping){.of = NULL, .crowded = is_crowded(world, group)};
     if (strcmp(setting, "off") == 0)
         return true;
     bool hosts = strcmp(setting, "host") == 0;

@@ -83,11 +83,12 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
 /* Over links; bytes of a call's count. */
 enum {
     SHORT_VECTOR = 8192, /* all of it is sent log2 N times, in half as many messages as in parts, and without a grant */
-    PAIR_VECTOR = 32 * 1024,  /* of two ranks: sends no more in one message than in two, and reduces twice as much */
-    LONG_VECTOR = 128 * 1024, /* worth a pipeline */
-    SMALL_BLOCK = 1024,       /* may travel log2 N times */
-    LONG_PIECE = 65536,       /* of a vector in a ring */
-    TINY_BLOCK = 256,         /* may travel log2 N / 2 times, and be copied as often */
+    PAIR_VECTOR = 32 * 1024,    /* of two ranks: sends no more in one message than in two, and reduces twice as much */
+    LONG_VECTOR = 128 * 1024,   /* worth a pipeline */
+    SMALL_BLOCK = 1024,         /* may travel log2 N times */
+    LONG_PIECE = 65536,         /* of a vector in a ring */
+    TINY_BLOCK = 256,           /* may travel log2 N / 2 times, and be copied as often */
+    CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
     CHAIN_RANKS = 4,
     LINEAR_RANKS = 8,
     BRUCK_RANKS = 16
@@ -112,6 +113,22 @@ static enum gy_algorithm choose_rooted(size_t bytes, int size)
     if (bytes < LONG_VECTOR || size == 2)
         return GY_BINOMIAL;
     return size <= CHAIN_RANKS ? GY_RING : GY_DOUBLE_TREE;
+}
+
+/* More ranks than cores, all on one host: whoever waits for a message waits for another rank's turn on a core first, so that
+ * fewer messages one after another win over fewer bytes. A ring or a chain takes N − 1 turns where two partners at a time take
+ * log2 N; and a tree of two children has fewer messages than an exchange. GY_ALGORITHMS: as elsewhere. */
+static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t bytes, int size)
+{
+    bool power = (size & (size - 1)) == 0;
+    switch (collective) {
+    case GY_BROADCAST:
+    case GY_REDUCE_TO: return GY_BINARY_TREE;
+    case GY_ALL_REDUCE: return bytes <= CROWDED_VECTOR ? GY_BINARY_TREE : power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
+    case GY_ALL_GATHER:
+    case GY_REDUCE_SCATTER: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
+    default: return GY_ALGORITHMS;
+    }
 }
 
 static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_operand_order order, size_t bytes,
@@ -279,6 +296,8 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
         choice = choose_tuned(comm, collective, bytes);
     if (choice == GY_ALGORITHMS && nested && order == GY_ORDER_ANY && !varying)
         choice = choose_groups(&comm->grouping, collective, bytes);
+    if (choice == GY_ALGORITHMS && comm->window < 0 && comm->grouping.crowded && order == GY_ORDER_ANY && !varying)
+        choice = choose_crowded(collective, bytes, comm->size);
     if (choice == GY_ALGORITHMS)
         choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
                                    : choose_links(collective, order, bytes, comm->size);
