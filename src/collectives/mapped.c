@@ -7,6 +7,7 @@
 
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
 
+#define GY_FAR_BROADCAST (1u << 20)
 #define GY_FAR_LEAST 32768u /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
@@ -43,14 +44,18 @@ static bool worth_fetching(const struct gyre_request *r)
 {
     bool in_blocks = true;
     switch (r->plan->shape.collective) {
-    case GY_BROADCAST: in_blocks = false; break;
+    case GY_BROADCAST:
+        in_blocks = false;
+        break; /* in a long one the root and the others copy at the same time: faster, though twice */
     case GY_ALL_GATHER:
     case GY_GATHER_TO:
     case GY_SCATTER_FROM:
     case GY_ALL_TO_ALL: break;
     default: return false;
     }
-    return r->in.total * r->element / (in_blocks ? (size_t)r->comm->size : 1) >= GY_FAR_LEAST;
+    size_t bytes = r->in.total * r->element;
+    return in_blocks ? bytes / (size_t)r->comm->size >= GY_FAR_LEAST
+                     : bytes >= GY_FAR_LEAST && bytes <= GY_FAR_BROADCAST;
 }
 
 void gy_mapped_offer(struct gyre_request *r)
