@@ -209,7 +209,6 @@ static gyre_status step(struct run *run, double *rate_p)
     if (run->elastic && run->elastic->complete) {
         run->position.cost = run->cost;
         status = gy_nn_elastic_save(run->elastic, &run->position);
-        status = status ? status : gy_nn_elastic_grow(run->elastic);
     }
     if (status == GYRE_SUCCESS && run->options.check_every > 0 && run->position.step % run->options.check_every == 0)
         status = gyre_nn_run_compare(&run->part);
@@ -324,6 +323,8 @@ static gyre_status epoch(struct run *run)
         run->busy += gy_nn_now() - start;
         if (status == GYRE_SUCCESS && every > 0 && run->position.step % every == 0)
             status = checkpoint(run);
+        if (status == GYRE_SUCCESS && run->elastic) /* last: who comes in begins with the next step */
+            status = gy_nn_elastic_grow(run->elastic);
     }
     uint64_t samples = run->position.sample;
     bool over = samples >= run->data->ntrain;
