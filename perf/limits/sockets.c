@@ -73,7 +73,7 @@ struct end {
 /* How far one socket is: bytes. */
 struct progress {
     size_t sent, received, total;
-    uint32_t posted, released; /* zero-copy sends, and those whose memory is free again */
+    uint32_t posted, released; /* zero-copy sends, and those whose memory is free again; numbers of the socket's life */
 };
 
 /* Completions of zero-copy sends; the kernel reports ranges of their numbers. */
@@ -123,10 +123,12 @@ static bool receive_some(const struct end *end, int fd, struct progress *p)
 
 static void by_calls(const struct end *end, size_t total, int sockets, bool zerocopy)
 {
-    struct progress p[SOCKETS_MOST] = {0};
+    static struct progress p[SOCKETS_MOST];
     struct pollfd watch[SOCKETS_MOST];
-    for (int s = 0; s < sockets; s++)
+    for (int s = 0; s < sockets; s++) {
+        p[s].sent = p[s].received = 0;
         p[s].total = total / (size_t)sockets;
+    }
     for (bool open = true; open;) {
         bool moved = false;
         open = false;
