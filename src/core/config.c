@@ -346,6 +346,10 @@ static const struct row rows[] = {
     {"GYRE_TCP_TILE", parse_size, FIELD(tcp_tile), 1024, 64 << 20, "256k", "bytes",
      "the most bytes in one frame on a TCP link; the same on every rank", "a size from 1k to 64m, such as 256k",
      SHARED},
+    {"GYRE_TCP_CONGESTION", parse_text, FIELD(tcp_congestion), 0, 0, "", "name",
+     "congestion control of TCP links between machines, such as cubic; empty: the system's "
+     "(net.ipv4.tcp_congestion_control)",
+     "shorter than 16 characters", PLAIN},
     {"GYRE_SPIN", parse_spin, FIELD(spin_ns), 0, 10000000, "-1", "us",
      "how long a wait spins or yields before it sleeps; -1: by the load of this host",
      "-1 or whole microseconds up to 10000000", PLAIN},

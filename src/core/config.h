@@ -37,9 +37,10 @@ struct gy_config {
     size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 256k */
     bool shm_read;      /* GYRE_SHM_READ       0|1: ranks of a host read each other's memory through the kernel, 1 */
     size_t tcp_tile;    /* GYRE_TCP_TILE       bytes per frame, 256k */
-    int64_t spin_ns;    /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
-    bool progress_thread; /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
-    char library[1024];   /* GYRE_LIBRARY        read by bindings, known here so that no tool takes it for a mistake */
+    char tcp_congestion[16]; /* GYRE_TCP_CONGESTION  control of links between machines, "" = the system's */
+    int64_t spin_ns;         /* GYRE_SPIN           us a wait spins (or yields) before it sleeps, -1 = by load */
+    bool progress_thread;    /* GYRE_PROGRESS_THREAD  a thread drives while no caller does */
+    char library[1024]; /* GYRE_LIBRARY        read by bindings, known here so that no tool takes it for a mistake */
     char rdma_devices[128]; /* GYRE_RDMA_DEVICES   comma list of device or device:port, "" = by nearness */
     int rdma_gid_index;     /* GYRE_RDMA_GID_INDEX, -1 = the first of RoCE v2 over a routable address */
     int rdma_service_level; /* GYRE_RDMA_SERVICE_LEVEL */

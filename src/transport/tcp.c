@@ -3,6 +3,7 @@
  *
  * Invariants: progress never waits; EPOLLIN is watched from the first moment to the last, EPOLLOUT only while frames are
  * stuck and somebody is about to sleep. */
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -73,13 +74,30 @@ static bool is_on_one_machine(int fd)
 }
 
 /* A message leaves when it is there. Where no wire is, none is congested: what paces its packets, as bbr does, takes up to
- * twice as long there for nothing, so that the simplest control is taken, which every kernel lets everybody have. */
-static void set_options(int fd)
+ * twice as long there for nothing, so that the simplest control is taken, which every kernel lets everybody have. Over a
+ * wire it is the user's choice or the system's; tcp_open has seen that the kernel has it. */
+static void set_options(int fd, const char *congestion)
 {
     int one = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* slower without, not wrong */
     if (is_on_one_machine(fd))
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+        congestion = "reno";
+    if (*congestion)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion));
+}
+
+static gyre_status check_congestion(const char *name, struct gy_error *error)
+{
+    gyre_status status = GYRE_SUCCESS;
+    int fd = *name ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    if (fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0)
+        status = gy_error_set(
+            error, GYRE_BAD_CONFIGURATION, -1,
+            "GYRE_TCP_CONGESTION=%s: %s; net.ipv4.tcp_allowed_congestion_control has those that may be named", name,
+            errno == ENOENT ? "the kernel does not have it" : strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 /* What leaves and what comes is sealed with these from the first byte on. False: no memory. */
@@ -97,7 +115,7 @@ static void connected(struct tcp_link *link, int fd, const struct gy_seal_keys *
 {
     struct gy_error error;
     gy_error_clear(&error);
-    set_options(fd);
+    set_options(fd, link->tcp->env.config->tcp_congestion);
     link->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = readable, .owner = link};
     if (!seal(link, keys))
         gy_error_set(&error, GYRE_NO_MEMORY, -1, "rank %d has no memory to seal its link to rank %d",
@@ -165,6 +183,9 @@ static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *key
 static gyre_status tcp_open(const struct gy_transport_env *env, void **instance_p, struct gy_error *error)
 {
     size_t size = (size_t)env->world->size;
+    gyre_status status = check_congestion(env->config->tcp_congestion, error);
+    if (status != GYRE_SUCCESS)
+        return status;
     struct tcp *tcp = gy_alloc_zero(1, sizeof(*tcp));
     struct tcp_parked *parked = gy_alloc_zero(size, sizeof(*parked));
     if (!tcp || !parked) {

@@ -64,6 +64,8 @@ refused "'avg'" "$perf" all_reduce -o avg
 refused "'star'" "$perf" all_reduce --algorithm star
 refused "'pigeon'" "$perf" all_reduce --transport shm,pigeon
 refused "'12q'" "$perf" all_reduce -b 12q
+expect 1 'exit status 1' env GYRE_TCP_CONGESTION=nosuch "$run" -n 2 "$perf" all_reduce -b 4 -e 4 --transport tcp
+grep -q "GYRE_TCP_CONGESTION=nosuch: the kernel does not have it" "$work/err" || fail "a congestion control that nobody has: $(cat "$work/err")"
 refused "at most -e" "$perf" all_reduce -b 2k -e 1k
 refused "root 4" "$perf" broadcast --ranks 4 -r 4
 refused "'7' is none of 0, 1" "$perf" all_reduce -c 7
@@ -89,7 +91,7 @@ refused 'leave --elastic out' "$train" --elastic --replay-membership "$work/none
 expect 1 'cannot open .*/none: No such file' "$train" --replay-membership "$work/none"
 printf '0 4\n7 0\n' >"$work/memberships"
 expect 1 'memberships, line 2: not "STEP RANKS"' "$train" --replay-membership "$work/memberships"
-expect 1 'strategy zero .* cannot be elastic: take sync or deterministic' "$train" --elastic --strategy zero
+expect 1 'strategy zero .* cannot be elastic: take sync, deterministic, or one that averages' "$train" --elastic --strategy zero
 refused 'GYRE_LOG=loud is invalid' env GYRE_LOG=loud "$train"
 refused "GYRE_TIMEOUTS is no setting of gyre; did you mean GYRE_TIMEOUT" env GYRE_TIMEOUTS=3 "$info"
 refused "GYRE_TIMEOUT=soon is invalid" env GYRE_TIMEOUT=soon "$run" -n 1 true
