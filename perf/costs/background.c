@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     it.output = calloc(it.count, sizeof *it.output);
     if (!it.input || !it.output) {
         fprintf(stderr, "gyre-background: no memory\n");
-        return 1;
+        exit(1);
     }
     calibrate(&it);
     int status = report(&it, rounds);

@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     f.output = calloc(f.requests, most);
     if (!f.input || !f.output) {
         fprintf(stderr, "gyre-flight: no memory\n");
-        return 1;
+        exit(1);
     }
     for (size_t i = 0; i < f.requests * most / sizeof *f.input; i++)
         f.input[i] = (float)(gyre_comm_rank(f.comm) + 1);

@@ -14,7 +14,7 @@ struct gy_tuned {
     const struct gy_cluster *cluster;
     int ranks, ranks_per_host;
     bool by_host; /* GYRE_HIERARCHY makes groups of hosts: what hierarchical algorithms cost is known */
-    size_t tile;                                      /* bytes */
+    size_t tile;  /* bytes */
     uint8_t choice[GY_COLLECTIVES][GY_TUNED_CLASSES]; /* algorithm + 1; 0: not yet known */
 };
 

@@ -80,8 +80,9 @@ struct gy_rank_control {
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
     _Atomic uint32_t window_user[GY_WINDOW_COMMS];      /* what it has in each window slot: the communicator's number
                                                          * + 1, 0 nothing yet, with bit 31 no more */
-    _Atomic uint64_t proof; /* where its private memory has the word that proves a reach, 0: not told: segment_reach.c */
-    _Atomic uint32_t reaches; /* enum gy_reach: whose private memory it can read */
+    _Atomic uint64_t proof;                             /* where its private memory has the word that proves a reach,
+                                                         * 0: not told: segment_reach.c */
+    _Atomic uint32_t reaches;                           /* enum gy_reach: whose private memory it can read */
 };
 
 /* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local

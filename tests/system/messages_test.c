@@ -110,7 +110,9 @@ static void put(struct pile *pile, enum trial_kind kind, int peer, int number)
 
 static void start_all(struct pile *pile)
 {
-    int next[2][TRIAL_RANKS] = {{0}}, left = 2 * EACH * size;
+    int next[2][TRIAL_RANKS] = {{0}};
+    int left = 2 * EACH
+    *size;
     pile->count = 0;
     while (left > 0) {
         int side = (int)trial_below(&own, 2), peer = (int)trial_below(&own, (uint64_t)size);
