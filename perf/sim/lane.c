@@ -261,13 +261,18 @@ static void begin_step(struct sim_lane *lane)
 {
     const struct gy_plan *plan = lane->rank->plan;
     size_t tile = lane->rank->world->it->tile;
+    const struct gy_step *last = lane->step > plan->lane[lane->index].first ? &plan->step[lane->step - 1] : NULL;
+    if (last && last->peer != step_of(lane)->peer) {
+        uint64_t sent = lane->before + (uint64_t)last->rounds * lane->tiles;
+        if (last->kind == GY_SEND && lane->allowed > sent) /* for a later step */
+            sim_lane_arrive(lane, last->peer, lane->allowed, simgrid_get_clock());
+        lane->allowed = 0;
+    }
     lane->tiles = gy_layout_tiles(longest(lane, step_of(lane)), tile);
     lane->before = 0;
     for (int s = plan->lane[lane->index].first; s < lane->step; s++)
         if (plan->step[s].peer == step_of(lane)->peer)
             lane->before += (uint64_t)plan->step[s].rounds * gy_layout_tiles(longest(lane, &plan->step[s]), tile);
-    if (lane->step > plan->lane[lane->index].first && plan->step[lane->step - 1].peer != step_of(lane)->peer)
-        lane->allowed = 0; /* of another rank */
 }
 
 static void run_once(struct sim_lane *lane)

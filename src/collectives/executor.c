@@ -26,6 +26,25 @@ size_t gy_step_longest(const struct gyre_request *r, const struct gy_step *step)
     return gy_layout_longest(layout, step->range.width);
 }
 
+static uint64_t messages_of(const struct gyre_request *r, const struct gy_step *step)
+{
+    return (uint64_t)step->rounds * gy_layout_tiles(gy_step_longest(r, step), r->tile);
+}
+
+/* Grants of the step before count on where the peer is the same. Where it is another one, what was granted beyond that
+ * step is for a later one of this lane, and is kept until then: the peer does not send it again unless it is asked. */
+static void carry_grants(struct gyre_request *r, int l, const struct gy_step *step)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *before = lane->step > r->plan->lane[l].first ? step - 1 : NULL;
+    if (before && before->peer == step->peer)
+        return;
+    if (before && before->kind == GY_SEND && !lane->eager && lane->granted > lane->pair_base + messages_of(r, before))
+        gy_channel_keep_grant(r->comm->channels[before->peer], r->shape.sequence, r->plan->lane[l].channel,
+                              lane->granted);
+    lane->granted = 0;
+}
+
 /* The step and round under the cursor have changed: works out what follows from them. */
 void gy_lane_begin(struct gyre_request *r, int l)
 {
@@ -39,14 +58,13 @@ void gy_lane_begin(struct gyre_request *r, int l)
     lane->everyone = 0;
     if (lane->round != 0 || step->kind > GY_RECV_REDUCE)
         return;
+    carry_grants(r, l, step);
     lane->eager = gy_step_longest(r, step) * r->element <= GY_EAGER_BYTES;
-    if (lane->step == plan->lane[l].first || step[-1].peer != step->peer)
-        lane->granted = 0; /* else numbers go on, and so do grants */
     lane->pair_base = 0;
     for (int32_t s = plan->lane[l].first; s < lane->step; s++) {
         const struct gy_step *earlier = &plan->step[s];
         if (earlier->peer == step->peer)
-            lane->pair_base += (uint64_t)earlier->rounds * gy_layout_tiles(gy_step_longest(r, earlier), r->tile);
+            lane->pair_base += messages_of(r, earlier);
     }
     lane->want = step->kind == GY_SEND && !lane->eager;
     lane->wanted = 0;
