@@ -160,7 +160,7 @@ class Run(unittest.TestCase):
     def test_another_transport_than_claimed_is_found_out(self):
         with self.assertRaisesRegex(launch.Failed, "was to use TCP, but sent"):
             self.gyre("tcp", "shm")
-        with self.assertRaisesRegex(launch.Failed, "was to use shared memory, but sent"):
+        with self.assertRaisesRegex(launch.Failed, "was to use shm, but sent"):
             self.gyre("shm", "tcp", ("--min", "65536", "--max", "65536"))
         self.assertTrue(self.gyre("tcp", "tcp"))
 

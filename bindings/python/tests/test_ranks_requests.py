@@ -136,6 +136,12 @@ class Requests(RankTest):
 
         asyncio.run(run())
 
+    def reduced(self, times: int) -> bool:
+        """Has any rank called the operation, where there is something to reduce? Leaves of a tree do not."""
+        calls = numpy.array([float(times)])
+        self.comm.all_reduce(calls)
+        return bool(calls[0] > 0) == (self.size > 1)
+
     def test_operation_of_ones_own(self) -> None:
         """hypot by NumPy; one by hand; one that does not commute."""
         x = numpy.full(1000, 3.0)
@@ -153,7 +159,8 @@ class Requests(RankTest):
 
         y = numpy.full(10, self.rank, "int32")
         self.comm.all_reduce(y, op=self.comm.op_create(by_hand, numpy=False))
-        self.assertEqual(kinds, {(memoryview, True, False, "i")} if self.size > 1 else set())
+        self.assertLessEqual(kinds, {(memoryview, True, False, "i")})
+        self.assertTrue(self.reduced(len(kinds)))
         self.assertTrue(all(y == y[0]))
 
         def compose(left: Any, right: Any, result: Any) -> None:
@@ -198,7 +205,7 @@ class Requests(RankTest):
         self.comm.all_reduce(x, op=self.comm.op_create(meddle))
         self.assertTrue((x == self.size).all())
         self.assertTrue(all("must not call gyre" in text for text in seen))
-        self.assertEqual(self.size > 1, bool(seen))
+        self.assertTrue(self.reduced(len(seen)))
 
     def test_communicators(self) -> None:
         half = self.comm.split(self.rank % 2, -self.rank)
