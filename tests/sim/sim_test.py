@@ -64,6 +64,13 @@ def forms() -> None:
     assert mean < 0.06
 
 
+def several_per_host() -> None:
+    """Trees in which a lane goes round several peers: what one grants in advance must last until the lane is back."""
+    for hosts, local in ((2, 3), (4, 4)):
+        for time in predict("broadcast", 1 << 20, hosts, "simgrid", [f"ranks_per_host={local}", "local_latency=1u"]).values():
+            assert 0 < time < math.inf, (hosts, local, time)
+
+
 def refusals() -> None:
     for arguments, words in (([], "which collective"), (["all_reduce", "--set", "speed=3"], 'no "speed"'),
                              (["all_reduce", "--set", "latency=fast"], "no number"), (["all_reduce", "--hosts", "0"], "hosts"),
@@ -76,4 +83,5 @@ def refusals() -> None:
 
 by_hand()
 forms()
+several_per_host()
 refusals()
