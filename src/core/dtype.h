@@ -12,7 +12,7 @@ bool gy_dtype_valid(int dtype);
 /* gyre_dtype_size of a valid one, without a call. */
 static inline size_t gy_dtype_bytes(gyre_dtype dtype)
 {
-#define GY_DTYPE_BYTES(code, name, text, bytes) [GYRE_##name] = (bytes),
+#define GY_DTYPE_BYTES(code, name, text, bytes) [code] = (bytes),
     static const uint8_t element_bytes[GY_DTYPES] = {GYRE_DTYPE_MAP(GY_DTYPE_BYTES)};
 #undef GY_DTYPE_BYTES
     return element_bytes[dtype];
