@@ -24,7 +24,6 @@
 #include "boot/socket.h"
 #include "core/clock.h"
 
-#define ABSENCE_GRACE (40 * GY_MILLISECOND) /* how long its goodbye, or its reason, may trail a closed door */
 #define PROBE_EVERY (GY_SECOND / 4)
 #define TELLING_GRACE (2 * GY_SECOND)
 #define AWAY (GY_SECOND / 2) /* between two turns: this rank was stopped, or without a core */
@@ -39,9 +38,7 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
     } else if (neighbour->acquaintance && gy_error_is_shortage(overlay->world->dial_errnum)) {
         neighbour->ended = true;          /* of ours: again at the next turn */
     } else if (neighbour->acquaintance) { /* died, or left, or gave up: the latter two it has told its neighbours */
-        neighbour->suspect_since = gy_now() + ABSENCE_GRACE;
-        neighbour->suspect_errnum = overlay->world->dial_errnum;
-        neighbour->overlay->suspects++;
+        gy_neighbour_suspect(neighbour, overlay->world->dial_errnum);
     } else {
         gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* its door was open at the meeting */
     }
@@ -56,8 +53,8 @@ static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys 
     struct gy_neighbour *neighbour = gy_neighbour_find(overlay, rank, false);
     struct gy_error error = {.rank = -1};
 
-    if (!neighbour)
-        neighbour = gy_neighbour_add(overlay, rank, false);
+    if (!neighbour && (neighbour = gy_neighbour_add(overlay, rank, false)) != NULL)
+        neighbour->guest = true;
     if (neighbour) {
         gy_neighbour_renew(neighbour);
         gy_neighbour_connected(neighbour, fd, keys);

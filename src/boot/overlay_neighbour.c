@@ -20,7 +20,8 @@
 #include "core/log.h"
 #include "core/mem.h"
 
-#define SUSPICION (3 * GY_MILLISECOND) /* how long a goodbye may trail the end of its process */
+#define SUSPICION (3 * GY_MILLISECOND)      /* how long a goodbye may trail the end of its process */
+#define ABSENCE_GRACE (40 * GY_MILLISECOND) /* how long its goodbye, or its reason, may trail a closed door */
 #define GOODBYE_GRACE (GY_SECOND / 5)
 
 /* ---- end of a neighbour ---- */
@@ -42,8 +43,20 @@ static bool still_runs(const struct gy_neighbour *neighbour)
     return process.fd >= 0 && poll(&process, 1, neighbour->overlay->left[neighbour->rank] ? 0 : 1) == 0;
 }
 
+void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum)
+{
+    neighbour->connected = false;
+    neighbour->suspect_since = gy_now() + ABSENCE_GRACE;
+    neighbour->suspect_errnum = errnum;
+    neighbour->overlay->suspects++;
+}
+
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
 {
+    if (neighbour->guest && !neighbour->introduced && !neighbour->suspect_since) {
+        gy_neighbour_suspect(neighbour, errnum); /* it may have left before it could say so here */
+        return;
+    }
     neighbour->ended = true;
     if (!still_runs(neighbour)) /* else the proof may follow */
         gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
@@ -200,6 +213,9 @@ void gy_neighbour_renew(struct gy_neighbour *neighbour)
     gy_stream_close(&neighbour->stream);
     neighbour->connected = neighbour->ended = neighbour->introduced = false;
     neighbour->suspect_errnum = 0;
+    if (neighbour->suspect_since)
+        neighbour->overlay->suspects--;
+    neighbour->suspect_since = 0;
 }
 
 void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys)

@@ -35,6 +35,7 @@ struct gy_neighbour {
     int rank;
     bool dials;        /* we dial it */
     bool acquaintance; /* of ours: no neighbour by its number, see overlay_connect.c */
+    bool guest;        /* it has come by itself: we are an acquaintance of its */
     bool dialled;      /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
     bool introduced; /* it has said IDENTITY: it takes part, so the end of its connection says something about it */
@@ -106,6 +107,8 @@ void gy_neighbour_renew(struct gy_neighbour *neighbour);
 void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys);
 /* It is gone, unless it said goodbye; `errnum` as in gy_flood_death. */
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
+/* There is no connection with it: it died, or it left, or gave up, which its neighbours know and tell in a moment. */
+void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
 void gy_neighbours_judge(struct gy_overlay *overlay);
 /* Sends what is queued, for a short time, and reads what is there. */

@@ -19,6 +19,7 @@
 #define OUT_ROOM 2048 /* bytes: what a stream can hold back without asking for memory */
 
 #define READS_PER_EVENT 64
+#define READS_AT_END (1 << 16) /* of a connection that has ended, or is to: a crowd that leaves says much at once */
 
 static void forget(struct gy_stream *stream)
 {
@@ -188,11 +189,11 @@ static int end_of(const struct gy_stream *stream)
     return stream->send_errnum == EPIPE ? 0 : stream->send_errnum;
 }
 
-void gy_stream_drain(struct gy_stream *stream)
+static void drain(struct gy_stream *stream, int reads)
 {
     if (stream->poller && stream->fd >= 0 && stream->deaf)
         discard(stream->fd);
-    for (int i = 0; i < READS_PER_EVENT && stream->poller && stream->fd >= 0 && !stream->deaf; i++) {
+    for (int i = 0; i < reads && stream->poller && stream->fd >= 0 && !stream->deaf; i++) {
         int errnum = read_some(stream);
 
         if (errnum == EAGAIN || stream->fd < 0)
@@ -202,6 +203,11 @@ void gy_stream_drain(struct gy_stream *stream)
             return;
         }
     }
+}
+
+void gy_stream_drain(struct gy_stream *stream)
+{
+    drain(stream, READS_AT_END);
 }
 
 static void on_event(void *owner, uint32_t events)
@@ -214,15 +220,20 @@ static void on_event(void *owner, uint32_t events)
         return;
     }
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP))
-        gy_stream_drain(stream); /* first: a last message may wait in front of the error */
+        drain(stream, READS_PER_EVENT); /* first: a last message may wait in front of the error */
     if (stream->fd < 0 || !(events & EPOLLOUT))
         return;
     errnum = flush(stream);
     if (errnum == 0)
         watch(stream, false);
-    else if (errnum != EAGAIN && stream->deaf) /* its end has been told already, with the reason */
+    if (errnum == 0 || errnum == EAGAIN)
+        return;
+    if (stream->deaf) { /* its end has been told already, with the reason */
         gy_stream_close(stream);
-    else if (errnum != EAGAIN)
+        return;
+    }
+    gy_stream_drain(stream); /* all that was said before the end */
+    if (stream->fd >= 0)
         broken(stream, errnum);
 }
 
