@@ -4,11 +4,13 @@
  * Invariants: progress never waits; EPOLLIN is watched from the first moment to the last, EPOLLOUT only while frames are
  * stuck and somebody is about to sleep. */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -287,6 +289,13 @@ static void tcp_close(void *instance)
     }
 }
 
+/* Has the kernel sent all that it took? It holds small packets back while many have not been acknowledged. */
+static bool has_left(const struct tcp_link *link)
+{
+    int unsent = 0;
+    return ioctl(link->watch.fd, SIOCOUTQNSD, &unsent) < 0 || unsent == 0;
+}
+
 /* Sends what is queued and says that no more comes. Closing with unread bytes would reset the connection and could lose
  * what is on its way. */
 static void tcp_stop(void *instance)
@@ -303,6 +312,10 @@ static void tcp_stop(void *instance)
         if (link->watch.fd >= 0)
             (void)shutdown(link->watch.fd, SHUT_WR);
     }
+    for (struct tcp_link *link = tcp->links; link; link = link->next)
+        while (link->base.state == GY_LINK_OPEN && link->watch.fd >= 0 && !link->mute && !has_left(link) &&
+               gy_now() < deadline)
+            (void)poll(NULL, 0, 1);
 }
 
 static void tcp_fini(void *instance, bool forked)
