@@ -15,6 +15,7 @@
  * must give, element by element. A failure comes after all successes, so a rank tells how many these were; this number
  * must be the same on all that have come to the end of the epoch, although some died in the next one. With GYRE_ENDS=local
  * it is not, and the test fails. */
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "system/mortals.h"
@@ -426,6 +427,16 @@ static void away(int own)
 
 /* ---- pending ---- */
 
+/* What is to be pending has been started on ranks 0, stride, 2 * stride ...: a rank that starts it later than another
+ * revokes is told so. Such calls are counted by `number`. */
+static void started(int own, int ranks, int stride, int number)
+{
+    atomic_store(&page->rank[own].epoch, number);
+    for (int i = 0; i < ranks; i += stride)
+        for (int64_t limit = rank_now_ns() + MORTALS_HANG_NS; atomic_load(&page->rank[i].epoch) < number; usleep(200))
+            CHECK(rank_now_ns() < limit);
+}
+
 /* How the even ranks' operation ends takes the odd ones' word, who compute while the even ones shrink. */
 static void shrink_half(gyre_comm *comm)
 {
@@ -440,6 +451,7 @@ static void shrink_half(gyre_comm *comm)
         usleep(500000);
     else if (own > 0)
         OK(other, gyre_all_reduce_start(other, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
+    started(own, gyre_comm_size(comm), 2, INT_MAX);
     OK(comm, gyre_comm_revoke(comm));
     OK(half, gyre_comm_shrink(half, &next));
     CHECK(gyre_comm_size(next) == gyre_comm_size(half));
@@ -463,6 +475,7 @@ static void pending(int own)
         OK(comm, gyre_barrier(comm));
         if (own != epoch % ranks)
             OK(other, gyre_all_reduce_start(other, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
+        started(own, ranks, 1, epoch + 1);
         OK(comm, gyre_comm_revoke(comm));
         OK(comm, gyre_comm_shrink(comm, &next));
         CHECK(gyre_comm_size(next) == ranks);
