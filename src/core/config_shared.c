@@ -56,7 +56,7 @@ static void copy_value(const struct line *line, char *text_p, size_t room)
 
 bool gy_config_differs(const char *mine, const char *theirs, struct gy_config_difference *difference_p)
 {
-    struct line own, other;
+    struct line own = {0}, other = {0};
     const char *at = mine;
 
     while (next_line(&at, &own)) {
