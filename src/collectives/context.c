@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "boot/house.h"
+#include "collectives/common_transport.h"
 #include "collectives/ends.h"
 #include "collectives/grow.h"
 #include "collectives/request.h"
@@ -15,46 +16,6 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/topology.h"
-
-static gyre_status open_transports(struct gy_context *ctx, struct gy_error *error)
-{
-    struct gy_transport_env env = {.world = ctx->world,
-                                   .segment = ctx->segment,
-                                   .config = &ctx->config,
-                                   .poller = ctx->poller,
-                                   .sink = gy_flow_sink};
-    env.sink.user = ctx;
-    for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {
-        const struct gy_transport_ops *ops = gy_transports[t];
-        char why[160] = "";
-        if (!gy_transport_wanted(ctx->config.transports, ops->name) || (ops == &gy_transport_shm && !ctx->segment))
-            continue;
-        if (!ops->available(why, sizeof(why))) {
-            gy_log(GY_LOG_INFO, "transport %s is not used: %s", ops->name, why);
-            continue;
-        }
-        gyre_status status = ops->open(&env, &ctx->instance[ctx->transports], error);
-        if (status != GYRE_SUCCESS)
-            return status;
-        ctx->ops[ctx->transports++] = ops;
-    }
-    return GYRE_SUCCESS;
-}
-
-static gyre_status choose_transports(struct gy_context *ctx, struct gy_error *error)
-{
-    for (int p = 0; p < ctx->world->size; p++) {
-        int t = 0;
-        while (t < ctx->transports && !ctx->ops[t]->reaches(ctx->instance[t], p))
-            t++;
-        if (t == ctx->transports)
-            return gy_error_set(error, GYRE_PEER_UNREACHABLE, p,
-                                "no transport of GYRE_TRANSPORT=%s reaches rank %d; gyre-info says which there are",
-                                ctx->config.transports, p);
-        ctx->peers[p].transport = t;
-    }
-    return GYRE_SUCCESS;
-}
 
 /* Whoever is stopped is to be named by those who wait for it, and not by those who wait for these, who follow it in the
  * tree by which the segment is handed on: these are more patient. */
@@ -137,9 +98,9 @@ static gyre_status furnish(struct gy_context *ctx, struct gy_error *error)
 {
     gyre_status status = make_segment(ctx, error);
     if (status == GYRE_SUCCESS)
-        status = open_transports(ctx, error);
+        status = gy_transports_open(ctx, error);
     if (status == GYRE_SUCCESS)
-        status = choose_transports(ctx, error);
+        status = gy_transports_choose(ctx, error);
     return status;
 }
 
@@ -196,7 +157,8 @@ static gyre_status furnish_later(struct gy_context *ctx, struct gy_error *error)
     if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
         return GYRE_SUCCESS;
     status = furnish(ctx, error);
-    if (is_of_another(ctx, status, error))
+    bool apart = status == GYRE_PEER_UNREACHABLE && ctx->transports > 0; /* a sentence that is everybody's */
+    if (apart || is_of_another(ctx, status, error))
         gy_overlay_give_up(ctx->overlay, error);
     if (status != GYRE_SUCCESS && gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS &&
         ctx->error.rank != ctx->world->rank) {

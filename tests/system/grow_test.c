@@ -14,6 +14,8 @@
  *   halts     a newcomer, or a member when one comes, is stopped at one of the first calls by which it takes part, between the
  *             newcomer's HERE and the end of the making of the new world, say: the others go on, and lose nobody else; woken,
  *             the member is EXCLUDED, and the newcomer, too, or comes in. GYRE_TEST_AT: at which calls, from this one on
+ *   apart     a newcomer is on another host, and the world has no transport but shared memory: all say which two ranks have
+ *             none in common; the members go on without it
  *
  * Every process has a bit of its own, which it adds in one all_reduce after the other: a sum says exactly who was in it.
  * After each third one the ranks grow. After each change all who live must come to the sum of just these, with dense ranks
@@ -34,6 +36,7 @@ struct page {
         _Atomic int epoch, rank, ended; /* ended: a status, with which the process is out; −1: REFUSED */
         _Atomic int before;             /* its rank in the world before, −1: none */
         char address[128];              /* its own, for newcomers; written before `epoch` */
+        char why[1024];                 /* the sentence with which it last shrank, or came in vain */
     } of[MORTALS_MOST];
 };
 
@@ -73,6 +76,7 @@ static gyre_status reduce(gyre_comm *comm, int own, uint64_t *sum_p)
 static gyre_comm *shrink(gyre_comm *comm, struct report *report)
 {
     gyre_comm *next;
+    snprintf(report->why, sizeof report->why, "%s", gyre_last_error(comm));
     gyre_comm_revoke(comm);
     gyre_status status = gyre_comm_shrink(comm, &next);
     if (status != GYRE_SUCCESS && status != GYRE_EXCLUDED)
@@ -109,6 +113,7 @@ static gyre_comm *begin_process(struct report *report)
         return comm;
     if (status != GYRE_EXCLUDED || !getenv("GYRE_JOIN"))
         rank_fail("create: %s: %s", gyre_status_name(status), gyre_last_error(NULL));
+    snprintf(report->why, sizeof report->why, "%s", gyre_last_error(NULL));
     atomic_store(&report->ended, status);
     return NULL;
 }
@@ -493,6 +498,64 @@ static void halt(int ranks, int rounds)
     end();
 }
 
+static void be_here(int own)
+{
+    (void)own;
+    setenv("GYRE_HOST_ID", "here", 1);
+}
+
+static void be_there(int own)
+{
+    (void)own;
+    setenv("GYRE_HOST_ID", "there", 1);
+}
+
+static void be_in_two(int own)
+{
+    (own ? be_there : be_here)(own);
+}
+
+static void meet_in_vain(int own)
+{
+    (void)own;
+    gyre_comm *comm;
+    alarm(60);
+    gyre_status status = gyre_comm_create(NULL, &comm);
+    if (status != GYRE_PEER_UNREACHABLE || !strstr(gyre_last_error(NULL), "ranks 0 and 1 have no transport in common"))
+        rank_fail("a world without a transport: %s: %s", gyre_status_name(status), gyre_last_error(NULL));
+}
+
+static void keep_apart(int ranks)
+{
+    for (int i = 0; i < 2; i++)
+        mortals_start(2, be_in_two, meet_in_vain);
+    for (int i = 0; i < 2; i++)
+        mortals_reap(i, false);
+    mortals_end();
+    mortals_begin();
+    char pair[64];
+    for (int i = 0; i < ranks; i++)
+        mortals_start(ranks, be_here, run);
+    await();
+    int stranger = mortals_start(0, be_there, run);
+    mortals_reap(stranger, false);
+    mortals_forget(stranger);
+    await_going_on();
+    for (int i = 0; i <= ranks;
+         i++) { /* each names a pair that it is one of, if the other's word was not there before */
+        bool named = false;
+        for (int member = 0; member < ranks; member++) {
+            snprintf(pair, sizeof pair, "ranks %d and %d have no transport in common", member, ranks);
+            named |= strstr(page->of[i].why, pair) != NULL;
+        }
+        if (!named) {
+            fprintf(stderr, "process %d says: %s\n", i, page->of[i].why);
+            mortals_give_up("it is not said which ranks have no transport in common");
+        }
+    }
+    end();
+}
+
 /* The last owner removes the file. */
 static void check_file(void)
 {
@@ -522,6 +585,8 @@ int main(int count, char **arguments)
         change(ranks, rounds);
     else if (strcmp(what, "halts") == 0)
         halt(ranks, rounds);
+    else if (strcmp(what, "apart") == 0)
+        keep_apart(ranks);
     else
         freeze(ranks);
     check_file();
