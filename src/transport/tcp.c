@@ -260,6 +260,7 @@ static bool tcp_arm(void *instance)
         if (link->base.state == GY_LINK_FAILED || (link->base.state == GY_LINK_OPEN && gy_tcp_digestible(link)))
             return false;
         watch_out(link);
+        gy_tcp_expect(link);
     }
     return true; /* what is in the kernel makes epoll return by itself: it is level-triggered */
 }

@@ -17,6 +17,7 @@ struct tcp_link {
     struct gy_envelopes *envelopes; /* what leaves sealed, see envelope.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
     size_t start, end;              /* unread bytes of ahead */
+    size_t wakes_at;                /* bytes in the socket that end a sleep, 0 and 1 alike: any */
     unsigned char ahead[GY_TCP_AHEAD];
 };
 
@@ -39,6 +40,8 @@ void gy_tcp_fail(struct tcp_link *link, int reason);
 bool gy_tcp_flush(struct tcp_link *link);
 /* Is there something to do with what is in memory already? */
 bool gy_tcp_digestible(const struct tcp_link *link);
+/* Before a sleep: what of the payload under way is worth an end of it. */
+void gy_tcp_expect(struct tcp_link *link);
 /* Reads what is there, within bounds, and hands complete frames to the sink; true if anything moved. */
 bool gy_tcp_receive(struct tcp_link *link);
 

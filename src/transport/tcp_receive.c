@@ -16,6 +16,7 @@
 
 #include "transport/tcp_private.h"
 
+#define SLEEP_BYTES ((size_t)128 << 10)   /* end a sleep at the latest */
 #define RECEIVE_FRAMES 16                 /* per call */
 #define RECEIVE_BYTES (UINT64_C(1) << 20) /* per call */
 
@@ -140,7 +141,29 @@ static bool digest(struct tcp_link *link, int *frames_p)
     return gy_link_arrived(&link->base, sink, &frame, frame.bytes ? payload : NULL);
 }
 
-bool gy_tcp_receive(struct tcp_link *link)
+/* What the payload under way lacks before anything can be done with it. */
+static size_t lacking(const struct tcp_link *link)
+{
+    return link->base.inbound.active ? link->base.inbound.frame.bytes - link->base.inbound.got : 0;
+}
+
+/* Where a link is slower than the one who reads, each packet would wake him, for a piece that he can only put beside the
+ * others. The kernel counts instead, and never past its own buffer: it grows that, and wakes when it is full; the end of
+ * the connection wakes whatever came. */
+static void wake_at(struct tcp_link *link, size_t bytes)
+{
+    int lowest = (int)gy_max_size(bytes, 1);
+    if (link->watch.fd >= 0 && gy_max_size(link->wakes_at, 1) != (size_t)lowest &&
+        setsockopt(link->watch.fd, SOL_SOCKET, SO_RCVLOWAT, &lowest, sizeof(lowest)) == 0)
+        link->wakes_at = (size_t)lowest;
+}
+
+void gy_tcp_expect(struct tcp_link *link)
+{
+    wake_at(link, gy_min_size(lacking(link), SLEEP_BYTES));
+}
+
+static bool receive(struct tcp_link *link)
 {
     uint64_t bytes = 0;
     int frames = 0;
@@ -159,5 +182,14 @@ bool gy_tcp_receive(struct tcp_link *link)
         bytes += (uint64_t)got;
         moved = true;
     }
+    return moved;
+}
+
+/* A sleeper that another thread reads for must not wait for more than is still to come. */
+bool gy_tcp_receive(struct tcp_link *link)
+{
+    bool moved = receive(link);
+    if (link->wakes_at > lacking(link))
+        wake_at(link, lacking(link));
     return moved;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "core/clock.h"
 #include "rdma_stand_in.h"
 #include "transport/rdma_verbs.h"
+#include "transport/tcp_private.h"
 
 #define POOL 64
 
@@ -338,6 +340,72 @@ static void body_rubbish(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* Rank 0 sends bytes `from` to `to` of the frame's payload on the bare socket, behind its header where they are the first;
+ * afterwards rank 1 may look for them. */
+static void drip(struct rank *rank, const struct gy_frame_out *frame, size_t from, size_t to)
+{
+    int fd = ((struct tcp_link *)rank->pair[0].link)->watch.fd;
+    uint8_t header[GY_FRAME_BYTES];
+    rank_barrier(rank);
+    if (rank->rank == 0) {
+        gy_frame_encode(&frame->header, header);
+        CHECK(from > 0 || send(fd, header, sizeof(header), MSG_NOSIGNAL) == (ssize_t)sizeof(header), "no header");
+        CHECK(send(fd, (const char *)frame->payload + from, to - from, MSG_NOSIGNAL) == (ssize_t)(to - from),
+              "no part");
+    }
+    rank_barrier(rank);
+}
+
+/* Rank 1 reads without a sleep until it has so much of the payload, as a thread does while another one sleeps. */
+static void read_awake(struct rank *rank, size_t bytes)
+{
+    struct gy_link *link = rank->pair[0].link;
+    while (rank->rank == 1 && link->inbound.got < bytes)
+        rank->ops->progress(link);
+}
+
+/* tcp: a sleep goes on while what comes of a payload is not worth its end, and ends with what is: the last byte, although
+ * somebody else has read all before; the connection's end. */
+static void body_doze(struct rank *rank)
+{
+    enum { BYTES = 300000, FIRST = 60000, SECOND = 80000, THIRD = 260000, GONE = 1000 };
+    static unsigned char payload[BYTES];
+    struct gy_frame_out frame = {.payload = payload};
+    rank_link(rank);
+    exchange(rank, 1, size_small, 500, false);
+    struct rank_pair *pair = &rank->pair[0];
+    struct tcp_link *link = (struct tcp_link *)pair->link;
+    if (rank->rank == 0)
+        rank_frame(rank, 1, &frame, 2, payload, BYTES);
+    drip(rank, &frame, 0, FIRST);
+    read_awake(rank, FIRST);
+    CHECK(rank->rank == 0 || rank->ops->arm(rank->instance), "there is nothing to do but to sleep");
+    drip(rank, &frame, FIRST, SECOND);
+    if (rank->rank == 1)
+        gy_poller_poll(rank->poller, 50 * GY_MILLISECOND);
+    CHECK(rank->rank == 0 || link->base.inbound.got == FIRST, "%d bytes ended a sleep", SECOND - FIRST);
+    read_awake(rank, SECOND);
+    drip(rank, &frame, SECOND, THIRD);
+    read_awake(rank, THIRD);
+    drip(rank, &frame, THIRD, BYTES);
+    int64_t start = gy_now();
+    while (rank->rank == 1 && pair->arrived < 2 && gy_now() - start < 5 * GY_SECOND)
+        gy_poller_poll(rank->poller, 10 * GY_SECOND);
+    CHECK(rank->rank == 0 || pair->arrived == 2, "slept through the rest");
+    if (rank->rank == 0)
+        frame.header.sequence = 3;
+    drip(rank, &frame, 0, GONE);
+    read_awake(rank, GONE);
+    CHECK(rank->rank == 0 || rank->ops->arm(rank->instance), "there is nothing to do but to sleep");
+    rank_barrier(rank);
+    if (rank->rank == 0)
+        CHECK(shutdown(link->watch.fd, SHUT_WR) == 0, "shutdown");
+    while (rank->rank == 1 && !pair->broken && gy_now() - start < 10 * GY_SECOND)
+        gy_poller_poll(rank->poller, 20 * GY_SECOND);
+    CHECK(rank->rank == 0 || pair->broken, "slept through the end");
+    rank_barrier(rank);
+}
+
 static void run_suite(const struct ranks_options *how)
 {
     ranks_run(how, "sizes", body_sizes);
@@ -359,6 +427,9 @@ static void run_suite(const struct ranks_options *how)
         ranks_run(how, "broken", body_broken);
     else
         ranks_run(how, "rubbish", body_rubbish);
+    const char *sealed = getenv("GYRE_INTEGRITY"); /* what is played does not seal */
+    if (strcmp(how->transport, "tcp") == 0 && how->size == 2 && !sealed)
+        ranks_run(how, "doze", body_doze);
 }
 
 static void use_stand_in(int devices)
