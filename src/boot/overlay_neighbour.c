@@ -43,12 +43,18 @@ static bool still_runs(const struct gy_neighbour *neighbour)
     return process.fd >= 0 && poll(&process, 1, neighbour->overlay->left[neighbour->rank] ? 0 : 1) == 0;
 }
 
+/* It is judged SUSPICION after `since`, whatever it was suspected of before. */
+static void suspect(struct gy_neighbour *neighbour, int64_t since)
+{
+    neighbour->overlay->suspects += neighbour->suspect_since == 0;
+    neighbour->suspect_since = since;
+}
+
 void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum)
 {
     neighbour->connected = false;
-    neighbour->suspect_since = gy_now() + ABSENCE_GRACE;
     neighbour->suspect_errnum = errnum;
-    neighbour->overlay->suspects++;
+    suspect(neighbour, gy_now() + ABSENCE_GRACE);
 }
 
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
@@ -91,8 +97,7 @@ static void on_pidfd(void *owner, uint32_t events)
         gy_stream_drain(&neighbour->stream);
     if (neighbour->ended || neighbour->overlay->left[neighbour->rank])
         return;
-    neighbour->suspect_since = gy_now();
-    neighbour->overlay->suspects++;
+    suspect(neighbour, gy_now());
 }
 
 void gy_neighbours_judge(struct gy_overlay *overlay)

@@ -232,7 +232,9 @@ static void on_event(void *owner, uint32_t events)
         gy_stream_close(stream);
         return;
     }
-    gy_stream_drain(stream); /* all that was said before the end */
+    if (stream->send_errnum == 0)
+        stream->send_errnum = errnum; /* reading would take it for an end of file */
+    gy_stream_drain(stream);          /* all that was said before the end */
     if (stream->fd >= 0)
         broken(stream, errnum);
 }

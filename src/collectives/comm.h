@@ -115,9 +115,9 @@ struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
 /* selector.c: a pure function of what all ranks share. */
 /* Does the algorithm serve the form of the collective that has a count for every rank? */
 bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm);
-/* Is it a list as GYRE_ALGORITHM has? */
 /* Is the algorithm of this collective the user's, not gyre's choice? */
 bool gy_select_forces(const struct gyre_comm *comm, enum gy_collective collective);
+/* Is it a list as GYRE_ALGORITHM has? */
 gyre_status gy_select_check(const char *setting, struct gy_error *error);
 gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
                       enum gy_algorithm *algorithm_p, struct gy_error *error);

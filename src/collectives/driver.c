@@ -38,13 +38,21 @@ void gy_driver_enter(struct gy_context *ctx)
     lock(&ctx->driver);
 }
 
+/* No thread of this process is inside any more: in a world that has failed the others are told. A forked child, whose
+ * overlay fork.c has taken away, tells nobody. */
+static void step_out(struct gy_context *ctx)
+{
+    const struct gy_driver *driver = &ctx->driver;
+    if (ctx->closed && ctx->overlay && driver->waits == 0 && driver->naps == 0)
+        gy_ends_return(ctx);
+}
+
 void gy_driver_leave(struct gy_context *ctx)
 {
     struct gy_driver *driver = &ctx->driver;
     if (driver->threaded && (ctx->active_first || ctx->windows) && driver->waits == 0 && driver->naps == 0)
         pthread_cond_signal(&driver->work);
-    if (ctx->closed && driver->waits == 0 && driver->naps == 0)
-        gy_ends_return(ctx);
+    step_out(ctx);
     unlock(driver);
 }
 
@@ -98,6 +106,7 @@ static void *run(void *argument)
             pthread_cond_wait(&driver->work, &driver->lock);
         else
             gy_drive(ctx);
+        step_out(ctx); /* it may have slept on after the last call had returned */
         driver->held = true; /* the wait gave the lock to others and took it back */
     }
     unlock(driver);

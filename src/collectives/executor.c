@@ -271,8 +271,10 @@ static void grant_first(struct gyre_request *r)
 {
     for (int l = 0; l < r->plan->lanes && !r->plan->window; l++) {
         const struct gy_lane_state *lane = &r->lane[l];
+        if (lane->exhausted || lane->eager)
+            continue;
         enum gy_step_kind kind = r->plan->step[lane->step].kind;
-        if (!lane->exhausted && !lane->eager && (kind == GY_RECV || kind == GY_RECV_REDUCE))
+        if (kind == GY_RECV || kind == GY_RECV_REDUCE)
             gy_flow_receive(r, l);
     }
 }

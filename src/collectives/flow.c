@@ -413,7 +413,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         return unexpected(comm, peer, frame);
     struct gy_channel *channel = gy_comm_channel(comm, peer);
     if (!channel)
-        return no_memory(comm->ctx, peer);
+        return no_memory(comm->ctx, gy_group_world(&comm->group, peer));
     struct gy_stashed *stashed = gy_channel_find(channel, frame->sequence, frame->lane, frame->value);
     if (l >= 0 && is_next(r, l, peer, frame)) {
         gy_flow_consume(r, l, payload);
@@ -492,7 +492,7 @@ static gyre_status ends_arrived(struct gyre_comm *comm, int peer, const struct g
 {
     struct gy_channel *channel = gy_comm_channel(comm, peer);
     if (!channel)
-        return no_memory(comm->ctx, peer);
+        return no_memory(comm->ctx, gy_group_world(&comm->group, peer));
     gy_ends_heard(channel, frame->value);
     return GYRE_SUCCESS;
 }

@@ -34,6 +34,7 @@ static void after_child(void)
         ctx->transports = 0;
         if (ctx->overlay)
             gy_overlay_abandon(ctx->overlay);
+        ctx->overlay = NULL;
         gy_page_abandon(ctx);
         gy_world_abandon(ctx->world);
     }
