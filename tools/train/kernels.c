@@ -25,8 +25,12 @@ void kernels_choose(char **argv)
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512cd");
-    if (setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 1) == 0)
-        execv("/proc/self/exe", argv); /* where it cannot be started, the run goes on with what there is */
+    char path[4096]; /* of the file: started by /proc/self/exe, top and pgrep would know the program as "exe" */
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (length < 0 || setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 1) != 0)
+        return;
+    path[length] = '\0';
+    execv(path, argv); /* where it cannot be started, the run goes on with what there is */
 #else
     (void)argv;
 #endif
