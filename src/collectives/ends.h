@@ -31,7 +31,9 @@
  * Who is waited for, and how long. A rank that is not inside gyre may be computing: it is waited for until GYRE_TIMEOUT,
  * whether it has not come yet, has only started or tested an operation, or has everything that is missed of it but for its
  * word that it is through. One that waits inside, in a call that blocks, and says nothing for GYRE_STALL_TIMEOUT is
- * stopped. Shrinking ends what is under way first: who shrinks next answers here no more.
+ * stopped. Shrinking ends what is under way first: who shrinks next answers here no more. Should the world fail when some are
+ * inside it with operations under way, all stay there until these have ended (recover.c). What fails later waits for those who
+ * have gone on until they call the old communicator again or destroy it, or GYRE_TIMEOUT.
  *
  * Where there is no agreement there is no uniform end: after an abort, and on a rank that is excluded, or on the lesser
  * side of a world that is cut in two; these fail. */

@@ -268,7 +268,7 @@ static gyre_status first_failure(uint64_t bits)
 
 static gyre_status conclude(struct growing *growing, const struct gy_outcome *outcome, struct gyre_comm **comm_p)
 {
-    gyre_status status = first_failure(outcome->bits);
+    gyre_status status = first_failure(outcome->bits | GY_RECOVER_SAYS);
     int first = gy_group_world(&growing->comm->group, 0);
     bool hosted = false;
     for (int i = 0; i < outcome->ranks; i++)

@@ -26,6 +26,7 @@
 #include "core/mem.h"
 
 #define STEP (10 * GY_MILLISECOND)
+#define NEWS_PATIENCE GY_SECOND
 
 void gy_recover_look(struct gy_context *ctx)
 {
@@ -73,7 +74,10 @@ static gyre_status hold_one(struct gyre_comm *comm, const struct gy_word *word, 
     struct gy_council *council = gy_overlay_council(ctx->overlay);
     gy_council_attend(council, true);
     gy_recover_look(ctx);
-    gyre_status status = find_abort(ctx) ? GYRE_IN_PROGRESS : enter(comm, word, error);
+    struct gy_word said = *word;
+    if (word->kind != GY_COUNCIL_AGREE)
+        said.bits &= ~((gy_ends_pending(ctx) ? GY_RECOVER_PENDING : 0) | (ctx->closed ? GY_RECOVER_FAILED : 0));
+    gyre_status status = find_abort(ctx) ? GYRE_IN_PROGRESS : enter(comm, &said, error);
     bool entered = status == GYRE_SUCCESS;
     if (entered)
         status = GYRE_IN_PROGRESS;
@@ -95,16 +99,48 @@ static gyre_status hold_one(struct gyre_comm *comm, const struct gy_word *word, 
     return status;
 }
 
+/* Whom a failure has caught in the middle of growing is in this session with a growing that has failed, and comes to the
+ * next one, as this rank does. */
+static bool is_failed_growing(const struct gy_word *word, const struct gy_outcome *outcome)
+{
+    return outcome->status == GYRE_MISMATCH && outcome->count & GY_RECOVER_GROWS && word->kind != GY_COUNCIL_GROW;
+}
+
+/* The world has failed when some were here already, with operations under way: who goes on answers no more, so all stay
+ * until these have ended, and come once more. All know it by the outcome. */
+static bool is_untimely(const struct gyre_comm *comm, const struct gy_word *word, const struct gy_outcome *outcome)
+{
+    uint64_t says = ~outcome->bits;
+    return word->kind != GY_COUNCIL_AGREE && outcome->status == GYRE_SUCCESS && says & GY_RECOVER_PENDING &&
+           !(says & GY_RECOVER_AGAIN) && (says & GY_RECOVER_FAILED || outcome->ranks < comm->size);
+}
+
+/* The news of the failure come here, too: not where the only one who is missing has left. */
+static void settle(struct gy_context *ctx)
+{
+    int64_t deadline = gy_now() + NEWS_PATIENCE;
+    gy_recover_look(ctx);
+    while (!ctx->closed && gy_ends_pending(ctx) && gy_now() < deadline) {
+        gy_driver_sleep(ctx, GY_MILLISECOND);
+        gy_recover_look(ctx);
+    }
+    gy_ends_settle(ctx);
+}
+
 gyre_status gy_recover_hold(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
                             struct gy_error *error)
 {
+    struct gy_word said = *word;
     gyre_status status;
-
-    /* Whom a failure has caught in the middle of growing is in this session with a growing that has failed, and comes to
-     * the next one, as this rank does. */
-    while ((status = hold_one(comm, word, outcome_p, error)) == GYRE_SUCCESS && outcome_p->status == GYRE_MISMATCH &&
-           outcome_p->count & GY_RECOVER_GROWS && word->kind != GY_COUNCIL_GROW)
+    while ((status = hold_one(comm, &said, outcome_p, error)) == GYRE_SUCCESS) {
+        if (is_untimely(comm, word, outcome_p)) {
+            settle(comm->ctx);
+            said.bits &= ~GY_RECOVER_AGAIN;
+        } else if (!is_failed_growing(word, outcome_p)) {
+            break;
+        }
         gy_outcome_free(outcome_p);
+    }
     if (status == GYRE_SUCCESS && outcome_p->status != GYRE_SUCCESS) {
         status = outcome_p->status;
         gy_outcome_free(outcome_p);
@@ -219,8 +255,10 @@ static void look_again(const struct gy_context *ctx, struct gy_member *own)
 
 gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
 {
-    struct gy_word word = {
-        .kind = GY_COUNCIL_SHRINK, .count = (uint64_t)comm->ctx->operations.count, .record_bytes = GY_MEMBER_WIRE};
+    struct gy_word word = {.kind = GY_COUNCIL_SHRINK,
+                           .bits = UINT64_MAX,
+                           .count = (uint64_t)comm->ctx->operations.count,
+                           .record_bytes = GY_MEMBER_WIRE};
     struct gy_error error = {.rank = -1};
     struct gy_next_world next = {0};
     struct gy_outcome outcome = {0};

@@ -13,6 +13,11 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
  * MISMATCH where others want something else. table: those who took part, in the order of the communicator's ranks, and room
  * for `more`; NULL and the error. go_on: the new context and its communicator; uses `next` up. */
 #define GY_RECOVER_GROWS (UINT64_C(1) << 32) /* in the count of a word that wants to grow */
+/* What a word that wants another epoch says besides, by bits that are cleared where it holds. */
+#define GY_RECOVER_PENDING (UINT64_C(1) << 61) /* operations are under way here whose ends are uniform */
+#define GY_RECOVER_FAILED (UINT64_C(1) << 62)  /* the world has failed, as far as is known here */
+#define GY_RECOVER_AGAIN (UINT64_C(1) << 63)   /* the second time, because of these */
+#define GY_RECOVER_SAYS (GY_RECOVER_PENDING | GY_RECOVER_FAILED | GY_RECOVER_AGAIN)
 gyre_status gy_recover_hold(struct gyre_comm *comm, const struct gy_word *word, struct gy_outcome *outcome_p,
                             struct gy_error *error);
 struct gy_member *gy_recover_table(const struct gyre_comm *comm, const struct gy_outcome *outcome, int more,

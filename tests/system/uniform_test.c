@@ -8,14 +8,14 @@
  *   siblings the communicators of one split, of which each has come to another number
  *   away     a rank starts or tests an operation, and then computes for longer than GYRE_STALL_TIMEOUT, before a failure and
  *            after it: nobody takes it for stopped
- *   pending  an operation is under way on a duplicate when the world is shrunk: it has ended, alike, when that returns
+ *   pending  an operation is under way on a duplicate when the world is shrunk, which has failed, or fails when ranks are
+ *            inside: it has ended, alike, when that returns
  *
  * The operations of an epoch are numbered, and each rank goes through all kinds of them in the same order: blocking, several
  * requests that are waited for in the reverse order, persistent ones, groups. Whatever succeeds is compared with what it
  * must give, element by element. A failure comes after all successes, so a rank tells how many these were; this number
  * must be the same on all that have come to the end of the epoch, although some died in the next one. With GYRE_ENDS=local
  * it is not, and the test fails. */
-#include <limits.h>
 #include <stdatomic.h>
 
 #include "system/mortals.h"
@@ -438,7 +438,7 @@ static void started(int own, int ranks, int stride, int number)
 }
 
 /* How the even ranks' operation ends takes the odd ones' word, who compute while the even ones shrink. */
-static void shrink_half(gyre_comm *comm)
+static void shrink_half(gyre_comm *comm, int number)
 {
     int own = gyre_comm_rank(comm);
     uint64_t mine = 1, sum;
@@ -451,7 +451,7 @@ static void shrink_half(gyre_comm *comm)
         usleep(500000);
     else if (own > 0)
         OK(other, gyre_all_reduce_start(other, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
-    started(own, gyre_comm_size(comm), 2, INT_MAX);
+    started(own, gyre_comm_size(comm), 2, number);
     OK(comm, gyre_comm_revoke(comm));
     OK(half, gyre_comm_shrink(half, &next));
     CHECK(gyre_comm_size(next) == gyre_comm_size(half));
@@ -463,29 +463,49 @@ static void shrink_half(gyre_comm *comm)
     OK(half, gyre_comm_destroy(half));
 }
 
+enum how { ALL_REVOKE, LATE_REVOKES, LATE_DIES };
+
+/* An operation that one rank does not take part in, and a shrinking: all know before that the world has failed, or all but
+ * the last rank are inside when it fails, for that one comes late, and revokes, or dies. */
+static gyre_comm *shrink_past(gyre_comm *comm, int number, enum how how)
+{
+    int own = gyre_comm_rank(comm), ranks = gyre_comm_size(comm);
+    bool late = how != ALL_REVOKE && own == ranks - 1, takes_part = own != number % ranks;
+    uint64_t mine = 1, sum;
+    gyre_comm *other, *next;
+    gyre_request *request = NULL;
+    OK(comm, gyre_comm_duplicate(comm, &other));
+    OK(comm, gyre_barrier(comm));
+    if (takes_part)
+        OK(other, gyre_all_reduce_start(other, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
+    started(own, ranks, 1, number);
+    if (late)
+        usleep(30000); /* should the others not be inside by then, that is the first case */
+    if (late && how == LATE_DIES)
+        _exit(0);
+    if (late || how == ALL_REVOKE)
+        OK(comm, gyre_comm_revoke(comm));
+    OK(comm, gyre_comm_shrink(comm, &next));
+    CHECK(gyre_comm_size(next) == ranks - (how == LATE_DIES));
+    if (takes_part)
+        GIVES(how == LATE_DIES ? GYRE_PEER_DEAD : GYRE_REVOKED, other, gyre_test(&request));
+    OK(other, gyre_comm_destroy(other));
+    OK(comm, gyre_comm_destroy(comm));
+    return next;
+}
+
 static void pending(int own)
 {
+    (void)own;
     setenv("GYRE_ENDS", "uniform", 0);
-    gyre_comm *comm = rank_begin(60), *other, *next;
-    int ranks = gyre_comm_size(comm);
-    for (int epoch = 0; epoch < 12; epoch++) {
-        uint64_t mine = 1, sum;
-        gyre_request *request = NULL;
-        OK(comm, gyre_comm_duplicate(comm, &other));
-        OK(comm, gyre_barrier(comm));
-        if (own != epoch % ranks)
-            OK(other, gyre_all_reduce_start(other, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
-        started(own, ranks, 1, epoch + 1);
-        OK(comm, gyre_comm_revoke(comm));
-        OK(comm, gyre_comm_shrink(comm, &next));
-        CHECK(gyre_comm_size(next) == ranks);
-        if (own != epoch % ranks)
-            GIVES(GYRE_REVOKED, other, gyre_test(&request));
-        OK(other, gyre_comm_destroy(other));
-        OK(comm, gyre_comm_destroy(comm));
-        comm = next;
-    }
-    shrink_half(comm);
+    gyre_comm *comm = rank_begin(60), *next;
+    int number = 1;
+    for (; number <= 12; number++)
+        comm = shrink_past(comm, number, number % 3 ? ALL_REVOKE : LATE_REVOKES);
+    shrink_half(comm, number++);
+    OK(comm, gyre_comm_shrink(comm, &next));
+    OK(comm, gyre_comm_destroy(comm));
+    comm = shrink_past(next, number, LATE_DIES);
     OK(comm, gyre_comm_destroy(comm));
 }
 
