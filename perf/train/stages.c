@@ -1,9 +1,13 @@
-/* A pipeline against its schedule's formula: gyre-run -n S perf-train-stages WIDTH,WIDTH,... BATCH MICRO STEPS
+/* A pipeline against its schedule's formula: gyre-run -n S perf-train-stages WIDTH,WIDTH,... BATCH MICRO STEPS [SCHEDULE]
  *
- * Each rank trains an MLP of these widths on the digits for some steps with strategy pipeline, 1F1B, S stages. Before
- * that rank 0 measures, by tapes of public calls, forward and backward of a micro-batch for the modules between each two
- * places at which the model may be cut, the median of some passes through all of them. Rank 0 prints one JSON object:
- * seconds of these parts, the places that the strategy chose, and the median seconds of a step. What the formula gives is the reader's to say. */
+ * Each rank trains an MLP of these widths on the digits for some steps with strategy pipeline, S stages. In turns with a
+ * few steps the layers are timed by tapes of public calls, forward and backward of a micro-batch for the modules between
+ * each two places at which the model may be cut: once by rank 0 while the others wait, and once by all ranks at the same time, as
+ * in a step. Both because cores share memory, caches and power: a layer takes longer beside another one. In turns because
+ * a machine's speed changes over seconds.
+ * Rank 0 prints one JSON object of medians: `parts`, [end, seconds] as rank 0 has them alone; `beside`, for each rank the
+ * seconds of the same parts beside the others; the places that the strategy chose; seconds of a step. What the formula gives is the
+ * reader's to say. */
 #include <gyre/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +15,9 @@
 #include <time.h>
 
 #define MOST 64
-#define ROUNDS 31
-#define WARM 5
+#define TURNS 10 /* of all three */
+#define PASSES 4 /* of a turn, alone and beside */
+#define ROUNDS (TURNS * PASSES)
 
 static void must(gyre_status status)
 {
@@ -49,116 +54,184 @@ static size_t parse_widths(const char *text, size_t *widths)
 struct part {
     size_t last; /* its modules end before this one */
     gyre_nn_tape *tape;
-    double seconds[ROUNDS];
+    double alone[ROUNDS], beside[ROUNDS];
 };
 
-/* One micro-batch up and down through all parts, as one rank would compute it: with the data, and the caches, of training. */
-static void pass(const gyre_nn_model *model, struct part *parts, size_t count, const void *x, const int32_t *labels,
-                 size_t samples, float *down, int round)
+struct bench {
+    struct gyre_nn_run run;
+    gyre_nn_model *model; /* which is timed: the run's stays as it is */
+    const gyre_nn_dataset *data;
+    size_t batch, micro, steps;
+    struct part parts[MOST * 2];
+    size_t count;
+    float *x, *down;
+    int32_t *labels;
+    double *seconds; /* of each step */
+};
+
+static size_t micro_samples(const struct bench *bench)
 {
-    const void *up = x, *dx = NULL;
-    for (size_t i = 0; i < count; i++) {
+    return (bench->batch + bench->micro - 1) / bench->micro;
+}
+
+/* Everybody goes on at about the same time. */
+static void meet(const struct bench *bench)
+{
+    if (bench->run.comm && gyre_barrier(bench->run.comm) != GYRE_SUCCESS)
+        exit(1);
+}
+
+/* One micro-batch up and down through all parts, as one rank would compute it: with the data, and the caches, of training. */
+static void pass(struct bench *bench, bool beside, size_t round)
+{
+    const void *up = bench->x, *dx = NULL;
+    struct part *parts = bench->parts;
+    size_t samples = micro_samples(bench);
+    for (size_t i = 0; i < bench->count; i++) {
         double start = now();
         must(gyre_nn_tape_forward(parts[i].tape, up, samples, &up));
-        parts[i].seconds[round] = now() - start;
+        (beside ? parts[i].beside : parts[i].alone)[round] = now() - start;
     }
-    for (size_t i = count; i-- > 0;) {
+    for (size_t i = bench->count; i-- > 0;) {
         if (dx)
-            memcpy(down, dx, samples * gyre_nn_value_size(model, parts[i].last) * sizeof(*down));
+            memcpy(bench->down, dx, samples * gyre_nn_value_size(bench->model, parts[i].last) * sizeof(*bench->down));
         double start = now();
-        if (i + 1 == count)
-            must(gyre_nn_tape_evaluate(parts[i].tape, labels, NULL, NULL));
-        must(gyre_nn_tape_backward(parts[i].tape, dx ? down : NULL, &dx));
-        parts[i].seconds[round] += now() - start;
+        if (i + 1 == bench->count)
+            must(gyre_nn_tape_evaluate(parts[i].tape, bench->labels, NULL, NULL));
+        must(gyre_nn_tape_backward(parts[i].tape, dx ? bench->down : NULL, &dx));
+        (beside ? parts[i].beside : parts[i].alone)[round] += now() - start;
     }
 }
 
-static void print_parts(gyre_nn_model *model, const gyre_nn_dataset *data, size_t samples)
+static void take_steps(struct bench *bench, size_t first, size_t last)
 {
-    size_t n = gyre_nn_module_count(model), largest = data->features, count = 0, first = 0;
-    struct part *parts = calloc(n, sizeof(*parts));
-    for (size_t v = 0; v <= n; v++)
-        largest = gyre_nn_value_size(model, v) > largest ? gyre_nn_value_size(model, v) : largest;
-    float *x = calloc(samples * largest, sizeof(*x)), *down = calloc(samples * largest, sizeof(*down));
-    int32_t *labels = calloc(samples, sizeof(*labels));
-    if (!parts || !x || !down || !labels)
-        exit(1);
-    gyre_nn_dataset_gather(data, data->train, samples, GYRE_FLOAT32, x, labels);
-    for (size_t i = 1; i <= n; i++)
-        if (gyre_nn_cut_values(model, i) > 0) {
-            must(gyre_nn_tape_create(model, first, i, &parts[count].tape));
-            parts[count++].last = first = i;
-        }
-    for (int round = -WARM; round < ROUNDS; round++)
-        pass(model, parts, count, x, labels, samples, down, round < 0 ? 0 : round);
-    printf("\"parts\": [");
-    for (size_t i = 0; i < count; i++) {
-        qsort(parts[i].seconds, ROUNDS, sizeof(double), ascending);
-        printf("%s[%zu, %.9f]", i ? ", " : "", parts[i].last, parts[i].seconds[ROUNDS / 2]);
-        gyre_nn_tape_free(parts[i].tape);
-    }
-    printf("], ");
-    free(parts);
-    free(x);
-    free(down);
-    free(labels);
-}
-
-static void print_steps(struct gyre_nn_run *run, const gyre_nn_dataset *data, size_t batch, size_t steps)
-{
-    struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];
-    double *seconds = calloc(steps, sizeof(*seconds));
-    size_t n = 0;
-    for (size_t s = 0; s < steps && seconds; s++) {
-        struct gyre_nn_batch rows = {.data = data, .rows = data->train, .samples = batch, .seed = 1};
-        struct gyre_nn_step step = {.number = s, .rate = 1e-3, .global_rows = batch};
+    struct gyre_nn_run *run = &bench->run;
+    for (size_t s = first; s < last; s++) {
+        struct gyre_nn_batch rows = {
+            .data = bench->data, .rows = bench->data->train, .samples = bench->batch, .seed = 1};
+        struct gyre_nn_step step = {.number = s, .rate = 1e-3, .global_rows = bench->batch};
         gyre_nn_zero_grads(run->model);
-        if (run->comm && gyre_barrier(run->comm) != GYRE_SUCCESS)
-            exit(1);
+        meet(bench);
         double start = now();
         must(run->strategy->compute(run->self, &step, &rows));
-        if (run->comm && gyre_barrier(run->comm) != GYRE_SUCCESS)
-            exit(1);
-        seconds[s] = now() - start;
+        meet(bench);
+        bench->seconds[s] = now() - start;
         must(run->strategy->update(run->self, &step));
     }
+}
+
+static void take_turns(struct bench *bench)
+{
+    take_steps(bench, 0, 2); /* not counted: overwritten by the first turn's */
+    for (size_t turn = 0; turn < TURNS; turn++) {
+        meet(bench);
+        for (size_t i = 0; i < PASSES && bench->run.rank == 0; i++)
+            pass(bench, false, turn * PASSES + i);
+        meet(bench);
+        for (size_t i = 0; i < PASSES; i++)
+            pass(bench, true, turn * PASSES + i);
+        take_steps(bench, turn * bench->steps / TURNS, (turn + 1) * bench->steps / TURNS);
+    }
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), ascending);
+    return values[count / 2];
+}
+
+/* Collective. */
+static void report(struct bench *bench)
+{
+    struct gyre_nn_run *run = &bench->run;
+    struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];
+    size_t n = 0, count = bench->count, ranks = (size_t)run->ranks;
+    double *all = calloc(ranks * count, sizeof(*all)), mine[MOST * 2];
+    if (!all)
+        exit(1);
+    for (size_t i = 0; i < count; i++)
+        mine[i] = median(bench->parts[i].beside, ROUNDS);
+    memcpy(all, mine, count * sizeof(*all));
+    if (run->comm && gyre_all_gather(run->comm, mine, all, count, GYRE_FLOAT64) != GYRE_SUCCESS)
+        exit(1);
     must(run->strategy->arrays(run->self, arrays, &n));
-    if (run->rank == 0 && seconds) {
-        qsort(seconds, steps, sizeof(*seconds), ascending);
-        printf("\"places\": [");
+    if (run->rank == 0) {
+        printf("{\"parts\": [");
+        for (size_t i = 0; i < count; i++)
+            printf("%s[%zu, %.9f]", i ? ", " : "", bench->parts[i].last, median(bench->parts[i].alone, ROUNDS));
+        printf("], \"beside\": [");
+        for (size_t i = 0; i < ranks * count; i++)
+            printf("%s%.9f%s", i % count ? ", " : i ? ", [" : "[", all[i], i % count + 1 == count ? "]" : "");
+        printf("], \"places\": [");
         for (size_t i = 0; i < arrays[1].count; i++)
             printf("%s%.0f", i ? ", " : "", ((const double *)arrays[1].data)[i]);
-        printf("], \"step\": %.9f}\n", seconds[steps / 2]);
+        printf("], \"step\": %.9f}\n", median(bench->seconds, bench->steps));
     }
-    free(seconds);
+    free(all);
+}
+
+static void make_parts(struct bench *bench)
+{
+    size_t n = gyre_nn_module_count(bench->model), largest = bench->data->features, first = 0;
+    size_t samples = micro_samples(bench);
+    for (size_t v = 0; v <= n; v++)
+        largest = gyre_nn_value_size(bench->model, v) > largest ? gyre_nn_value_size(bench->model, v) : largest;
+    bench->x = calloc(samples * largest, sizeof(*bench->x));
+    bench->down = calloc(samples * largest, sizeof(*bench->down));
+    bench->labels = calloc(samples, sizeof(*bench->labels));
+    bench->seconds = calloc(bench->steps + 2, sizeof(*bench->seconds));
+    if (!bench->x || !bench->down || !bench->labels || !bench->seconds)
+        exit(1);
+    gyre_nn_dataset_gather(bench->data, bench->data->train, samples, GYRE_FLOAT32, bench->x, bench->labels);
+    for (size_t i = 1; i <= n; i++)
+        if (gyre_nn_cut_values(bench->model, i) > 0) {
+            must(gyre_nn_tape_create(bench->model, first, i, &bench->parts[bench->count].tape));
+            bench->parts[bench->count++].last = first = i;
+        }
+}
+
+static void free_bench(struct bench *bench)
+{
+    for (size_t i = 0; i < bench->count; i++)
+        gyre_nn_tape_free(bench->parts[i].tape);
+    gyre_nn_free(bench->model);
+    free(bench->x);
+    free(bench->down);
+    free(bench->labels);
+    free(bench->seconds);
 }
 
 int main(int argc, char **argv)
 {
-    size_t widths[MOST], count = argc == 5 ? parse_widths(argv[1], widths) : 0;
-    size_t batch = argc == 5 ? strtoul(argv[2], NULL, 10) : 0, micro = argc == 5 ? strtoul(argv[3], NULL, 10) : 0;
-    size_t steps = argc == 5 ? strtoul(argv[4], NULL, 10) : 0;
+    size_t widths[MOST], count = argc >= 5 ? parse_widths(argv[1], widths) : 0;
+    static struct bench bench;
+    bench.batch = argc >= 5 ? strtoul(argv[2], NULL, 10) : 0;
+    bench.micro = argc >= 5 ? strtoul(argv[3], NULL, 10) : 0;
+    bench.steps = argc >= 5 ? strtoul(argv[4], NULL, 10) : 0;
     struct gyre_nn_optimizer_config config = gyre_nn_optimizer_defaults(GYRE_NN_SGD);
     gyre_comm *comm = NULL;
     gyre_nn_model *model = NULL;
     gyre_nn_dataset *data = NULL;
-    struct gyre_nn_run run;
-    char settings[64];
-    if (count == 0 || batch == 0 || micro == 0 || steps == 0 || gyre_comm_create(NULL, &comm) != GYRE_SUCCESS) {
-        fprintf(stderr, "usage: gyre-run -n S perf-train-stages WIDTH,... BATCH MICRO STEPS\n");
+    char settings[96];
+    if (count == 0 || argc > 6 || bench.batch == 0 || bench.micro == 0 || bench.steps == 0 ||
+        gyre_comm_create(NULL, &comm) != GYRE_SUCCESS) {
+        fprintf(stderr, "usage: gyre-run -n S perf-train-stages WIDTH,... BATCH MICRO STEPS [1f1b|gpipe]\n");
         return 2;
     }
     must(gyre_nn_dataset_open("digits", &data));
     must(gyre_nn_mlp(64, widths, count, GYRE_NN_RELU, 10, GYRE_FLOAT32, 1, &model));
+    must(gyre_nn_clone(model, &bench.model));
     gyre_nn_set_blas_threads(1);
-    if (gyre_comm_rank(comm) == 0) {
-        printf("{");
-        print_parts(model, data, (batch + micro - 1) / micro);
-    }
-    snprintf(settings, sizeof(settings), "micro=%zu,samples=%zu", micro, (batch + micro - 1) / micro);
-    must(gyre_nn_run_open(model, comm, &config, gyre_nn_strategy_find("pipeline"), settings, 0, 0, &run));
-    print_steps(&run, data, batch < data->ntrain ? batch : data->ntrain, steps);
-    gyre_nn_run_close(&run);
+    bench.data = data;
+    bench.batch = bench.batch < data->ntrain ? bench.batch : data->ntrain;
+    snprintf(settings, sizeof(settings), "micro=%zu,samples=%zu,schedule=%s", bench.micro, micro_samples(&bench),
+             argc == 6 ? argv[5] : "1f1b");
+    must(gyre_nn_run_open(model, comm, &config, gyre_nn_strategy_find("pipeline"), settings, 0, 0, &bench.run));
+    make_parts(&bench);
+    take_turns(&bench);
+    report(&bench);
+    gyre_nn_run_close(&bench.run);
+    free_bench(&bench);
     gyre_nn_free(model);
     gyre_nn_dataset_free(data);
     gyre_comm_destroy(comm);
