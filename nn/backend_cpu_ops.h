@@ -109,20 +109,22 @@ static void NAME(add_bias)(size_t rows, size_t cols, const void *bias, void *y)
 {
     const REAL *b = bias;
     REAL *out = y;
-    for (size_t r = 0; r < rows; r++, out += cols)
+    for (size_t r = 0; r < rows; r++, out += cols) {
         EACH
-    for (size_t c = 0; c < cols; c++)
-        out[c] += b[c];
+        for (size_t c = 0; c < cols; c++)
+            out[c] += b[c];
+    }
 }
 
 static void NAME(add_column_sums)(size_t rows, size_t cols, const void *dy, void *db)
 {
     const REAL *in = dy;
     REAL *sum = db;
-    for (size_t r = 0; r < rows; r++, in += cols)
+    for (size_t r = 0; r < rows; r++, in += cols) {
         EACH
-    for (size_t c = 0; c < cols; c++)
-        sum[c] += in[c];
+        for (size_t c = 0; c < cols; c++)
+            sum[c] += in[c];
+    }
 }
 
 #define ELEMENTWISE(name, expression)                            \

@@ -90,9 +90,9 @@ device_tools() {
     local bytes figures
     for bytes in "${sizes[@]}"; do
         read -ra figures <<<"$(perftest ib_write_lat "$bytes")"
-        [[ ${figures[4]:-} =~ ^[0-9.]+$ ]] && echo "latency $bytes ${figures[4]}" # typical; "inf" where it has not found the clock's rate
+        [[ ! ${figures[4]:-} =~ ^[0-9.]+$ ]] || echo "latency $bytes ${figures[4]}" # typical; "inf" where it has not found the clock's rate
         read -ra figures <<<"$(perftest ib_write_bw "$bytes")"
-        [[ ${figures[3]:-} =~ ^[0-9.]+$ ]] && echo "bandwidth $bytes $(awk "BEGIN { print ${figures[3]} * 1.048576 }")" # average, MiB/s
+        [[ ! ${figures[3]:-} =~ ^[0-9.]+$ ]] || echo "bandwidth $bytes $(awk "BEGIN { print ${figures[3]} * 1.048576 }")" # average, MiB/s
     done
 }
 

@@ -84,11 +84,11 @@ static void test_sizes(void)
 
 /* ---- many ---- */
 
-#define EACH 60
+#define WITH_EACH 60
 
 struct pile {
-    struct trial trial[2 * EACH * TRIAL_RANKS];
-    gyre_request *request[2 * EACH * TRIAL_RANKS];
+    struct trial trial[2 * WITH_EACH * TRIAL_RANKS];
+    gyre_request *request[2 * WITH_EACH * TRIAL_RANKS];
     size_t count;
 };
 
@@ -111,12 +111,11 @@ static void put(struct pile *pile, enum trial_kind kind, int peer, int number)
 static void start_all(struct pile *pile)
 {
     int next[2][TRIAL_RANKS] = {{0}};
-    int left = 2 * EACH
-    *size;
+    int left = 2 * WITH_EACH * size;
     pile->count = 0;
     while (left > 0) {
         int side = (int)trial_below(&own, 2), peer = (int)trial_below(&own, (uint64_t)size);
-        if (next[side][peer] == EACH)
+        if (next[side][peer] == WITH_EACH)
             continue;
         put(pile, side ? TRIAL_SEND : TRIAL_RECV, peer, next[side][peer]++);
         left--;
@@ -167,7 +166,7 @@ static void test_many(void)
             OK(comm, gyre_barrier(comm));
         for (size_t left = pile.count; left > 0;) {
             ptrdiff_t index = -1;
-            size_t indices[2 * EACH * TRIAL_RANKS], done = 0;
+            size_t indices[2 * WITH_EACH * TRIAL_RANKS], done = 0;
             if (round % 3 == 0) {
                 OK(comm, gyre_wait_any(pile.request, pile.count, &index));
                 CHECK(index >= 0 && !pile.request[index]);

@@ -276,7 +276,7 @@ static void limit_locked(rlim_t bytes)
     CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
 }
 
-/* Links of 256 KiB: the limit is enough for all, for one link of each rank, for none. */
+/* Links of 32 KiB, twice the ring: the limit is enough for all, for one link of each rank, for none. */
 static void grown_beside_tcp(void)
 {
     uint64_t sends[3];
