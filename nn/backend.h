@@ -27,6 +27,12 @@ struct gyre_nn_backend {
      * begins stride_… elements after the one before. */
     void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, double alpha, const void *a,
                  size_t stride_a, const void *b, size_t stride_b, double beta, void *c, size_t stride_c);
+    /* For a matrix that many products use: its packed form takes packed_size elements, pack makes it of op(b), which is k×n,
+     * and gemm_packed computes c[m×n] = a·op(b) + beta·c with beta 0 or 1. */
+    size_t (*packed_size)(size_t n, size_t k);
+    void (*pack)(bool transpose_b, size_t n, size_t k, const void *b, size_t stride_b, void *packed);
+    void (*gemm_packed)(size_t m, size_t n, size_t k, const void *a, size_t stride_a, const void *packed, double beta,
+                        void *c, size_t stride_c);
     void (*add)(size_t count, const void *x, void *y);                           /* y += x */
     void (*add_bias)(size_t rows, size_t cols, const void *bias, void *y);       /* y[r][c] += bias[c] */
     void (*add_column_sums)(size_t rows, size_t cols, const void *dy, void *db); /* db[c] += Σr dy[r][c] */

@@ -16,7 +16,7 @@ void gyre_nn_set_blas_threads(int threads)
 const struct gyre_nn_backend *const *gy_nn_cpu_usable(int index)
 {
 #ifdef __x86_64__
-    bool avx2 = __builtin_cpu_supports("avx2");
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (index == 1)

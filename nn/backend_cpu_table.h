@@ -10,6 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
 
 #ifndef OPENBLAS_VERSION
 typedef int blasint;
@@ -63,6 +66,7 @@ static void cpu_zero(void *x, size_t bytes)
 #define DTYPE GYRE_FLOAT32
 #define NAME(x) float_##x
 #define GEMM cblas_sgemm
+#define FUSED(width) width##_fmadd_ps
 #define EXP gy_nn_float_exp
 #define TANH gy_nn_float_tanh
 #define LOGISTIC gy_nn_float_logistic
@@ -74,6 +78,7 @@ static void cpu_zero(void *x, size_t bytes)
 #undef DTYPE
 #undef NAME
 #undef GEMM
+#undef FUSED
 #undef EXP
 #undef TANH
 #undef LOGISTIC
@@ -85,6 +90,7 @@ static void cpu_zero(void *x, size_t bytes)
 #define DTYPE GYRE_FLOAT64
 #define NAME(x) double_##x
 #define GEMM cblas_dgemm
+#define FUSED(width) width##_fmadd_pd
 #define EXP exp
 #define TANH tanh
 #define LOGISTIC gy_nn_double_logistic

@@ -27,6 +27,13 @@ void gy_nn_layout_tensor(struct gy_nn_layout *layout, const char *name, size_t r
     layout->module->params += tensor->rows * tensor->cols;
 }
 
+void gy_nn_layout_packed(struct gy_nn_layout *layout, size_t n, size_t k)
+{
+    size_t size = layout->model->backend->packed_size(n, k);
+    if (size > layout->module->packed)
+        layout->module->packed = size;
+}
+
 gyre_status gy_nn_plan_same(struct gy_nn_module *module, struct gy_nn_layout *layout)
 {
     (void)layout;
@@ -40,7 +47,7 @@ static gyre_status plan_module(gyre_nn_model *model, size_t index, size_t *numbe
     struct gy_nn_layout layout = {.model = model, .module = module, .number = *number};
     module->in = gy_nn_shape_of(model, module->from[0]);
     module->offset = model->count;
-    module->params = module->state = module->scratch = 0;
+    module->params = module->state = module->scratch = module->packed = 0;
     for (size_t i = 0; i < module->ninputs; i++) {
         struct gy_nn_shape other = module->others[i] = gy_nn_shape_of(model, module->from[i]);
         if (module->ops->mixed)
@@ -53,6 +60,8 @@ static gyre_status plan_module(gyre_nn_model *model, size_t index, size_t *numbe
     *number += module->params > 0;
     if (module->scratch > model->scratch_size)
         model->scratch_size = module->scratch;
+    if (module->packed > model->packed_size)
+        model->packed_size = module->packed;
     return status;
 }
 

@@ -90,6 +90,7 @@ static struct gy_nn_call call_of(const gyre_nn_model *model, const struct gy_nn_
         .y = tape->y[index],
         .state = tape->state[index],
         .scratch = model->work.scratch,
+        .packed = model->work.packed,
         .params = gy_nn_at(model, model->params, module->offset),
         .grads = gy_nn_at(model, model->grads, module->offset),
         .draw = tape->draw,

@@ -33,7 +33,7 @@ struct gy_nn_work {
     size_t capacity;
     void *memory;
     void **slots; /* nslots, and then a spare one for each input of a module */
-    void *scratch;
+    void *scratch, *packed;
 };
 
 struct gyre_nn_model {
@@ -49,6 +49,7 @@ struct gyre_nn_model {
     void *params, *grads, *own_grads;
     size_t *slot_of;                                     /* of each value; of value 0, nslots */
     size_t nslots, *slot_size, spare_size, scratch_size; /* elements per sample */
+    size_t packed_size;                                  /* elements */
     struct gy_nn_tape tape;
     struct gy_nn_work work;
     struct gy_nn_draw draw;

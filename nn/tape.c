@@ -74,13 +74,13 @@ gyre_status gy_nn_work_reserve(const gyre_nn_model *model, struct gy_nn_work *wo
     if (samples <= work->capacity)
         return GYRE_SUCCESS;
     gy_nn_work_free(model, work);
-    size_t n = model->nslots + GY_NN_MOST_INPUTS, total = 0, scratch = 0;
+    size_t n = model->nslots + GY_NN_MOST_INPUTS, total = 0, scratch = 0, packed = 0;
     size_t *offsets = calloc(n, sizeof(*offsets));
     work->slots = calloc(n, sizeof(*work->slots));
     bool ok = offsets && work->slots;
     for (size_t i = 0; ok && i < n; i++)
         ok = place(i < model->nslots ? model->slot_size[i] : model->spare_size, samples, &total, &offsets[i]);
-    ok = ok && place(model->scratch_size, samples, &total, &scratch);
+    ok = ok && place(model->scratch_size, samples, &total, &scratch) && place(model->packed_size, 1, &total, &packed);
     work->memory = ok ? model->backend->alloc(total * model->backend->element) : NULL;
     for (size_t i = 0; ok && work->memory && i < n; i++)
         work->slots[i] = part(model, work->memory, offsets[i]);
@@ -90,6 +90,7 @@ gyre_status gy_nn_work_reserve(const gyre_nn_model *model, struct gy_nn_work *wo
         return refuse(samples);
     }
     work->scratch = part(model, work->memory, scratch);
+    work->packed = part(model, work->memory, packed);
     work->capacity = samples;
     return GYRE_SUCCESS;
 }

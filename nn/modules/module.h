@@ -37,6 +37,7 @@ struct gy_nn_module {
     struct gy_nn_shape others[GY_NN_MOST_INPUTS]; /* of every input */
     size_t offset, params;                        /* elements of the arenas */
     size_t state, scratch; /* elements per sample: kept from forward to backward; used within one call */
+    size_t packed;         /* elements, however many samples: used within one call */
 };
 
 /* Which random numbers a training step draws: those of (seed, step), by the place of a sample in the global batch, so
@@ -54,7 +55,7 @@ struct gy_nn_call {
     const void *x[GY_NN_MOST_INPUTS];
     void *y;     /* written by forward, read by backward */
     void *state; /* the same */
-    void *scratch;
+    void *scratch, *packed;
     const void *params;
     void *grads;                /* backward adds to it */
     gyre_nn_passed_func passed; /* NULL, or for backward_params to say that its gradients from there on are final */
@@ -84,6 +85,9 @@ struct gy_nn_module_ops {
  * uniform in [−limit, limit], or, with limit 0, with `constant`. rows 0: a vector of `cols`. */
 void gy_nn_layout_tensor(struct gy_nn_layout *layout, const char *name, size_t rows, size_t cols, double limit,
                          double constant);
+
+/* Room for the packed form of a k×n matrix: one at a time. */
+void gy_nn_layout_packed(struct gy_nn_layout *layout, size_t n, size_t k);
 
 /* For modules of one input that change no shape and have no parameters. */
 gyre_status gy_nn_plan_same(struct gy_nn_module *module, struct gy_nn_layout *layout);

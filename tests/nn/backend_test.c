@@ -1,5 +1,5 @@
 /* The CPU's loops: those of every instruction set give the same bits, element by element and row by row, for odd sizes too; and
- * float's own exp, tanh, logistic function and normal distribution are within 3e-7 of libm's in double, NaN included. */
+ * products with a packed matrix are products, whose elements do not depend on the number of rows; float's own exp, tanh, logistic function and normal distribution are within 3e-7 of libm's in double, NaN included. */
 #include "backend_cpu.h"
 #include "backend_cpu_float.h"
 
@@ -114,4 +114,54 @@ Test(backend, functions_of_float)
     cr_assert(gy_nn_float_exp(-1000.0f) < 2e-38f && gy_nn_float_exp(1000.0f) > 1e38f && gy_nn_float_tanh(50.0f) == 1 &&
               gy_nn_float_tanh(-50.0f) == -1 && gy_nn_float_tanh(0) == 0);
     cr_assert(isnan(gy_nn_float_exp(NAN)) && isnan(gy_nn_float_tanh(NAN)) && isnan(gy_nn_float_logistic(NAN)));
+}
+
+static double value_at(const struct gyre_nn_backend *cpu, const void *array, size_t index)
+{
+    return cpu->dtype == GYRE_FLOAT32 ? (double)((const float *)array)[index] : ((const double *)array)[index];
+}
+
+/* m rows of k at once, and each alone, against sums in double; the rows of a and c are further apart than they are long. */
+static void check_packed(const struct gyre_nn_backend *cpu, bool transpose, size_t m, size_t n, size_t k, double beta)
+{
+    size_t stride_b = transpose ? k + 2 : n + 2, stride_a = k + 3, stride_c = n + 1;
+    size_t counts[] = {m * stride_a, (transpose ? n : k) * stride_b, m * stride_c, m * stride_c};
+    void *arrays[4], *packed = cpu->alloc((cpu->packed_size(n, k) + 1) * cpu->element);
+    for (int i = 0; i < 4; i++) {
+        float *x = calloc(counts[i], sizeof(*x));
+        double *d = calloc(counts[i], sizeof(*d));
+        fill(1 + i % 2, x, d, counts[i]); /* both c's alike */
+        arrays[i] = cpu->dtype == GYRE_FLOAT32 ? (void *)x : d;
+        free(cpu->dtype == GYRE_FLOAT32 ? (void *)d : x);
+    }
+    memcpy(arrays[3], arrays[2], counts[2] * cpu->element);
+    cpu->pack(transpose, n, k, arrays[1], stride_b, packed);
+    cpu->gemm_packed(m, n, k, arrays[0], stride_a, packed, beta, arrays[2], stride_c);
+    for (size_t r = 0; r < m; r++)
+        for (size_t c = 0; c < n; c++) {
+            double sum = beta * value_at(cpu, arrays[3], r * stride_c + c);
+            for (size_t i = 0; i < k; i++)
+                sum += value_at(cpu, arrays[0], r * stride_a + i) *
+                       value_at(cpu, arrays[1], transpose ? c * stride_b + i : i * stride_b + c);
+            cr_assert_float_eq(value_at(cpu, arrays[2], r * stride_c + c), sum,
+                               cpu->dtype == GYRE_FLOAT32 ? 2e-4 : 1e-12, "%zu x %zu x %zu, row %zu, column %zu", m, n,
+                               k, r, c);
+        }
+    for (size_t r = 0; r < m; r++)
+        cpu->gemm_packed(1, n, k, (char *)arrays[0] + r * stride_a * cpu->element, stride_a, packed, beta,
+                         (char *)arrays[3] + r * stride_c * cpu->element, stride_c);
+    cr_assert_arr_eq(arrays[2], arrays[3], counts[2] * cpu->element); /* what lies between the rows included */
+    for (int i = 0; i < 4; i++)
+        free(arrays[i]);
+    cpu->release(packed);
+}
+
+Test(backend, products_with_a_packed_matrix)
+{
+    static const size_t sizes[][3] = {{1, 1, 1}, {3, 33, 7}, {15, 64, 300}, {17, 70, 257}, {32, 31, 512}};
+    for (int i = 0; gy_nn_cpu_usable(i); i++)
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+            for (int how = 0; how < 8; how++)
+                check_packed(gy_nn_cpu_usable(i)[how & 1], how & 2, sizes[s][0], sizes[s][1], sizes[s][2],
+                             how & 4 ? 1 : 0);
 }
