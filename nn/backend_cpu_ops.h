@@ -1,6 +1,6 @@
 /* The CPU's operations for one element type; included once for float and once for double by backend_cpu_table.h, with
- *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, EXP, TANH, LOGISTIC, NORMAL of
- *   backend_cpu_float.h or libm, LOG and SQRT of libm.
+ *   REAL the type, NAME(x) the name of x for this type, GEMM the CBLAS function, FUSED(_mm256) the intrinsic function that
+ *   multiplies and adds, EXP, TANH, LOGISTIC, NORMAL of backend_cpu_float.h or libm, LOG and SQRT of libm.
  * Loops over elements are for the compiler to make vectors of. Sums of a row are made in a fixed number of lanes, so that
  * their bits do not depend on the width of the machine's vectors either. */
 
@@ -255,6 +255,7 @@ static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, cons
 }
 
 #include "backend_cpu_modules.h"
+#include "backend_cpu_packed.h"
 
 #undef LANES
 #undef LOAD
@@ -268,6 +269,9 @@ static const struct gyre_nn_backend NAME(backend) = {
     .copy = cpu_copy,
     .zero = cpu_zero,
     .gemm = NAME(gemm),
+    .packed_size = NAME(packed_size),
+    .pack = NAME(pack),
+    .gemm_packed = NAME(gemm_packed),
     .add = NAME(add),
     .gelu = NAME(gelu),
     .gelu_backward = NAME(gelu_backward),
