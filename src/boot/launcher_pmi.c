@@ -236,7 +236,7 @@ static bool get_text(int rank, char *text, size_t room, size_t *length_p)
 
 static bool get(int rank, uint8_t *all, size_t bytes)
 {
-    size_t room = sodium_base64_encoded_len(bytes, BASE64), length, count;
+    size_t room = sodium_base64_encoded_len(bytes, BASE64), length = 0, count;
     char *text = gy_alloc(room);
     bool good = text ? get_text(rank, text, room, &length) : lose("out of memory");
 
