@@ -2,6 +2,7 @@
  * those who are left end with
  *   - the bits of an undisturbed run with the same memberships (canonical order, Adam),
  *   - the same where ranks train apart, and a death costs what was done since the last exchange,
+ *   - the same with one among them that is ten times slower than the others, whom nobody takes for stopped,
  *   - the bits of any undisturbed run (deterministic),
  *   - the parameters of one rank to 1e-12 (fp64, momentum) and its losses to 1e-7 (costs are rounded to 2^-20 in each piece of a
  *     batch): a sample that is lost or used twice would show
@@ -59,6 +60,7 @@ static struct plan {
     const char *checkpoint, *resume;
     uint64_t stop_after;
     bool full; /* rank 1 has no descriptor left for a while, and whoever looks for newcomers wants one */
+    bool slow; /* rank 1 takes ten times as long for everything, and in three steps longer than a second */
 } plan;
 
 static const gyre_nn_strategy *inner;
@@ -97,6 +99,21 @@ static void fill_up(uint64_t number)
     CHECK(setrlimit(RLIMIT_NOFILE, &now) == 0);
 }
 
+/* Nine times as long as since the last time. */
+static void lag(bool begins)
+{
+    static int64_t since;
+    int64_t ns = since ? 9 * (rank_now_ns() - since) : 0;
+    if (!plan.slow || own != 1)
+        return;
+    if (begins && (now_step == 3 || now_step == 7 || now_step == 31))
+        ns = 1300000000;
+    else if (ns > 50000000) /* where it was not slow itself, but waited for a machine that is */
+        ns = 50000000;
+    usleep((useconds_t)(ns / 1000));
+    since = rank_now_ns();
+}
+
 static gyre_status before_step(void *self, const struct gyre_nn_step *step)
 {
     fill_up(step->number);
@@ -104,6 +121,7 @@ static gyre_status before_step(void *self, const struct gyre_nn_step *step)
     atomic_store(&page->step[own], now_step);
     page->ranks_then[now_step][own] = ranks_now;
     memset(page->rows[now_step][own], 0, BATCH);
+    lag(true);
     perhaps_die(BEFORE);
     if (ranks_now < plan.awaited && now_step < 60)
         usleep(200000);
@@ -112,6 +130,7 @@ static gyre_status before_step(void *self, const struct gyre_nn_step *step)
 
 static void passed(void *self, size_t lower)
 {
+    lag(false);
     perhaps_die(BACKWARD);
     if (inner->passed)
         inner->passed(self, lower);
@@ -337,33 +356,64 @@ static bool rows_counted(int ranks, const char *what)
 
 static const struct kill three[] = {{2, 7, BACKWARD}, {0, 30, UPDATED}, {3, 31, BEFORE}};
 
-/* Canonical order: the same bits as a replay; and not those of a run in which nothing happens. */
-static bool test_replay(void)
+/* The run that is planned, of which `left` processes are left, and a replay of its memberships in which nothing happens: in
+ * canonical order the same bits. */
+static bool equals_replay(int ranks, int left, const char *what, uint64_t *hash_p, size_t *logs_p)
 {
     struct gyre_nn_membership log[LOG_MOST];
-    uint64_t elastic = 0, replay = 0, quiet = 0;
+    uint64_t replay = 0;
+    int all = ranks + plan.newcomers;
     setenv("GYRE_ORDER", "canonical", 1);
+    bool good = run(ranks, 0, what) && together(all, left, hash_p, what) && rows_counted(all, what);
+    double loss = loss_of(all);
+    *logs_p = page->logs;
+    memcpy(log, page->log, sizeof log);
+    for (size_t i = 0; i < *logs_p; i++)
+        printf("%s: from step %lu: %d ranks\n", what, (unsigned long)log[i].step, log[i].ranks);
+    plan = (struct plan){.strategy = plan.strategy,
+                         .settings = plan.settings,
+                         .optimizer = plan.optimizer,
+                         .dtype = plan.dtype,
+                         .replay = log,
+                         .replays = *logs_p};
+    good = good && run(all, 0, what) && together(all, all, &replay, what);
+    good = good && (memcmp(&loss, &(double){loss_of(all)}, sizeof loss) == 0 || complain(what, "another loss"));
+    plan.replay = NULL;
+    plan.replays = 0;
+    unsetenv("GYRE_ORDER");
+    printf("%s: elastic %016lx, replay %016lx\n", what, (unsigned long)*hash_p, (unsigned long)replay);
+    return good && *hash_p == replay;
+}
+
+/* The same bits as a replay; and not those of a run in which nothing happens. */
+static bool test_replay(void)
+{
+    uint64_t elastic = 0, quiet = 0;
+    size_t logs;
     plan = (struct plan){
         .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .kills = three, .nkills = 3};
-    bool good = run(5, 0, "elastic") && together(5, 2, &elastic, "elastic") && rows_counted(5, "elastic");
-    size_t logs = page->logs;
-    memcpy(log, page->log, sizeof log);
-    double loss = loss_of(5);
-    for (size_t i = 0; i < logs; i++)
-        printf("from step %lu: %d ranks\n", (unsigned long)log[i].step, log[i].ranks);
+    bool good = equals_replay(5, 2, "elastic", &elastic, &logs);
     good = good && (logs == 4 || complain("elastic", "the memberships are not four"));
-    plan.kills = NULL;
-    plan.nkills = 0;
-    plan.replay = log;
-    plan.replays = logs;
-    good = good && run(5, 0, "replay") && together(5, 5, &replay, "replay");
-    good = good && (memcmp(&loss, &(double){loss_of(5)}, sizeof loss) == 0 || complain("replay", "another loss"));
-    plan.replays = 0;
+    setenv("GYRE_ORDER", "canonical", 1);
     good = good && run(5, 0, "quiet") && together(5, 5, &quiet, "quiet");
-    printf("elastic %016lx, replay %016lx, quiet %016lx\n", (unsigned long)elastic, (unsigned long)replay,
-           (unsigned long)quiet);
     unsetenv("GYRE_ORDER");
-    return good && elastic == replay && elastic != quiet;
+    printf("quiet %016lx\n", (unsigned long)quiet);
+    return good && elastic != quiet;
+}
+
+/* A rank that takes ten times as long as the others for everything, and sometimes longer than the stall clock, before a death
+ * and after it, is late and nothing else: it is there to the end. */
+static bool test_slow(void)
+{
+    static const struct kill two[] = {{2, 7, BACKWARD}, {0, 30, UPDATED}};
+    uint64_t hash = 0;
+    size_t logs;
+    plan = (struct plan){
+        .strategy = "sync", .optimizer = GYRE_NN_ADAM, .dtype = GYRE_FLOAT32, .kills = two, .nkills = 2, .slow = true};
+    setenv("GYRE_STALL_TIMEOUT", "1", 1);
+    bool good = equals_replay(4, 2, "a slow rank", &hash, &logs);
+    unsetenv("GYRE_STALL_TIMEOUT");
+    return good && (logs == 3 || complain("a slow rank", "the memberships are not three"));
 }
 
 static bool test_deterministic(void)
@@ -422,9 +472,8 @@ static bool test_refusals(void)
 static bool test_join(const char *strategy, const char *settings)
 {
     static const struct kill two[] = {{1, 5, BACKWARD}, {0, 70, BACKWARD}};
-    struct gyre_nn_membership log[LOG_MOST];
-    uint64_t elastic = 0, replay = 0;
-    setenv("GYRE_ORDER", "canonical", 1);
+    uint64_t hash = 0;
+    size_t logs;
     plan = (struct plan){.strategy = strategy,
                          .settings = settings,
                          .optimizer = GYRE_NN_ADAM,
@@ -433,50 +482,21 @@ static bool test_join(const char *strategy, const char *settings)
                          .nkills = 2,
                          .newcomers = 1,
                          .awaited = 3};
-    bool good = run(3, 0, "join") && together(4, 2, &elastic, "join") && rows_counted(4, "join");
-    size_t logs = page->logs;
-    memcpy(log, page->log, sizeof log);
-    for (size_t i = 0; i < logs; i++)
-        printf("with a newcomer: from step %lu: %d ranks\n", (unsigned long)log[i].step, log[i].ranks);
-    good = good && page->end[3].status == GYRE_SUCCESS;
-    plan = (struct plan){.strategy = strategy,
-                         .settings = settings,
-                         .optimizer = GYRE_NN_ADAM,
-                         .dtype = GYRE_FLOAT32,
-                         .replay = log,
-                         .replays = logs};
-    good = good && run(4, 0, "replay of a join") && together(4, 4, &replay, "replay of a join");
-    printf("join %016lx, replay %016lx\n", (unsigned long)elastic, (unsigned long)replay);
-    unsetenv("GYRE_ORDER");
-    return good && elastic == replay;
+    return equals_replay(3, 2, "a newcomer", &hash, &logs);
 }
 
 /* A death costs ranks that train apart what they have done since their exchange: the same bits as a replay. */
 static bool test_apart(const char *strategy, const char *settings)
 {
-    struct gyre_nn_membership log[LOG_MOST];
-    uint64_t elastic = 0, replay = 0;
-    setenv("GYRE_ORDER", "canonical", 1);
+    uint64_t hash = 0;
+    size_t logs;
     plan = (struct plan){.strategy = strategy,
                          .settings = settings,
                          .optimizer = GYRE_NN_ADAM,
                          .dtype = GYRE_FLOAT32,
                          .kills = three,
                          .nkills = 3};
-    bool good = run(5, 0, strategy) && together(5, 2, &elastic, strategy) && rows_counted(5, strategy);
-    size_t logs = page->logs;
-    memcpy(log, page->log, sizeof log);
-    double loss = loss_of(5);
-    plan.kills = NULL;
-    plan.nkills = 0;
-    plan.replay = log;
-    plan.replays = logs;
-    good = good && run(5, 0, strategy) && together(5, 5, &replay, strategy);
-    good = good && (memcmp(&loss, &(double){loss_of(5)}, sizeof loss) == 0 || complain(strategy, "another loss"));
-    printf("%s: %zu memberships, the last from step %lu, elastic %016lx, replay %016lx\n", strategy, logs,
-           (unsigned long)log[logs ? logs - 1 : 0].step, (unsigned long)elastic, (unsigned long)replay);
-    unsetenv("GYRE_ORDER");
-    return good && logs >= 3 && elastic == replay;
+    return equals_replay(5, 2, strategy, &hash, &logs) && (logs >= 3 || complain(strategy, "too few memberships"));
 }
 
 /* Rank 0 dies when it has begun, before anybody else has the state: the next one begins, from the file if there is one. */
@@ -557,6 +577,7 @@ int main(int argc, char **argv)
     chance = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     page = launch_share(sizeof *page);
     bool good = test_replay();
+    good = test_slow() && good;
     good = test_deterministic() && good;
     good = test_one_machine() && good;
     good = test_refusals() && good;
