@@ -246,8 +246,19 @@ _Noreturn void mortals_give_up(const char *what)
     exit(1);
 }
 
-void mortals_print_deaths(int ranks)
+void mortals_run_jobs(const char *scenario, int ranks, int most, int (*run)(int ranks, const int *order, int job))
 {
+    int deaths = 0;
+    mortals_seed();
+    for (int job = 0; deaths < most; job++) {
+        int order[MORTALS_MOST];
+        mortals_begin();
+        mortals_shuffle(order, ranks, job);
+        deaths += run(ranks, order, job);
+        mortals_end();
+    }
+    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, mortals.hosts ? " on several hosts" : "");
     for (int own = 0; own < ranks; own++)
         printf(" %d", mortals.deaths[own]);
+    puts("");
 }

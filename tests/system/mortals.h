@@ -62,7 +62,8 @@ void mortals_reap(int own, bool killed);
 /* Until `ready` holds of each of `who`, none of whom ends before. */
 void mortals_await(uint64_t who, bool (*ready)(int own));
 _Noreturn void mortals_give_up(const char *what);
-/* " 3 3 4": how often each of the first `ranks` has died. */
-void mortals_print_deaths(int ranks);
+/* One job after the other, until `most` processes have died. `run` is given the job's number and an order as mortals_shuffle
+ * makes it, and returns how many have died in it. Prints how many of each number have. */
+void mortals_run_jobs(const char *scenario, int ranks, int most, int (*run)(int ranks, const int *order, int job));
 
 #endif

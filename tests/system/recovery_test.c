@@ -42,6 +42,7 @@ struct page {
 
 static struct page *page;
 static bool agrees;
+static int together = 1;     /* how many die in a row, at most */
 static uint64_t calls_least; /* of every rank that lives, before a job goes on */
 static struct times {
     const char *name, *what;
@@ -215,9 +216,10 @@ static void end(int ranks)
 }
 
 /* Ranks die in the order of `order`, up to `together` at a time; the last one stays. */
-static int thin_out(int ranks, const int *order, int together)
+static int thin_out(int ranks, const int *order, int job)
 {
     int dead = 0;
+    (void)job;
     start(ranks);
     while (dead < ranks - 1) {
         int batch = together > 1 ? 2 + (int)mortals_draw((uint64_t)together - 1) : 1;
@@ -244,8 +246,10 @@ static int thin_out(int ranks, const int *order, int together)
 }
 
 /* Stopped, given up, woken; the others have gone on and do so. */
-static int freeze(int ranks, int victim)
+static int freeze(int ranks, const int *order, int job)
 {
+    int victim = job % ranks;
+    (void)order;
     start(ranks);
     kill(mortals.pids[victim], SIGSTOP);
     mortals_forget(victim);
@@ -262,9 +266,10 @@ static int freeze(int ranks, int victim)
     return 1;
 }
 
-static int halt(int ranks, const int *order)
+static int halt(int ranks, const int *order, int job)
 {
     int stopped = order[1];
+    (void)job;
     start(ranks);
     mortals_stop_at(stopped, 1 + (int)mortals_draw(40));
     mortals_kill(order[0]);
@@ -444,24 +449,12 @@ static void calls(int own)
 
 static int thin_out_all(const char *scenario, int ranks, int most)
 {
-    bool more = !strcmp(scenario, "more"), frozen = !strcmp(scenario, "frozen");
-    int deaths = 0;
-    CHECK(more || frozen || !strcmp(scenario, "halts") || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
+    bool more = !strcmp(scenario, "more"), frozen = !strcmp(scenario, "frozen"), halts = !strcmp(scenario, "halts");
+    CHECK(more || frozen || halts || !strcmp(scenario, "one") || !strcmp(scenario, "agree"));
     agrees = more || !strcmp(scenario, "agree");
+    together = more ? 3 : 1;
     mortals.tell = tell;
-    mortals_seed();
-    for (int job = 0; deaths < most; job++) {
-        int order[RANKS_MOST];
-        mortals_begin();
-        mortals_shuffle(order, ranks, job);
-        deaths += frozen                       ? freeze(ranks, job % ranks)
-                  : !strcmp(scenario, "halts") ? halt(ranks, order)
-                                               : thin_out(ranks, order, more ? 3 : 1);
-        mortals_end();
-    }
-    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, mortals.hosts ? " on several hosts" : "");
-    mortals_print_deaths(ranks);
-    puts("");
+    mortals_run_jobs(scenario, ranks, most, frozen ? freeze : halts ? halt : thin_out);
     if (told.count == 0)
         return 0;
     print_times(&told);

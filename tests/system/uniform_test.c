@@ -267,9 +267,10 @@ static void compare(int ranks)
 }
 
 /* Ranks die in the order of `order`, one or two at a time; the last one stays. */
-static int thin_out(int ranks, const int *order)
+static int thin_out(int ranks, const int *order, int number)
 {
     int dead = 0;
+    job = number;
     start(ranks);
     while (dead < ranks - 1) {
         int batch = dead < ranks - 2 && !leaves ? 1 + (int)mortals_draw(2) : 1;
@@ -509,26 +510,6 @@ static void pending(int own)
     OK(comm, gyre_comm_destroy(comm));
 }
 
-static int thin_out_all(const char *scenario, int ranks, int most)
-{
-    int deaths = 0;
-    leaves = !strcmp(scenario, "leave");
-    CHECK(leaves || !strcmp(scenario, "kill"));
-    mortals.tell = tell;
-    mortals_seed();
-    for (; deaths < most; job++) {
-        int order[RANKS_MOST];
-        mortals_begin();
-        mortals_shuffle(order, ranks, job);
-        deaths += thin_out(ranks, order);
-        mortals_end();
-    }
-    printf("%s: %d deaths of %d ranks%s, by rank:", scenario, deaths, ranks, mortals.hosts ? " on several hosts" : "");
-    mortals_print_deaths(ranks);
-    puts("; every operation ended alike on all who were left");
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const char *scenario = argc > 1 ? argv[1] : "kill", *wanted = getenv("GYRE_TEST_DEATHS");
@@ -544,5 +525,10 @@ int main(int argc, char **argv)
         return launch(ranks, away, 60, scenario) ? 0 : 1;
     if (!strcmp(scenario, "pending"))
         return launch(ranks, pending, 60, scenario) ? 0 : 1;
-    return thin_out_all(scenario, ranks, wanted ? atoi(wanted) : 16);
+    leaves = !strcmp(scenario, "leave");
+    CHECK(leaves || !strcmp(scenario, "kill"));
+    mortals.tell = tell;
+    mortals_run_jobs(scenario, ranks, wanted ? atoi(wanted) : 16, thin_out);
+    puts("every operation ended alike on all who were left");
+    return 0;
 }
