@@ -6,10 +6,9 @@
 #include "boot/address.h"
 #include "collectives/plan.h"
 #include "core/config.h"
+#include "fuzz/fuzz.h"
 
 #define TEXT_MAX 512
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

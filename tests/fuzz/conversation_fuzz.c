@@ -9,13 +9,12 @@
 #include <string.h>
 
 #include "boot/handshake.h"
+#include "fuzz/fuzz.h"
 
 #define JOB UINT64_C(0x6a6f62)
 #define SIDES 4 /* 0 and 1 dial, 2 and 3 accept; dialer 0 wants acceptor 2, dialer 1 acceptor 3 */
 #define SAID 2  /* messages that a side says */
 #define STEPS 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "nobody outside knows this key...";
 
@@ -25,12 +24,6 @@ struct side {
     size_t bytes[SAID];
     int count;
 };
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void listen_to(struct side *side)
 {

@@ -7,16 +7,9 @@
 #include <string.h>
 
 #include "boot/council_private.h"
+#include "fuzz/fuzz.h"
 
 #define RANKS 5
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void message(uint8_t *body, size_t size)
 {

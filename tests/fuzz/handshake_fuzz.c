@@ -9,20 +9,13 @@
 
 #include "boot/address.h"
 #include "boot/handshake.h"
+#include "fuzz/fuzz.h"
 
 #define JOB UINT64_C(0x6a6f62)
 #define SIZE 8u
 #define MODE GY_INTEGRITY_ENCRYPT
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "nobody outside knows this key...";
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void drain(struct gy_handshake *side)
 {

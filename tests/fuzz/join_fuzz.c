@@ -14,27 +14,13 @@
 #include "boot/reception.h"
 #include "boot/stream.h"
 #include "core/mem.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz/fuzz.h"
 
 static struct gy_config config;
 static struct gy_member own = {.pid = 1};
 static struct gy_house house = {.label = 7, .known.fd = -1, .local_only = true};
 static struct gy_world world = {.size = 1, .epoch = 1, .job = 1, .members = &own, .config = &config, .house = &house};
 static bool greeted;
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void on_log(void *user, gyre_log_level level, const char *text)
-{
-    (void)user;
-    (void)level;
-    (void)text;
-}
 
 static void open_house(void)
 {
@@ -46,7 +32,7 @@ static void open_house(void)
     check(gy_poller_create(&world.poller, &error) == GYRE_SUCCESS);
     snprintf(place.name, sizeof(place.name), "gyre-fuzz-%d", (int)getpid());
     house.settings_bytes = (size_t)snprintf(house.settings, sizeof(house.settings), "GYRE_TCP_TILE=1\n");
-    gyre_log_set(on_log, NULL);
+    gyre_log_set(ignore_log, NULL);
     house.own = (struct gy_house_door){gy_socket_listen(&place), place};
     check(house.own.fd >= 0);
 }
@@ -65,13 +51,6 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     (void)stream;
     check(kind == GY_JOIN_CALL || kind == GY_JOIN_FAILED || kind == GY_JOIN_ELSEWHERE);
     check(kind != GY_JOIN_ELSEWHERE || (bytes == GY_PLACE_WIRE && gy_place_decode(body, &place)));
-}
-
-static void on_closed(void *user, struct gy_stream *stream, int errnum)
-{
-    (void)user;
-    (void)stream;
-    (void)errnum;
 }
 
 static void turn(void)
@@ -120,7 +99,7 @@ static void hello(const uint8_t *data, size_t size, bool host)
     while (!greeted)
         gy_poller_poll(world.poller, 1000000);
     check(gy_stream_open(&stream, world.poller, greeting.fd, &greeting.handshake.keys, 8 + GY_MEET_TEXT, on_message,
-                         on_closed, NULL, &error) == GYRE_SUCCESS);
+                         ignore_end, NULL, &error) == GYRE_SUCCESS);
     say(&stream, reception, data, size);
     gy_stream_close(&stream);
     gy_reception_close(reception);

@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "boot/launcher.h"
+#include "fuzz/fuzz.h"
 
 #define TEXT_MAX 4096
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

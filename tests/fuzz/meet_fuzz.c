@@ -10,16 +10,9 @@
 
 #include "boot/meet.h"
 #include "core/mem.h"
+#include "fuzz/fuzz.h"
 
 #define RANKS 3
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void table(uint8_t *body, size_t size)
 {

@@ -22,8 +22,7 @@
 #include "collectives/context.h"
 #include "collectives/grow.h"
 #include "core/mem.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz/fuzz.h"
 
 #define RANK_AT (8 + GY_KEY_BYTES + 4) /* in a WELCOME, and behind it the size; the charter's length */
 #define CHARTER_AT (RANK_AT + 8)
@@ -44,19 +43,6 @@ static struct {
     struct gy_place elsewhere[PLACES_MOST]; /* that were said */
     int places;
 } member;
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void on_log(void *user, gyre_log_level level, const char *text)
-{
-    (void)user;
-    (void)level;
-    (void)text;
-}
 
 /* The linker leads calls of gy_socket_connect here: nothing that an input says is really dialled. */
 int __real_gy_socket_connect(const struct gy_place *place);
@@ -139,20 +125,13 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     tell_failed();
 }
 
-static void on_closed(void *user, struct gy_stream *stream, int errnum)
-{
-    (void)user;
-    (void)stream;
-    (void)errnum;
-}
-
 static void on_newcomer(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_error error = {.rank = -1};
     (void)user;
     (void)rank;
     gy_stream_close(&member.stream);
-    check(gy_stream_open(&member.stream, poller, fd, keys, GY_JOIN_HELLO_MOST, on_message, on_closed, NULL, &error) ==
+    check(gy_stream_open(&member.stream, poller, fd, keys, GY_JOIN_HELLO_MOST, on_message, ignore_end, NULL, &error) ==
           GYRE_SUCCESS);
 }
 
@@ -186,7 +165,7 @@ static void begin(void)
         return;
     unsetenv("GYRE_SECRET");
     unsetenv("GYRE_SECRET_FILE");
-    gyre_log_set(on_log, NULL);
+    gyre_log_set(ignore_log, NULL);
     check(gy_config_read(&config, &error) == GYRE_SUCCESS);
     config.meet_timeout_ns = INT64_C(30000000000);
     check(gy_poller_create(&poller, &error) == GYRE_SUCCESS);

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fuzz/fuzz.h"
+
 #define FILE_MAX 65536
 #define MUTANTS 20000 /* in all; a few seconds under a sanitizer */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct seed {
     uint8_t *data;

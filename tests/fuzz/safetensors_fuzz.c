@@ -1,9 +1,8 @@
 /* The safetensors decoder on arbitrary bytes: it refuses or every tensor it gives can be read to its end. */
+#include "fuzz/fuzz.h"
 #include "safetensors.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -11,22 +11,15 @@
 #include <unistd.h>
 
 #include "boot/stream.h"
+#include "fuzz/fuzz.h"
 
 #define LIMIT 300u
 #define MESSAGES 5u
 #define WAY 2048
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static struct gy_poller *poller;
 static unsigned delivered;
 static bool honest;
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static size_t length_of(unsigned message)
 {
@@ -44,17 +37,10 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     delivered++;
 }
 
-static void on_closed(void *user, struct gy_stream *stream, int errnum)
-{
-    (void)user;
-    (void)stream;
-    (void)errnum;
-}
-
 static void open_stream(struct gy_stream *stream, int fd, const struct gy_seal_keys *keys)
 {
     struct gy_error error = {.rank = -1};
-    check(gy_stream_open(stream, poller, fd, keys, LIMIT, on_message, on_closed, NULL, &error) == GYRE_SUCCESS);
+    check(gy_stream_open(stream, poller, fd, keys, LIMIT, on_message, ignore_end, NULL, &error) == GYRE_SUCCESS);
 }
 
 /* What an honest peer says, as it leaves; returns the bytes. */
