@@ -17,10 +17,11 @@ gyre_nn_model *gy_nn_model_alloc(size_t nmodules)
     model->modules = calloc(nmodules, sizeof(*model->modules));
     model->tensors = calloc(GY_NN_MOST_TENSORS * nmodules, sizeof(*model->tensors));
     model->starts = calloc(GY_NN_MOST_TENSORS * nmodules, sizeof(*model->starts));
+    model->stale = calloc(nmodules, sizeof(*model->stale));
     model->slot_of = calloc(nmodules + 1, sizeof(*model->slot_of));
     model->slot_size = calloc(nmodules + 1, sizeof(*model->slot_size));
     model->nmodules = nmodules;
-    if (!model->modules || !model->tensors || !model->starts || !model->slot_of || !model->slot_size) {
+    if (!model->modules || !model->tensors || !model->starts || !model->stale || !model->slot_of || !model->slot_size) {
         gyre_nn_free(model);
         return NULL;
     }
@@ -53,6 +54,7 @@ void gyre_nn_free(gyre_nn_model *model)
     free(model->modules);
     free(model->tensors);
     free(model->starts);
+    free(model->stale);
     free(model->slot_of);
     free(model->slot_size);
     free(model);
@@ -93,6 +95,7 @@ static struct gy_nn_call call_of(const gyre_nn_model *model, const struct gy_nn_
         .packed = model->work.packed,
         .params = gy_nn_at(model, model->params, module->offset),
         .grads = gy_nn_at(model, model->grads, module->offset),
+        .keep = 1,
         .draw = tape->draw,
     };
     for (size_t k = 0; k < module->ninputs; k++)
@@ -209,6 +212,17 @@ static void pass_down(const gyre_nn_model *model, const struct gy_nn_tape *tape,
                                 model->work.slots[model->slot_of[module->from[k]]]);
 }
 
+/* Whether backward is to overwrite the gradients of a module: where it cannot they are set to 0. */
+static bool forget(const gyre_nn_model *model, size_t index, bool overwrites)
+{
+    const struct gy_nn_module *module = &model->modules[index];
+    bool stale = model->stale[index];
+    model->stale[index] = false;
+    if (stale && !overwrites)
+        model->backend->zero(gy_nn_at(model, model->grads, module->offset), module->params * model->backend->element);
+    return stale && overwrites;
+}
+
 static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape *tape, size_t index,
                             gyre_nn_passed_func passed, void *user)
 {
@@ -218,6 +232,7 @@ static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape 
     call.dy = model->work.slots[model->slot_of[index + 1]];
     call.passed = passed;
     call.passed_user = user;
+    call.keep = forget(model, index, work && module->ops->overwrites) ? 0 : 1;
     int64_t start = gy_nn_trace_now(model->trace);
     if (split && work)
         module->ops->backward_params(&call);
@@ -306,6 +321,13 @@ void gyre_nn_test_mode(gyre_nn_model *model)
 void gyre_nn_zero_grads(gyre_nn_model *model)
 {
     model->backend->zero(model->grads, model->count * model->backend->element);
+    memset(model->stale, 0, model->nmodules * sizeof(*model->stale));
+}
+
+void gyre_nn_renew_grads(gyre_nn_model *model)
+{
+    for (size_t i = 0; i < model->nmodules; i++)
+        model->stale[i] = model->modules[i].params > 0;
 }
 
 void gyre_nn_place_grads(gyre_nn_model *model, void *memory)

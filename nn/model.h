@@ -47,7 +47,8 @@ struct gyre_nn_model {
     struct gy_nn_shape in, out;
     size_t count; /* parameters */
     void *params, *grads, *own_grads;
-    size_t *slot_of;                                     /* of each value; of value 0, nslots */
+    bool *stale;     /* of each module: its next backward writes its gradients instead of adding to them */
+    size_t *slot_of; /* of each value; of value 0, nslots */
     size_t nslots, *slot_size, spare_size, scratch_size; /* elements per sample */
     size_t packed_size;                                  /* elements */
     struct gy_nn_tape tape;

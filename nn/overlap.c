@@ -30,7 +30,7 @@ struct bench {
 
 static gyre_status pass(struct bench *bench, gyre_nn_passed_func passed, double *backward_p)
 {
-    gyre_nn_zero_grads(bench->model);
+    gyre_nn_renew_grads(bench->model);
     gyre_nn_train_mode(bench->model, 1, 0, 0);
     gyre_status status = gyre_nn_forward(bench->model, bench->x, bench->rows, NULL);
     status = status ? status : gyre_nn_evaluate(bench->model, bench->labels, NULL, NULL, NULL);

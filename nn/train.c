@@ -192,7 +192,10 @@ static gyre_status step(struct run *run, double *rate_p)
         .rate = gyre_nn_schedule_rate(&run->options.schedule, run->position.step),
         .global_rows = rows * gyre_nn_output_steps(run->model),
     };
-    gyre_nn_zero_grads(run->model);
+    if (strategy->piece || strategy->compute) /* a rank may have no piece, or a part of the model */
+        gyre_nn_zero_grads(run->model);
+    else
+        gyre_nn_renew_grads(run->model);
     gyre_status status = strategy->before_step ? strategy->before_step(run->part.self, &now) : GYRE_SUCCESS;
     if (status == GYRE_SUCCESS)
         status = strategy->compute ? compute_whole(run, batch, rows, &now) : compute_pieces(run, batch, rows, &now);

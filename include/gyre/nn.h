@@ -186,6 +186,9 @@ GYRE_NN_API void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_
 GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
 /* Sets all gradients to 0: at the beginning of a step. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
+/* The same for a step whose first backward goes through the whole model: that one writes gradients where it would add to
+ * them, which saves a pass over memory. Until it has, gradients hold what they held before. */
+GYRE_NN_API void gyre_nn_renew_grads(gyre_nn_model *model);
 
 /* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input, at
  * which there is place 0; values likewise: 0 is the model's input, i the output of the module below place i. At place i,

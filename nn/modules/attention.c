@@ -109,14 +109,14 @@ static void backward_input(const struct gy_nn_call *call)
     struct parts p = parts_of(call, call->params), g = parts_of(call, call->grads);
     void *dqkv = call->scratch, *dmixed = gy_nn_step(call, dqkv, call->rows * 3 * p.width);
     void *dp = gy_nn_step(call, dmixed, call->rows * p.width);
-    gy_nn_product(call->backend, true, false, p.width, p.width, call->rows, call->dy, p.mixed, 1, g.u);
-    call->backend->add_column_sums(call->rows, p.width, call->dy, g.c);
+    gy_nn_product(call->backend, true, false, p.width, p.width, call->rows, call->dy, p.mixed, call->keep, g.u);
+    gy_nn_bias_gradient(call, call->rows, p.width, call->dy, g.c);
     gy_nn_product(call->backend, false, false, call->rows, p.width, p.width, call->dy, p.u, 0, dmixed);
     for (size_t s = 0; s < call->samples; s++)
         for (size_t h = 0; h < p.heads; h++)
             attend_backward(call, &p, s, h, dqkv, dmixed, dp);
-    gy_nn_product(call->backend, true, false, 3 * p.width, p.width, call->rows, dqkv, call->x[0], 1, g.w);
-    call->backend->add_column_sums(call->rows, 3 * p.width, dqkv, g.b);
+    gy_nn_product(call->backend, true, false, 3 * p.width, p.width, call->rows, dqkv, call->x[0], call->keep, g.w);
+    gy_nn_bias_gradient(call, call->rows, 3 * p.width, dqkv, g.b);
     if (call->dx[0])
         gy_nn_product(call->backend, false, false, call->rows, p.width, 3 * p.width, dqkv, p.w, 0, call->dx[0]);
 }
@@ -140,4 +140,5 @@ const struct gy_nn_module_ops gy_nn_attention = {
     .plan = plan,
     .forward = forward,
     .backward_input = backward_input,
+    .overwrites = true,
 };

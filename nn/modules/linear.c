@@ -40,11 +40,11 @@ static size_t block_rows(size_t in, size_t out)
 static void backward_params(const struct gy_nn_call *call)
 {
     size_t in = call->module->in.features, out = call->module->out.features, rows = block_rows(in, out);
-    call->backend->add_column_sums(call->rows, out, call->dy, bias_of(call, call->grads));
+    gy_nn_bias_gradient(call, call->rows, out, call->dy, bias_of(call, call->grads));
     for (size_t end = out, first; end > 0; end = first) {
         first = end > rows ? end - rows : 0;
         call->backend->gemm(true, false, end - first, in, call->rows, 1, gy_nn_step(call, call->dy, first), out,
-                            call->x[0], in, 1, gy_nn_step(call, call->grads, first * in), in);
+                            call->x[0], in, call->keep, gy_nn_step(call, call->grads, first * in), in);
         if (call->passed && first > 0)
             call->passed(call->passed_user, call->module->offset + first * in);
     }
@@ -62,4 +62,5 @@ const struct gy_nn_module_ops gy_nn_linear = {
     .forward = forward,
     .backward_params = backward_params,
     .backward_input = backward_input,
+    .overwrites = true,
 };

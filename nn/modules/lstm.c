@@ -91,9 +91,9 @@ static void backward_input(const struct gy_nn_call *call)
             call->backend->gemm_packed(call->samples, h, 4 * h, gates, p.time * 4 * h, call->packed, 0, dh, h);
     }
     shift(call, &p, call->scratch);
-    gy_nn_product(call->backend, true, false, 4 * h, p.inputs, call->rows, p.gates, call->x[0], 1, g.wx);
-    gy_nn_product(call->backend, true, false, 4 * h, h, call->rows, p.gates, call->scratch, 1, g.wh);
-    call->backend->add_column_sums(call->rows, 4 * h, p.gates, g.bias);
+    gy_nn_product(call->backend, true, false, 4 * h, p.inputs, call->rows, p.gates, call->x[0], call->keep, g.wx);
+    gy_nn_product(call->backend, true, false, 4 * h, h, call->rows, p.gates, call->scratch, call->keep, g.wh);
+    gy_nn_bias_gradient(call, call->rows, 4 * h, p.gates, g.bias);
     if (call->dx[0])
         gy_nn_product(call->backend, false, false, call->rows, p.inputs, 4 * h, p.gates, p.wx, 0, call->dx[0]);
 }
@@ -103,4 +103,5 @@ const struct gy_nn_module_ops gy_nn_lstm = {
     .plan = plan,
     .forward = forward,
     .backward_input = backward_input,
+    .overwrites = true,
 };

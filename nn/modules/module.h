@@ -57,7 +57,8 @@ struct gy_nn_call {
     void *state; /* the same */
     void *scratch, *packed;
     const void *params;
-    void *grads;                /* backward adds to it */
+    void *grads; /* backward adds to it what `keep` (0 or 1) leaves of it */
+    double keep;
     gyre_nn_passed_func passed; /* NULL, or for backward_params to say that its gradients from there on are final */
     void *passed_user;
     const void *dy;              /* like y */
@@ -79,6 +80,7 @@ struct gy_nn_module_ops {
     void (*backward_input)(const struct gy_nn_call *call);
     double (*cost)(const struct gy_nn_call *call); /* optional: what it adds to the cost, after forward */
     bool mixed;                                    /* its inputs may have different shapes; plan checks them */
+    bool overwrites; /* backward heeds `keep`; else, where that is 0, its gradients are set to 0 before */
 };
 
 /* The next tensor of a module; returns nothing, for offsets follow the order of the calls. It begins with values
@@ -108,6 +110,15 @@ static inline void gy_nn_product(const struct gyre_nn_backend *backend, bool tra
                                  size_t n, size_t k, const void *a, const void *b, double beta, void *c)
 {
     backend->gemm(transpose_a, transpose_b, m, n, k, 1, a, transpose_a ? m : k, b, transpose_b ? k : n, beta, c, n);
+}
+
+/* Columns sums of dy are added to db, which holds nothing yet where keep is 0. */
+static inline void gy_nn_bias_gradient(const struct gy_nn_call *call, size_t rows, size_t cols, const void *dy,
+                                       void *db)
+{
+    if (call->keep == 0)
+        call->backend->zero(db, cols * call->backend->element);
+    call->backend->add_column_sums(rows, cols, dy, db);
 }
 
 /* The top of a model: returns the sum of the costs of the rows and writes its gradient to dy. */

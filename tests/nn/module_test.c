@@ -86,6 +86,37 @@ static void on_passed(void *user, size_t lower)
     last_edge = lower;
 }
 
+/* Gradients that are renewed have the bits of those that began with zeros, whatever was there before, and the next
+ * backward adds to them; of no samples they are zeros. */
+static void check_renewed(struct problem *p)
+{
+    size_t count = gyre_nn_param_count(p->model);
+    double *grads = gyre_nn_grads(p->model), *zeroed = calloc(2 * count, sizeof(*zeroed)), *added = zeroed + count;
+    for (int renew = 0; renew < 2; renew++) {
+        for (size_t i = 0; i < count; i++)
+            grads[i] = NAN;
+        if (renew)
+            gyre_nn_renew_grads(p->model);
+        else
+            gyre_nn_zero_grads(p->model);
+        for (int pass = 0; pass < 2; pass++) {
+            double *expected = pass ? added : zeroed;
+            cost_of(p);
+            cr_assert_eq(gyre_nn_backward(p->model, NULL, NULL), GYRE_SUCCESS);
+            if (!renew)
+                memcpy(expected, grads, count * sizeof(*grads));
+            cr_assert_arr_eq(grads, expected, count * sizeof(*grads));
+        }
+    }
+    gyre_nn_renew_grads(p->model);
+    cr_assert_eq(gyre_nn_forward(p->model, p->x, 0, NULL), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_evaluate(p->model, p->labels, NULL, NULL, NULL), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_backward(p->model, NULL, NULL), GYRE_SUCCESS);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(grads[i], 0);
+    free(zeroed);
+}
+
 static void check(build_func build, bool symbols)
 {
     struct problem p;
@@ -96,6 +127,7 @@ static void check(build_func build, bool symbols)
     cr_assert_eq(last_edge, 0);
     for (size_t i = 0; i < gyre_nn_tensor_count(p.model); i++)
         compare_tensor(&p, gyre_nn_tensor(p.model, i));
+    check_renewed(&p);
     gyre_nn_free(p.model);
 }
 
