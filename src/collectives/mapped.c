@@ -77,18 +77,22 @@ void gy_mapped_offer(struct gyre_request *r)
 }
 
 /* The offer that belongs to this very operation: who offered anything cannot have gone on, so one that is being replaced
- * was empty. */
+ * was empty. One that was withdrawn is none: its rank has put nothing in its slots instead. */
 static struct gy_offer offer_of(const struct gyre_request *r, int rank)
 {
     const struct gy_window_control *control = r->comm->control[rank];
     unsigned place = (unsigned)(r->shape.sequence % GY_ARRIVALS);
-    if (atomic_load_explicit(&control->offered[place], memory_order_acquire) != r->shape.sequence)
-        return (struct gy_offer){0};
-    struct gy_offer offer = control->offer[place];
-    atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&control->offered[place], memory_order_relaxed) != r->shape.sequence)
-        return (struct gy_offer){0};
-    return offer;
+    for (;;) {
+        uint64_t whose = atomic_load_explicit(&control->offered[place], memory_order_acquire);
+        if (whose == GY_WITHDRAWN(r->shape.sequence))
+            return (struct gy_offer){.far_input = GY_FAR_GONE};
+        if (whose != r->shape.sequence)
+            return (struct gy_offer){0};
+        struct gy_offer offer = control->offer[place];
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&control->offered[place], memory_order_relaxed) == whose)
+            return offer;
+    }
 }
 
 /* Offers are other processes' words: outside of the heap there is nothing. */
@@ -119,25 +123,27 @@ static void fail_fetch(struct gyre_request *r, int rank, int errnum)
 {
     struct gy_context *ctx = r->comm->ctx;
     int world = gy_group_world(&r->comm->group, rank);
-    struct gy_error error = {.rank = -1};
+    if (ctx->error.status != GYRE_SUCCESS) /* told already: this is tried again until the world has ended */
+        return;
     gy_error_set(
-        &error, GYRE_SYSTEM, ctx->world->rank,
+        &ctx->error, GYRE_SYSTEM, ctx->world->rank,
         "rank %d cannot read the input of rank %d through the kernel: %s; memory of a device, or a process that has "
         "closed itself to others, wants GYRE_SHM_READ=0",
         ctx->world->rank, world, strerror(errnum));
-    gy_overlay_report(ctx->overlay, error.status, ctx->world->rank, error.text);
+    gy_overlay_report(ctx->overlay, ctx->error.status, ctx->world->rank, ctx->error.text);
 }
 
-bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t address, size_t bytes, void *to)
+bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t far, size_t place, size_t bytes, void *to)
 {
     const struct gy_world *world = r->comm->ctx->world;
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
-    int errnum = gy_segment_reach(r->comm->ctx->segment, local, address, bytes, to);
+    int errnum = far == GY_FAR_GONE ? ESRCH : gy_segment_reach(r->comm->ctx->segment, local, far + place, bytes, to);
     /* Pairs with the fence of gy_mapped_withdraw: what its caller wrote after that is not taken for the input. */
     atomic_thread_fence(memory_order_seq_cst);
-    if (errnum == 0 && offer_of(r, rank).far_input)
+    bool stands = offer_of(r, rank).far_input == far;
+    if (stands && errnum == 0)
         return true;
-    if (errnum != 0 && errnum != ESRCH && offer_of(r, rank).far_input)
+    if (stands && errnum != ESRCH)
         fail_fetch(r, rank, errnum);
     r->waiting_for = rank;
     return false;
@@ -173,7 +179,9 @@ void gy_mapped_withdraw(struct gyre_request *r)
                r->comm->rank);
     if (r->offer.far_input) {
         struct gy_window_control *mine = r->comm->control[r->comm->rank];
-        atomic_store_explicit(&mine->offered[r->shape.sequence % GY_ARRIVALS], 0, memory_order_release);
+        _Atomic uint64_t *offered = &mine->offered[r->shape.sequence % GY_ARRIVALS];
+        if (atomic_load_explicit(offered, memory_order_relaxed) == r->shape.sequence) /* it has been shown */
+            atomic_store_explicit(offered, GY_WITHDRAWN(r->shape.sequence), memory_order_release);
         atomic_thread_fence(memory_order_seq_cst);
     }
     r->offer = (struct gy_offer){0};

@@ -29,10 +29,12 @@ void gy_mapped_offer(struct gyre_request *request);
  * asked when the rank's progress in the operation has been seen. */
 const unsigned char *gy_mapped_input(const struct gyre_request *request, int rank);
 unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
-/* Likewise, as an address of that rank's process; 0: none. */
+/* Likewise, as an address of that rank's process; 0: none; GY_FAR_GONE: it has been withdrawn, and its slots are as empty. */
+#define GY_FAR_GONE UINT64_MAX
 uint64_t gy_mapped_far_input(const struct gyre_request *request, int rank);
-/* Bytes from there. False: they were not there any more, or cannot be read, and the world has been told; or its rank is gone. */
-bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t address, size_t bytes, void *to);
+/* Bytes from `place` bytes behind it. False, and from then on: they were not there any more, or cannot be read, and the world has
+ * been told; or its rank is gone. */
+bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t far, size_t place, size_t bytes, void *to);
 /* Does this rank write its result slots? To be asked when everyone's arrival has been seen. */
 bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *gather);
 /* The request fails: what was offered is this process's alone again. */

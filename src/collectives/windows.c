@@ -234,7 +234,7 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
     uint64_t far = step->src == GY_WINDOW ? gy_mapped_far_input(r, from) : 0;
     if (far)
-        return gy_mapped_fetch(r, from, far + within, bytes, to);
+        return gy_mapped_fetch(r, from, far, within, bytes, to);
     gy_put(r, to,
            whole   ? whole + piece->start * r->element
            : block ? block + within
@@ -272,7 +272,7 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
         size_t bytes = piece.count * r->element;
         size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
-        if (bytes > 0 && far && !gy_mapped_fetch(r, p, far + mine, bytes, to))
+        if (bytes > 0 && far && !gy_mapped_fetch(r, p, far, mine, bytes, to))
             return false;
         if (bytes > 0 && !far)
             gy_put(r, to, input ? input + mine : published(r, p, r->comm->rank, iteration), bytes);

@@ -44,6 +44,8 @@ struct gy_offer {
     uint64_t input, output, far_input;
 };
 
+#define GY_WITHDRAWN(sequence) (~(uint64_t)(sequence)) /* instead of the operation's number: its offer counts no more */
+
 /* What a rank exposes for one communicator; single writer: that rank. */
 struct gy_window_control {
     struct gy_window_line line[2]; /* one-shot, double-buffered by parity */
@@ -56,7 +58,7 @@ struct gy_window_control {
     _Atomic uint64_t entered;                                       /* sequence of the operation this rank is
                                                                      * in, release after arrival */
     struct gy_offer offer[GY_ARRIVALS];
-    _Atomic uint64_t offered[GY_ARRIVALS];         /* whose offer it is: 0 while it is being replaced */
+    _Atomic uint64_t offered[GY_ARRIVALS];         /* whose offer it is: 0 while it is being replaced; GY_WITHDRAWN */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends; /* operations with uniform ends that are complete here */
 };
 

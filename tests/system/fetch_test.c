@@ -1,0 +1,116 @@
+/* Private memory that the ranks of a host read from one another through the kernel (collectives/mapped.h), when that goes wrong:
+ *
+ *   withdrawn   a rank aborts, gets its buffer back and writes other bytes to it, while another is about to read it: what that
+ *               one reads is not taken for the input, its call fails too
+ *   unreadable  the kernel does not read it, as it would not a device's: the call fails everywhere, and the sentence says whose
+ *               memory it is, and what to set
+ *
+ * An all_gather in place: nobody but the other rank looks at a rank's block. The reader's calls of process_vm_readv come here, as
+ * this program's symbols go before those of libraries. */
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "support/launcher.h"
+
+#define BLOCK ((size_t)64 << 10)
+#define ROUNDS 8 /* worlds: what goes wrong may do so in one of them only */
+#define LIMIT_NS INT64_C(20000000000)
+#define SEEN __attribute__((visibility("default"))) /* by libraries */
+
+static struct page {
+    _Atomic int reading, overwritten, judged, allowed;
+} * page;
+static unsigned char *blocks;
+static unsigned reads;
+static bool waits; /* the next read, until the bytes are others */
+static const char *scenario;
+
+static void await(_Atomic int *flag)
+{
+    for (int64_t limit = rank_now_ns() + LIMIT_NS; !atomic_load(flag); usleep(200))
+        CHECK(rank_now_ns() < limit);
+}
+
+SEEN ssize_t process_vm_readv(pid_t process, const struct iovec *here, unsigned long heres, const struct iovec *there,
+                              unsigned long theres, unsigned long flags)
+{
+    reads++;
+    if (waits) {
+        waits = false;
+        atomic_store(&page->reading, 1);
+        await(&page->overwritten);
+    }
+    return syscall(SYS_process_vm_readv, process, here, heres, there, theres, flags);
+}
+
+static gyre_status gather(gyre_comm *comm)
+{
+    return gyre_all_gather(comm, blocks + (size_t)gyre_comm_rank(comm) * BLOCK, blocks, BLOCK, GYRE_UINT8);
+}
+
+/* It has all that it needs, and is through as soon as the other one is. */
+static void abort_and_overwrite(gyre_comm *comm)
+{
+    int64_t limit = rank_now_ns() + LIMIT_NS;
+    unsigned before = reads;
+    gyre_request *request;
+    OK(comm, gyre_all_gather_start(comm, blocks, blocks, BLOCK, GYRE_UINT8, &request));
+    while (reads == before || !atomic_load(&page->reading)) {
+        GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
+        CHECK(rank_now_ns() < limit);
+    }
+    for (int i = 0; i < 100; i++)
+        GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
+    OK(comm, gyre_comm_abort(comm));
+    GIVES(GYRE_ABORTED, comm, gyre_wait(&request));
+    memset(blocks, 0xee, BLOCK);
+    atomic_store(&page->overwritten, 1);
+    await(&page->judged); /* its end would be the end of its memory, too */
+}
+
+static void run_rank(int rank)
+{
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* where only a parent may read its children otherwise */
+    blocks = mmap(NULL, 2 * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(blocks != MAP_FAILED);
+    memset(blocks, 1 + rank, 2 * BLOCK);
+    gyre_comm *comm = rank_begin(40);
+    for (int i = 0; i < 2; i++) /* both find out whether they can */
+        OK(comm, gather(comm));
+    unsigned before = reads;
+    OK(comm, gather(comm));
+    CHECK(blocks[0] == 1 && blocks[BLOCK] == 2);
+    if (reads == before) { /* so it is on both */
+        atomic_store(&page->allowed, -1);
+    } else if (strcmp(scenario, "unreadable") == 0) {
+        CHECK(rank != 0 || mprotect(blocks, BLOCK, PROT_NONE) == 0);
+        rank_gather(comm, GYRE_SYSTEM);
+        GIVES(GYRE_SYSTEM, comm, gather(comm));
+        CHECK(rank == 0 || (strstr(gyre_last_error(comm), "cannot read the input of rank 0 through the kernel") &&
+                            strstr(gyre_last_error(comm), "GYRE_SHM_READ=0")));
+    } else if (rank == 0) {
+        abort_and_overwrite(comm);
+    } else {
+        waits = true;
+        GIVES(GYRE_ABORTED, comm, gather(comm));
+        CHECK(atomic_load(&page->overwritten)); /* before it read */
+        atomic_store(&page->judged, 1);
+    }
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+int main(int argc, char **argv)
+{
+    scenario = argc > 1 ? argv[1] : "withdrawn";
+    page = launch_share(sizeof *page);
+    for (int i = 0; i < ROUNDS && atomic_load(&page->allowed) >= 0; i++) {
+        memset(page, 0, sizeof *page);
+        if (!launch(2, run_rank, 50, scenario))
+            return 1;
+    }
+    if (atomic_load(&page->allowed) >= 0)
+        return 0;
+    printf("skipped: ranks may not read each other's memory here\n");
+    return SKIPPED;
+}
