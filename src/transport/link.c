@@ -7,18 +7,35 @@
 
 #include "core/log.h"
 
-void gy_link_push(struct gy_link *link, struct gy_frame_out *frame)
+/* Behind `before`, or NULL: as the first. */
+static void insert(struct gy_link *link, struct gy_frame_out *before, struct gy_frame_out *frame)
 {
     assert(frame->header.bytes <= GY_FRAME_MAX && !frame->queued);
     frame->done = false;
     frame->queued = true;
     frame->sent = 0;
-    frame->next = NULL;
-    if (link->last)
-        link->last->next = frame;
+    frame->next = before ? before->next : link->first;
+    if (before)
+        before->next = frame;
     else
         link->first = frame;
-    link->last = frame;
+    if (!frame->next)
+        link->last = frame;
+}
+
+void gy_link_push(struct gy_link *link, struct gy_frame_out *frame)
+{
+    insert(link, link->last, frame);
+}
+
+void gy_link_push_ahead(struct gy_link *link, struct gy_frame_out *frame, size_t begun)
+{
+    struct gy_frame_out *before = NULL;
+    for (struct gy_frame_out *at = link->first; at && (begun > 0 || at->header.bytes == 0); at = at->next) {
+        before = at;
+        begun -= begun > 0;
+    }
+    insert(link, before, frame);
 }
 
 void gy_link_complete_first(struct gy_link *link)

@@ -32,6 +32,8 @@ struct gy_link {
 };
 
 void gy_link_push(struct gy_link *link, struct gy_frame_out *frame);
+/* Before the payloads behind the first `begun` frames; never before a frame without one. */
+void gy_link_push_ahead(struct gy_link *link, struct gy_frame_out *frame, size_t begun);
 /* Takes the first frame off the queue and gives it back to its owner: not touched afterwards. */
 void gy_link_complete_first(struct gy_link *link);
 

@@ -20,6 +20,7 @@
 #include "transport/tcp_private.h"
 
 #define STOP_NS (200 * GY_MILLISECOND)
+#define UNSENT_BYTES (256 << 10)
 
 static void watch_out(struct tcp_link *link)
 {
@@ -75,6 +76,15 @@ static bool is_on_one_machine(int fd)
                   sizeof(struct in6_addr)) == 0;
 }
 
+/* The kernel's queue for a connection grows to megabytes, and what it holds has gone for us: a grant would stand behind all
+ * of it, a tenth of a second on a slow wire, while the other direction is idle. So much is kept there that has not been
+ * sent; what is between the ends does not count. */
+static void keep_short(int fd)
+{
+    int bytes = UNSENT_BYTES;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)); /* slower without, not wrong */
+}
+
 /* A message leaves when it is there. Where no wire is, none is congested: what paces its packets, as bbr does, takes up to
  * twice as long there for nothing, so that the simplest control is taken, which every kernel lets everybody have. Over a
  * wire it is the user's choice or the system's; tcp_open has seen that the kernel has it. */
@@ -84,6 +94,8 @@ static void set_options(int fd, const char *congestion)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* slower without, not wrong */
     if (is_on_one_machine(fd))
         congestion = "reno";
+    else
+        keep_short(fd);
     if (*congestion)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion));
 }
@@ -245,12 +257,17 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     return GYRE_SUCCESS;
 }
 
+/* A grant does not wait for payloads: it is what the peer needs in order to send at the same time. */
 static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
 {
-    gy_link_push(base, frame);
+    struct tcp_link *link = (struct tcp_link *)base;
+    if (frame->header.kind == GY_FRAME_GRANT)
+        gy_link_push_ahead(base, frame, link->envelopes ? link->envelopes->count : base->first && base->first->sent);
+    else
+        gy_link_push(base, frame);
     if (base->state == GY_LINK_OPEN &&
         base->first == frame) /* else the socket was full a moment ago: progress goes on */
-        gy_tcp_flush((struct tcp_link *)base);
+        gy_tcp_flush(link);
 }
 
 static bool tcp_arm(void *instance)

@@ -3,8 +3,9 @@
  * Adding a transport: one file with one global symbol `const struct gy_transport_ops gy_transport_<name>`, one row in
  * transports.c, and the conformance suite (tests/transport/conformance_test.c) runs against it.
  *
- * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction. The layer above holds
- * credit for every frame it posts, so a receiver can always take what arrives: a link never needs to refuse.
+ * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction; only a GRANT may overtake
+ * payloads. The layer above holds credit for every frame it posts, so a receiver can always take what arrives: a link
+ * never needs to refuse.
  *
  *   sender:   gy_frame_out (embedded in its owner) --post--> link queue --> wire; done = true: payload is free again
  *   receiver: header decoded -> sink.place() says where the payload goes -> sink.arrived() when it is all there

@@ -53,6 +53,11 @@ static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *fra
     struct rank *rank = user;
     struct rank_pair *pair = rank_pair(rank, peer);
     CHECK(!rank->closed, "arrived from rank %d", peer);
+    if (frame->kind == GY_FRAME_GRANT) {
+        pair->grants++;
+        pair->before_grant = pair->arrived;
+        return GYRE_SUCCESS;
+    }
     CHECK(frame->lane == direction(peer, rank->rank), "rank %d got a frame of direction %x from rank %d", rank->rank,
           frame->lane, peer);
     CHECK(frame->sequence == pair->arrived + 1, "frame %llu after %llu", (unsigned long long)frame->sequence,
