@@ -37,6 +37,7 @@
 
 #define SHORT_GRACE (GY_SECOND / 2) /* a proof may come a little later than the failure */
 #define AWAY (GY_SECOND / 2)        /* between two looks: this rank was stopped, or elsewhere */
+#define ASKED 5                     /* beats after which who asks has been told what was decided while it was away */
 
 void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world)
 {
@@ -322,6 +323,8 @@ static void excuse(struct gy_council *council, int64_t now)
 
     if (away > 0 && away + AWAY > council->away)
         council->away = away + AWAY;
+    if (away > 0)
+        council->woke = now;
 
     for (struct gy_session *session = council->sessions; session && away > 0; session = session->next) {
         if (!session->entered)
@@ -332,6 +335,14 @@ static void excuse(struct gy_council *council, int64_t now)
                 session->seats[rank].heard += away;
     }
     council->stepped = now;
+}
+
+/* It has asked since it woke, and nothing is decided: the others were stopped as well, or wait for somebody. They have not
+ * gone on without it. */
+static void forgive_absence(struct gy_council *council, const struct gy_session *session, int64_t now)
+{
+    if (session->word.kind != GY_COUNCIL_ENDS && now - council->woke > ASKED * gy_session_beat_interval(council))
+        council->away = 0;
 }
 
 void gy_council_exclude(struct gy_council *council, const char *why)
@@ -415,8 +426,10 @@ gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t 
         lead(council, session, now);
     else if (!session->decided)
         follow(council, session, chair, now);
-    if (!session->decided)
+    if (!session->decided) {
+        forgive_absence(council, session, now);
         return GYRE_IN_PROGRESS;
+    }
     gy_outcome_read(session->proposal.bytes, session->proposal.size, council->world->size, &session->room);
     for (int i = 0; i < session->room.ranks; i++) {
         if (session->room.rank[i] == own) {

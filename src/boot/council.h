@@ -39,10 +39,12 @@ struct gy_council {
     struct gy_session *sessions;
     uint8_t *body;   /* for one message */
     int64_t stepped; /* when this rank last looked */
-    int64_t away;    /* for how long it did not, at most, since it entered the last agreement on a next epoch */
-    bool parted;     /* too few once: never enough again */
-    bool waits;      /* this rank stays inside gyre for what is agreed on */
-    char out[256];   /* why the others go on without this rank, which is for good; empty: they do not */
+    /* For how long it did not, at most, since it entered the last agreement on a next epoch, and when that was over. 0 where
+     * nothing has been decided meanwhile. */
+    int64_t away, woke;
+    bool parted;   /* too few once: never enough again */
+    bool waits;    /* this rank stays inside gyre for what is agreed on */
+    char out[256]; /* why the others go on without this rank, which is for good; empty: they do not */
 };
 
 void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world);

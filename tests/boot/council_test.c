@@ -265,6 +265,42 @@ Test(council, who_is_too_few_without_the_chair_that_quit_ends)
     end();
 }
 
+/* Ranks 0 and 1, which wait for rank 2, for so long. */
+static void wait_for_two(int64_t ns)
+{
+    uint64_t bits;
+
+    for (int64_t until = now + ns; now < until; now += 20 * GY_MILLISECOND) {
+        for (int i = 0; i < 2; i++)
+            cr_assert(step(i, &bits) == GYRE_IN_PROGRESS);
+        deliver();
+    }
+}
+
+/* Was it stopped for longer than the others wait? Not if these were as well: they have not gone on without it. */
+Test(council, a_job_that_is_stopped_as_a_whole_is_not_away)
+{
+    gyre_status status[RANKS];
+    uint64_t bits[RANKS];
+
+    for (int waits = 0; waits < 2; waits++) { /* it is decided as soon as they wake, or later */
+        begin();
+        for (int i = 0; i < 2; i++)
+            cr_assert(enter(i, RANKS - 1, 1) == GYRE_SUCCESS);
+        wait_for_two(GY_SECOND);
+        now += 100 * GY_SECOND;
+        wait_for_two(waits ? 8 * GY_SECOND : 20 * GY_MILLISECOND);
+        cr_assert(enter(2, RANKS - 1, 1) == GYRE_SUCCESS);
+        run(0, RANKS - 2, status, bits);
+        for (int i = 0; i < 2; i++) {
+            int64_t away = now - gy_council_looked(&nodes[i].council);
+            cr_assert(status[i] == GYRE_SUCCESS && (waits ? away < GY_SECOND : away > 90 * GY_SECOND), "rank %d: %lld",
+                      i, (long long)away);
+        }
+        end();
+    }
+}
+
 Test(council, what_is_no_outcome_of_members_is_neither_kept_nor_passed_on)
 {
     static const uint8_t garbage[40] = {1, 2, 3};
