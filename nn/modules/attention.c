@@ -4,7 +4,9 @@
  *     P = softmax(Q·Kᵀ / √(D/heads))        causal: 0 above the diagonal
  *     y = (P·V of all heads)·Uᵀ + u         U[D × D]
  *
- * Kept per sample: Q, K, V [time × 3D], P [heads × time × time], P·V [time × D]. */
+ * Kept per sample: Q, K, V [time × 3D], P [heads × time × time], P·V [time × D].
+ * Backward finishes its gradients from the end of the arena: U and u first, b, then W in three blocks, of V, K and Q, so
+ * that what is done can leave while the rest is computed. The blocks are always the same, and so are the bits. */
 #include "error.h"
 #include "modules/module.h"
 
@@ -104,6 +106,26 @@ static void attend_backward(const struct gy_nn_call *call, const struct parts *p
                         columns(call, p, dqkv, s, h, 1), wide);
 }
 
+/* Gradients from element `first` of the module's are final. */
+static void say_passed(const struct gy_nn_call *call, size_t first)
+{
+    if (call->passed)
+        call->passed(call->passed_user, call->module->offset + first);
+}
+
+static void backward_projection(const struct gy_nn_call *call, const struct parts *p, const struct parts *g,
+                                const void *dqkv)
+{
+    size_t d = p->width;
+    gy_nn_bias_gradient(call, call->rows, 3 * d, dqkv, g->b);
+    for (size_t block = 3; block-- > 0;) {
+        call->backend->gemm(true, false, d, d, call->rows, 1, gy_nn_step(call, dqkv, block * d), 3 * d, call->x[0], d,
+                            call->keep, gy_nn_step(call, g->w, block * d * d), d);
+        if (block > 0) /* the rest is said when the module is done */
+            say_passed(call, block * d * d);
+    }
+}
+
 static void backward_input(const struct gy_nn_call *call)
 {
     struct parts p = parts_of(call, call->params), g = parts_of(call, call->grads);
@@ -111,12 +133,12 @@ static void backward_input(const struct gy_nn_call *call)
     void *dp = gy_nn_step(call, dmixed, call->rows * p.width);
     gy_nn_product(call->backend, true, false, p.width, p.width, call->rows, call->dy, p.mixed, call->keep, g.u);
     gy_nn_bias_gradient(call, call->rows, p.width, call->dy, g.c);
+    say_passed(call, 3 * p.width * p.width + 3 * p.width);
     gy_nn_product(call->backend, false, false, call->rows, p.width, p.width, call->dy, p.u, 0, dmixed);
     for (size_t s = 0; s < call->samples; s++)
         for (size_t h = 0; h < p.heads; h++)
             attend_backward(call, &p, s, h, dqkv, dmixed, dp);
-    gy_nn_product(call->backend, true, false, 3 * p.width, p.width, call->rows, dqkv, call->x[0], call->keep, g.w);
-    gy_nn_bias_gradient(call, call->rows, 3 * p.width, dqkv, g.b);
+    backward_projection(call, &p, &g, dqkv);
     if (call->dx[0])
         gy_nn_product(call->backend, false, false, call->rows, p.width, 3 * p.width, dqkv, p.w, 0, call->dx[0]);
 }
