@@ -311,6 +311,8 @@ static bool is_plain(const struct gyre_comm *comm, const struct gy_call *call)
     if ((unsigned)call->dtype >= GY_DTYPES || (unsigned)call->op > GYRE_AVERAGE ||
         (unsigned)call->root >= (unsigned)comm->size || call->varying || call->count > UINT32_MAX)
         return false;
+    if (collective == GY_SEND_TO || collective == GY_RECEIVE_FROM)
+        return collective == GY_SEND_TO ? call->input != NULL : call->output != NULL;
     if (collective != GY_ALL_REDUCE && collective != GY_BROADCAST && collective != GY_REDUCE_TO)
         return collective == GY_BARRIER;
     uintptr_t input = (uintptr_t)call->input, output = (uintptr_t)call->output;

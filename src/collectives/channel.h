@@ -70,6 +70,11 @@ bool gy_channel_queued(const struct gy_channel *channel);
 /* A free place for an early frame, its memory in *memory_p; NULL when the peer overdrew its credit or memory is out. */
 struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p);
 unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const struct gy_stashed *stashed);
+/* Is it memory of the stash? */
+static inline bool gy_channel_holds(const struct gy_channel *channel, const void *memory)
+{
+    return (uintptr_t)memory - (uintptr_t)channel->stash < (size_t)GY_STASHED_MOST * GY_EAGER_BYTES;
+}
 struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value);
 /* Any stashed frame of an operation: its shape tells what the peer called. */
 struct gy_stashed *gy_channel_any(struct gy_channel *channel, uint64_t sequence);

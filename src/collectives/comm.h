@@ -109,6 +109,18 @@ static inline void gy_comm_post(struct gyre_comm *comm, int rank, struct gy_fram
     gy_context_post(comm->ctx, peer, frame);
 }
 
+/* A short frame to a member that has a link; false: it has to be posted. */
+static inline bool gy_comm_send_short(struct gyre_comm *comm, int rank, const struct gy_frame *header,
+                                      const void *payload)
+{
+    const struct gy_context *ctx = comm->ctx;
+    const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, rank)];
+    if (!ctx->ops[peer->transport]->send_short(peer->link, header, payload))
+        return false;
+    comm->sent[peer->transport] += header->bytes;
+    return true;
+}
+
 /* The channel to a peer; NULL when out of memory. */
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
 

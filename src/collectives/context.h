@@ -36,6 +36,15 @@ struct gy_peer {
 
 struct gy_channel;
 
+/* A frame that a blocking call waits for, and where its payload goes: message.c. */
+struct gy_awaited {
+    struct gy_frame frame; /* but for its credit */
+    struct gyre_comm *comm;
+    int rank, peer; /* of it, and of the world */
+    void *memory;
+    bool arrived;
+};
+
 struct gy_context {
     struct gy_config config;
     struct gy_driver driver;
@@ -64,6 +73,7 @@ struct gy_context {
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
     struct gyre_request *idle;    /* free list */
+    struct gy_awaited *awaited;   /* NULL: nobody waits without a request */
     void *kept[GY_BUFFER_POWERS]; /* scratch memory of 2^k bytes, free; each begins with the address of the next */
     uint32_t next_comm;
     uint64_t generation;     /* of the process that made it: see fork.c */

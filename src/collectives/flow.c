@@ -1,7 +1,8 @@
 /* The steps over links, and the sink into which every link delivers.
  *
  *   sender                                     receiver
- *   eager:   DATA(value = iteration) ────────▶ lane is there: consume; else stash; CREDIT back in batches
+ *   eager:   DATA(value = iteration) ────────▶ lane is there: consume; else stash; credit back with the next DATA that goes
+ *                                             the other way, or in batches (CREDIT)
  *   granted:        ◀──────────────────────── GRANT(value = iterations allowed), as soon as their place is ready
  *            DATA ───────────────────────────▶ straight to its place, or to the landing buffer and reduced from there
  *
@@ -9,6 +10,7 @@
  *                                             it carries the shape, so that two who wait for each other find out
  *
  * Iterations are numbered per peer and channel, so that both sides count alike whatever else their lanes do. */
+#include <stddef.h>
 #include <string.h>
 
 #include "collectives/ends.h"
@@ -42,6 +44,11 @@ void gy_frame_fill(const struct gyre_request *r, struct gy_frame *frame, enum gy
     frame->dtype = r->shape.dtype;
     frame->op = r->shape.op;
     frame->algorithm = r->shape.algorithm;
+}
+
+static enum gy_credit_use use_of(uint64_t sequence)
+{
+    return sequence & GY_POINT_TO_POINT ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES;
 }
 
 static bool is_oldest(const struct gyre_request *r)
@@ -126,7 +133,15 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->out.header.value = number;
     flight->out.header.bytes = (uint32_t)(piece.count * r->element);
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
+    flight->out.header.credit = gy_flow_owed(r->comm, step->peer, r->shape.sequence);
     flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
+    gy_flow_returned(r->comm, step->peer, &flight->out.header);
+    if (lane->eager && lane->flights == 0 &&
+        gy_comm_send_short(r->comm, step->peer, &flight->out.header, flight->out.payload)) {
+        gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
+        gy_lane_next(r, l);
+        return true;
+    }
     lane->flights++;
     gy_lane_next(r, l);
     gy_comm_post(r->comm, step->peer, &flight->out);
@@ -186,12 +201,17 @@ static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use u
     gy_comm_post(comm, peer, &credit->out);
 }
 
-static enum gy_credit_use use_of(uint64_t sequence)
+uint8_t gy_flow_owed(const struct gyre_comm *comm, int peer, uint64_t sequence)
 {
-    return sequence & GY_POINT_TO_POINT ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES;
+    return (uint8_t)comm->channels[peer]->credit[use_of(sequence)].owed; /* never more than there are */
 }
 
-static void give_credit(struct gyre_comm *comm, int peer, uint64_t sequence)
+void gy_flow_returned(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    comm->channels[peer]->credit[use_of(frame->sequence)].owed -= frame->credit;
+}
+
+void gy_flow_give_credit(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
     comm->channels[peer]->credit[use_of(sequence)].owed++;
     return_credit(comm, peer, use_of(sequence));
@@ -262,7 +282,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
     int peer = step->peer;
     gy_flow_consume(r, l, gy_channel_stash_memory(channel, stashed));
     stashed->used = false;
-    give_credit(r->comm, peer, r->shape.sequence);
+    gy_flow_give_credit(r->comm, peer, r->shape.sequence);
     return true;
 }
 
@@ -419,7 +439,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         gy_flow_consume(r, l, payload);
         if (stashed)
             stashed->used = false;
-        give_credit(comm, peer, frame->sequence);
+        gy_flow_give_credit(comm, peer, frame->sequence);
         return GYRE_SUCCESS;
     }
     if (stashed) { /* it was placed there */
@@ -478,13 +498,36 @@ static gyre_status want_arrived(struct gyre_comm *comm, int peer, const struct g
     return GYRE_SUCCESS;
 }
 
-static gyre_status credit_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+static gyre_status credit_arrived(struct gyre_comm *comm, int peer, unsigned use, uint64_t value)
 {
     struct gy_channel *channel = gy_comm_channel(comm, peer);
-    struct gy_credit *credit = channel && frame->lane < GY_CREDIT_USES ? &channel->credit[frame->lane] : NULL;
-    if (!credit || frame->value > gy_credit_most((enum gy_credit_use)frame->lane) - credit->left)
+    struct gy_credit *credit = channel && use < GY_CREDIT_USES ? &channel->credit[use] : NULL;
+    if (!credit || value > gy_credit_most((enum gy_credit_use)use) - credit->left)
         return comm_protocol(comm, peer, "more credit than there is");
-    credit->left += (unsigned)frame->value;
+    credit->left += (unsigned)value;
+    return GYRE_SUCCESS;
+}
+
+/* What a blocking call waits for without a request, see message.c. */
+static bool is_awaited(const struct gy_awaited *awaited, int world, const struct gy_frame *frame)
+{
+    return awaited && !awaited->arrived && awaited->peer == world &&
+           memcmp(&awaited->frame, frame, offsetof(struct gy_frame, credit)) == 0;
+}
+
+static gyre_status take_awaited(struct gy_awaited *awaited, const struct gy_frame *frame, const void *payload)
+{
+    struct gyre_comm *comm = awaited->comm;
+    struct gy_channel *channel = comm->channels[awaited->rank];
+    if (frame->credit > 0 &&
+        credit_arrived(comm, awaited->rank, use_of(frame->sequence), frame->credit) != GYRE_SUCCESS)
+        return GYRE_PROTOCOL;
+    if (frame->bytes > 0)
+        memcpy(awaited->memory, payload, frame->bytes);
+    if (gy_channel_holds(channel, payload)) /* it came in pieces, and was placed there */
+        gy_channel_find(channel, frame->sequence, frame->lane, frame->value)->used = false;
+    awaited->arrived = true;
+    gy_flow_give_credit(comm, awaited->rank, frame->sequence);
     return GYRE_SUCCESS;
 }
 
@@ -502,6 +545,8 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     struct gy_context *ctx = user;
     ctx->peers[world].heard = 0; /* the clock is read lazily: liveness.c */
     ctx->peers[world].met = true;
+    if (is_awaited(ctx->awaited, world, frame))
+        return take_awaited(ctx->awaited, frame, payload);
     if (frame->epoch != ctx->world->epoch)
         return GYRE_SUCCESS;
     if (frame->kind == GY_FRAME_PING)
@@ -520,11 +565,14 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     struct gy_channel *from = gy_comm_channel(comm, peer);
     if (from && !(frame->sequence & GY_POINT_TO_POINT) && frame->sequence > from->entered)
         from->entered = frame->sequence;
+    if (frame->kind == GY_FRAME_DATA && frame->credit > 0 &&
+        credit_arrived(comm, peer, use_of(frame->sequence), frame->credit) != GYRE_SUCCESS)
+        return GYRE_PROTOCOL;
     switch (frame->kind) {
     case GY_FRAME_DATA: return data_arrived(comm, peer, frame, payload);
     case GY_FRAME_GRANT: return grant_arrived(comm, peer, frame);
     case GY_FRAME_WANT: return want_arrived(comm, peer, frame);
-    case GY_FRAME_CREDIT: return credit_arrived(comm, peer, frame);
+    case GY_FRAME_CREDIT: return credit_arrived(comm, peer, frame->lane, frame->value);
     case GY_FRAME_ENDS: return ends_arrived(comm, peer, frame);
     default: return protocol(ctx, world, "a frame of an unknown kind");
     }

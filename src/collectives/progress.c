@@ -74,6 +74,15 @@ bool gy_turn(struct gy_context *ctx, int64_t now)
     return moved;
 }
 
+void gy_look_around(struct gy_context *ctx)
+{
+    int64_t now = gy_now();
+    if (ctx->links > 0)
+        gy_progress(ctx);
+    if (now - ctx->turned > GY_MILLISECOND)
+        gy_turn(ctx, now);
+}
+
 /* Sleeps until something arrives; everything is looked at once more after the peers can see that we sleep. */
 static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *what)
 {
@@ -106,16 +115,18 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
         patience->since = gy_now();
     gy_driver_yield(ctx);
     if (patience->turns < (ctx->crowded ? 8 : 64)) {
-        gy_cpu_relax();
+        if (ctx->links == 0) /* a look at links takes longer than any pause */
+            gy_cpu_relax();
         return false;
     }
     int64_t now = gy_now();
     if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL) && gy_turn(ctx, now))
         return true;
     int64_t idle_for = patience->since ? now - patience->since : 0;
-    if (idle_for < spin)
-        gy_cpu_relax();
-    else if (idle_for < spin + GY_YIELD)
+    if (idle_for < spin) {
+        if (ctx->links == 0)
+            gy_cpu_relax();
+    } else if (idle_for < spin + GY_YIELD)
         sched_yield();
     else if (!ctx->closed) {
         nap(ctx, done, what);
@@ -167,7 +178,8 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gyre_request *request;
     gyre_status status;
-    if (gy_tiny_call(comm, call, &status))
+    if (gy_is_point_to_point(call->collective) ? gy_message_call(comm, call, &status)
+                                               : gy_tiny_call(comm, call, &status))
         return status;
     status = gy_request_start(comm, call, &request);
     if (status != GYRE_SUCCESS)

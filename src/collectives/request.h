@@ -153,6 +153,11 @@ unsigned char *gy_operand_at(const struct gyre_request *request, enum gy_space s
 bool gy_flow_send(struct gyre_request *request, int lane);
 bool gy_flow_receive(struct gyre_request *request, int lane);
 bool gy_flow_reap(struct gyre_request *request, int lane);
+/* Eager frames that were consumed and are to be given back: a frame of data takes them along in its header (owed), which counts
+ * once it is as good as sent (returned); and what else was consumed, in batches (give_credit). */
+uint8_t gy_flow_owed(const struct gyre_comm *comm, int peer, uint64_t sequence);
+void gy_flow_returned(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
+void gy_flow_give_credit(struct gyre_comm *comm, int peer, uint64_t sequence);
 void gy_flow_consume(struct gyre_request *request, int lane, const void *payload);
 void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel,
                    int peer);
@@ -202,6 +207,10 @@ bool gy_tiny_fits(struct gyre_comm *comm, const struct gy_arrival *shape, size_t
 /* The algorithm that stands in the shape of a call that is; false: it is not. */
 bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm *algorithm_p);
 
+/* message.c: a short message over a link, start to end without a request. The whole of a blocking call; false: it takes the
+ * general path, and nothing has happened yet. */
+bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+
 /* Ends the world because ranks called different things; both shapes are in the sentence. */
 void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
@@ -213,6 +222,9 @@ void gy_wait(struct gyre_request *request);
 void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const void *what);
 /* The progress thread's part: until nothing is under way, or a caller waits and drives. */
 void gy_drive(struct gy_context *ctx);
+/* For calls that are over without a wait, once in a while: links and clocks, which nobody else gives a busy caller. */
+#define GY_LOOK_EVERY 64 /* a power of two */
+void gy_look_around(struct gy_context *ctx);
 void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p);
 /* The slow turn: descriptors, the verdict, clocks. True if something moved. */
 bool gy_turn(struct gy_context *ctx, int64_t now);

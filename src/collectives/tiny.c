@@ -19,12 +19,10 @@
 
 #include "collectives/order.h"
 #include "collectives/request.h"
-#include "core/clock.h"
 
 #define GY_TINY_SPINS 2000      /* loads of a peer's line before the call becomes a request: tens of microseconds */
 #define GY_TINY_SPINS_CROWDED 4 /* where the peer may need this very core */
 #define GY_TINY_YIELDS 16       /* and then so many times others go first */
-#define GY_TINY_TURN_EVERY 64   /* calls between two looks at links and clocks, which nobody else gives a busy caller */
 #define GY_TINY_GATHERED 65536  /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
 #define GY_TINY_FIRST_LINE 48   /* bytes of a payload that are there when the flag is */
 #define GY_TINY_HANDED_OVER \
@@ -332,15 +330,6 @@ static gyre_status go_on(const struct exchange *it, const struct gy_call *call, 
     return status;
 }
 
-static void look_around(struct gy_context *ctx)
-{
-    int64_t now = gy_now();
-    if (ctx->links > 0)
-        gy_progress(ctx);
-    if (now - ctx->turned > GY_MILLISECOND)
-        gy_turn(ctx, now);
-}
-
 /* How long the call waits before it becomes a request. */
 struct patience {
     unsigned spins, yields;
@@ -399,8 +388,8 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
     take(&it, &operation, gy_comm_canonical(comm));
     gy_recorder_done(&comm->recorder, record);
-    if ((it.number & (GY_TINY_TURN_EVERY - 1)) == 0)
-        look_around(ctx);
+    if ((it.number & (GY_LOOK_EVERY - 1)) == 0)
+        gy_look_around(ctx);
     *status_p = GYRE_SUCCESS;
     return true;
 }

@@ -57,6 +57,7 @@ void gy_transport_forget_nothing(void *instance, const void *memory);
 bool gy_transport_know_no_device(void *instance, const void *memory, size_t bytes, int dmabuf, uint64_t offset);
 void *gy_transport_expose_nothing(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
 void gy_transport_conceal_nothing(void *instance, void *exposed);
+bool gy_transport_send_no_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
 void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access);
 
 #endif

@@ -24,6 +24,33 @@
 
 /* ---- progress ---- */
 
+/* Is there nothing to be done before a completion, a post or the socket asks for it? */
+static bool is_quiet(const struct gy_rdma_link *link)
+{
+    return link->base.state == GY_LINK_OPEN && !link->base.first && !link->access_first && !link->ended &&
+           !gy_rdma_owes(link) && !gy_rdma_digestible(link);
+}
+
+static bool advance(struct gy_rdma_link *link)
+{
+    bool moved = false;
+
+    if (link->base.state == GY_LINK_OPEN)
+        moved |= gy_rdma_digest(link);
+    if (link->base.state == GY_LINK_OPEN) {
+        gy_rdma_return_credit(link);
+        if (link->base.first) {
+            moved |= gy_rdma_flush(link);
+            moved |= gy_rdma_reap(link);
+        }
+        if (link->rdma->exposed) { /* by who has exposed nothing, nothing is accessed */
+            moved |= gy_rdma_access_reap(link);
+            moved |= gy_rdma_access_flush(link);
+        }
+    }
+    return moved;
+}
+
 bool gy_rdma_progress(struct gy_link *base)
 {
     struct gy_rdma_link *link = (struct gy_rdma_link *)base;
@@ -31,15 +58,10 @@ bool gy_rdma_progress(struct gy_link *base)
 
     if (base->state == GY_LINK_OPEN && link->made && link->staging) {
         moved = gy_rdma_collect(link);
-        if (base->state == GY_LINK_OPEN)
-            moved |= gy_rdma_digest(link);
-        if (base->state == GY_LINK_OPEN) {
-            gy_rdma_return_credit(link);
-            moved |= gy_rdma_flush(link);
-            moved |= gy_rdma_reap(link);
-            moved |= gy_rdma_access_reap(link);
-            moved |= gy_rdma_access_flush(link);
-        }
+        if (!moved && link->quiet && base->state == GY_LINK_OPEN) /* most of the looks of somebody who waits */
+            return false;
+        moved |= advance(link);
+        link->quiet = is_quiet(link);
         if (link->ended && !moved && base->state == GY_LINK_OPEN && gy_now() - link->ended > END_GRACE_NS)
             gy_link_fail(base, GYRE_PEER_UNREACHABLE, "the rdma connection to rank %d broke: closed by the peer",
                          base->peer);
@@ -165,6 +187,7 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
 {
     struct gy_rdma_link *link = (struct gy_rdma_link *)base;
 
+    link->quiet = false;
     gy_link_push(base, frame);
     if (link->unsent)
         return; /* what stands before it is stuck: progress goes on */
@@ -435,6 +458,7 @@ const struct gy_transport_ops gy_transport_rdma = {
     .reaches = rdma_reaches,
     .link = rdma_link,
     .post = rdma_post,
+    .send_short = gy_rdma_send_short,
     .progress = gy_rdma_progress,
     .arm = rdma_arm,
     .disarm = rdma_disarm,

@@ -311,6 +311,7 @@ void gy_rdma_access(struct gy_link *base, struct gy_access *access)
 {
     struct gy_rdma_link *link = (struct gy_rdma_link *)base;
 
+    link->quiet = false;
     access->done = false;
     access->queued = true;
     access->posted = 0;

@@ -284,6 +284,7 @@ static void join(struct gy_rdma_link *link)
 /* Reads what is there; what the socket's end means is seen when all has been received that came before it. */
 static void hear(struct gy_rdma_link *link)
 {
+    link->quiet = false; /* what follows from it is progress */
     while (link->base.state == GY_LINK_OPEN && !link->ended) {
         uint8_t surplus;
         size_t room = sizeof(link->hello) - link->hello_bytes;

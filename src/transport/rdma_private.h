@@ -11,7 +11,8 @@
  *
  * Chunk k of a direction goes over queue pair k mod n, so that a large frame is striped over all of them, and devices
  * deliver in any order: the receiver counts arrivals per queue pair, and the stream goes on as far as chunks are there
- * without a gap. The immediate says how long the chunk is.
+ * without a gap. The immediate says how long the chunk is, takes credit back by the way, and says of a short frame that
+ * its header need not be sent (rdma_short.c).
  *
  * Invariants: a receive request is posted for everything that may arrive, so that the receiver is always ready: a sender
  * has at most GY_RDMA_CHUNKS · n chunks for which it has no credit back, and credits have a reserve of their own (there
@@ -30,6 +31,7 @@
 #define GY_RDMA_RESERVE 16u       /* receive requests for credits, and send requests */
 #define GY_RDMA_SENDS (2 * GY_RDMA_CHUNKS + GY_RDMA_RESERVE)
 #define GY_RDMA_RECEIVES (GY_RDMA_CHUNKS + GY_RDMA_RESERVE)
+#define GY_RDMA_BY_THE_WAY 8u      /* chunks that are credited along with others, before a message of its own is due */
 #define GY_RDMA_SIGNAL 16u         /* one request in so many asks for a completion, besides those somebody waits for */
 #define GY_RDMA_DIRECT (16u << 10) /* payloads in announced memory are sent from there if they have so many bytes */
 #define GY_RDMA_DIRECT_FRAMES 16   /* such frames on their way */
@@ -109,6 +111,7 @@ struct gy_rdma_link {
     struct gy_watch watch; /* of the socket, which tells the peer's end; fd −1: not connected yet, or no more */
     bool made;             /* queue pairs and memory are there */
     bool ready;            /* the peer can receive */
+    bool quiet;            /* nothing to be done before a completion comes, or somebody posts or says something */
     bool stopped;          /* everything that was handed over has left, or time is up */
     int64_t ended;         /* when the peer closed, 0: it did not */
     uint8_t hello[GY_RDMA_HELLO_BYTES + 1]; /* what came so far: hello, then one byte when the peer is ready */
@@ -125,6 +128,7 @@ struct gy_rdma_link {
     struct ibv_mr *staging_mr[GY_RDMA_RAILS];
     uint64_t out_head, out_tail, out_mask;
     uint64_t chunks, chunks_back; /* sent, and credited */
+    struct gy_frame model;        /* the peer remembers this header; epoch 0: none */
     struct gy_rdma_direct direct[GY_RDMA_DIRECT_FRAMES];
     uint32_t direct_first, direct_count;
 
@@ -137,9 +141,10 @@ struct gy_rdma_link {
     unsigned char *ring;
     struct ibv_mr *ring_mr[GY_RDMA_RAILS];
     uint64_t in_head, in_tail, in_mask;
-    uint64_t next_chunk;                            /* the first that has not arrived */
-    uint32_t units[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* of arrived chunks, by number; 0: not there */
-    uint64_t owed_bytes;                            /* consumed and not credited yet */
+    uint64_t next_chunk;                              /* the first that has not arrived */
+    uint32_t arrived[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* immediates of chunks by number, without credit; 0: not there */
+    uint8_t remembered[GY_FRAME_BYTES];               /* the header that short frames may leave out */
+    uint64_t owed_bytes;                              /* consumed and not credited yet */
     uint32_t owed_chunks;
 };
 
@@ -164,9 +169,34 @@ void gy_rdma_connect(struct gy_rdma_link *link, int fd);
  * the peer. */
 void gy_rdma_disconnect(struct gy_rdma_link *link);
 
+/* The immediate of a chunk: length in units of 64 bytes, what to do with the header at its beginning, credit. */
+#define GY_RDMA_UNITS ((1u << 11) - 1)
+#define GY_RDMA_REMEMBER (1u << 11) /* keep it */
+#define GY_RDMA_REPEAT (1u << 12)   /* it is the one kept, with the next sequence number, and was not sent */
+#define GY_RDMA_CREDIT_CHUNKS 13    /* 6 bits */
+#define GY_RDMA_CREDIT_UNITS 19     /* 13 bits */
+
+/* The path of chunk number `link->chunks`, the next one. */
+static inline struct gy_rdma_path *gy_rdma_next_path(struct gy_rdma_link *link)
+{
+    return link->paths == 1 ? &link->path[0] : &link->path[link->chunks % (uint64_t)link->paths];
+}
+
+/* rdma_short.c */
+bool gy_rdma_send_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
+/* The chunk at `start` of the ring is the next in order: sees to the header at its beginning. */
+void gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate);
+
 /* rdma_send.c */
-bool gy_rdma_flush(struct gy_rdma_link *link); /* posts what there is room and credit for */
-bool gy_rdma_reap(struct gy_rdma_link *link);  /* gives frames back to their owners */
+/* Posts chunk number link->chunks, of `length` bytes at out_head of the stream, as a write of `pieces` to `skip` bytes behind
+ * its beginning. False: the link failed. */
+bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_sge *pieces, int count, uint64_t length, uint64_t skip,
+                        uint32_t flags, bool in_itself, bool signal);
+/* Is there room and credit for another chunk, bytes aside? */
+bool gy_rdma_has_room(struct gy_rdma_link *link);
+bool gy_rdma_flush(struct gy_rdma_link *link);      /* posts what there is room and credit for */
+bool gy_rdma_reap(struct gy_rdma_link *link);       /* gives frames back to their owners */
+bool gy_rdma_owes(const struct gy_rdma_link *link); /* enough for a message of its own */
 void gy_rdma_return_credit(struct gy_rdma_link *link);
 /* Makes sure that the completion of all that was posted will be seen; gy_rdma_idle: it has been. */
 void gy_rdma_flush_marks(struct gy_rdma_link *link);

@@ -58,39 +58,52 @@ static void violated(struct gy_rdma_link *link, const struct gy_rdma_path *path,
     gy_rdma_fail(link, path, GYRE_PROTOCOL, "the peer broke the rules of gyre's links", what);
 }
 
+static bool take_credit(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint64_t chunks, uint64_t bytes)
+{
+    if (chunks > link->chunks - link->chunks_back || bytes > link->out_head - link->out_tail) {
+        violated(link, path, "it gave back more than it had");
+        return false;
+    }
+    link->chunks_back += chunks;
+    link->out_tail += bytes;
+    return true;
+}
+
 /* Chunk number `arrived` of its path is there; the stream goes on as far as there is no gap. */
-static void chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t units)
+static void chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
 {
     uint64_t paths = (uint64_t)link->paths, window = paths * GY_RDMA_CHUNKS;
     uint64_t number = path->arrived * paths + (uint64_t)(path - link->path);
+    uint32_t units = immediate & GY_RDMA_UNITS;
 
     if (number - link->next_chunk >= window || units == 0 || units > GY_RDMA_CHUNK / 64) {
         violated(link, path, "more chunks than it had credit for, or too large");
         return;
     }
+    if (!take_credit(link, path, immediate >> GY_RDMA_CREDIT_CHUNKS & 63,
+                     (uint64_t)(immediate >> GY_RDMA_CREDIT_UNITS) * 64))
+        return;
     path->arrived++;
-    link->units[number % window] = units;
-    while (link->units[link->next_chunk % window]) {
-        link->in_head += (uint64_t)link->units[link->next_chunk % window] * 64;
-        link->units[link->next_chunk % window] = 0;
+    link->arrived[number % window] = immediate & (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
+    while ((immediate = link->arrived[link->next_chunk % window]) != 0) {
+        uint64_t start = link->in_head;
+        link->in_head += (uint64_t)(immediate & GY_RDMA_UNITS) * 64;
+        link->arrived[link->next_chunk % window] = 0;
         link->next_chunk++;
         link->owed_chunks++;
+        if (link->in_head - link->in_tail > link->in_mask + 1) {
+            violated(link, path, "it overran its ring");
+            return;
+        }
+        if (immediate & (GY_RDMA_REMEMBER | GY_RDMA_REPEAT))
+            gy_rdma_recall(link, start, immediate);
     }
-    if (link->in_head - link->in_tail > link->in_mask + 1)
-        violated(link, path, "it overran its ring");
 }
 
 static void credit_arrived(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint32_t credit)
 {
-    uint64_t chunks = credit >> 25, bytes = (uint64_t)(credit & ((1u << 25) - 1)) * 64;
-
-    if (chunks > link->chunks - link->chunks_back || bytes > link->out_head - link->out_tail) {
-        violated(link, path, "it gave back more than it had");
-        return;
-    }
-    link->chunks_back += chunks;
-    link->out_tail += bytes;
-    gy_rdma_replenish(link); /* the reserve is whole again, at once */
+    if (take_credit(link, path, credit >> 25, (uint64_t)(credit & ((1u << 25) - 1)) * 64))
+        gy_rdma_replenish(link); /* the reserve is whole again, at once */
 }
 
 static void failed(struct gy_rdma_link *link, const struct gy_rdma_path *path, const struct ibv_wc *wc)
@@ -124,36 +137,36 @@ static void completed(struct gy_rdma_link *link, struct gy_rdma_path *path, cons
 }
 
 /* After the peer has gone, errors say no more than that. */
-static bool collect_rail(struct gy_rdma_link *link, int rail)
+static void take(struct gy_rdma_link *link, int rail, const struct ibv_wc *wcs, int count)
 {
-    const struct gy_verbs *verbs = link->rdma->rail[rail].verbs;
+    link->quiet = false; /* also for those who only looked, before they sleep */
+    for (int i = 0; i < count && link->base.state == GY_LINK_OPEN; i++) {
+        struct gy_rdma_path *path = path_of(link, wcs[i].qp_num, rail);
+        if (path && !(link->ended && wcs[i].status != IBV_WC_SUCCESS))
+            completed(link, path, &wcs[i]);
+    }
+}
+
+/* Most looks of somebody who waits find nothing: those are to be short. */
+bool gy_rdma_collect(struct gy_rdma_link *link)
+{
     struct ibv_wc wcs[COMPLETIONS];
     bool moved = false;
 
-    for (int total = 0; total < COLLECTED && link->base.state == GY_LINK_OPEN;) {
-        int count = verbs->poll_cq(link->queue[rail].cq, COMPLETIONS, wcs);
-        if (count < 0)
-            gy_rdma_fail(link, &link->path[rail], GYRE_SYSTEM, "the completion queue cannot be read",
-                         "is the device gone?");
-        for (int i = 0; i < count && link->base.state == GY_LINK_OPEN; i++) {
-            struct gy_rdma_path *path = path_of(link, wcs[i].qp_num, rail);
-            if (path && !(link->ended && wcs[i].status != IBV_WC_SUCCESS))
-                completed(link, path, &wcs[i]);
-        }
-        if (count <= 0)
-            break;
-        total += count;
-        moved = true;
+    for (int rail = 0; rail < link->rdma->rails && link->queue[rail].cq; rail++) {
+        int count, total = 0;
+        do {
+            count = link->rdma->rail[rail].verbs->poll_cq(link->queue[rail].cq, COMPLETIONS, wcs);
+            if (count == 0)
+                break;
+            if (count < 0)
+                gy_rdma_fail(link, &link->path[rail], GYRE_SYSTEM, "the completion queue cannot be read",
+                             "is the device gone?");
+            take(link, rail, wcs, count);
+            moved = true;
+            total += count;
+        } while (count == COMPLETIONS && total < COLLECTED && link->base.state == GY_LINK_OPEN);
     }
-    return moved;
-}
-
-bool gy_rdma_collect(struct gy_rdma_link *link)
-{
-    bool moved = false;
-
-    for (int rail = 0; rail < link->rdma->rails && link->queue[rail].cq; rail++)
-        moved |= collect_rail(link, rail);
     return moved;
 }
 

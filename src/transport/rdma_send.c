@@ -149,35 +149,66 @@ bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct i
     return errnum == 0;
 }
 
+/* Credit that this chunk can take along, where enough is owed to be worth new receive requests. What it uses, these are. */
+static uint32_t credit_by_the_way(struct gy_rdma_link *link)
+{
+    uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 63);
+    uint32_t units = (uint32_t)gy_min_size(link->owed_bytes / 64, (1u << 13) - 1);
+
+    if (chunks < GY_RDMA_BY_THE_WAY && link->owed_bytes < (link->in_mask + 1) / 8)
+        return 0;
+    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
+    link->owed_chunks -= chunks;
+    link->owed_bytes -= (uint64_t)units * 64;
+    return chunks << GY_RDMA_CREDIT_CHUNKS | units << GY_RDMA_CREDIT_UNITS;
+}
+
+bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_sge *pieces, int count, uint64_t length, uint64_t skip,
+                        uint32_t flags, bool in_itself, bool signal)
+{
+    struct gy_rdma_path *path = gy_rdma_next_path(link);
+    uint64_t offset = link->out_head & link->out_mask;
+    struct ibv_send_wr wr = {
+        .sg_list = pieces,
+        .num_sge = count,
+        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+        .send_flags = in_itself ? IBV_SEND_INLINE : 0,
+        .imm_data = htobe32((uint32_t)(length / 64) | flags | credit_by_the_way(link)),
+        .wr.rdma = {.remote_addr = path->remote_ring + offset + skip, .rkey = path->remote_key},
+    };
+
+    path->sent++;
+    link->chunks++;
+    link->out_head += length;
+    return link->base.state == GY_LINK_OPEN && gy_rdma_post(link, path, &wr, signal);
+}
+
 static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
 {
-    struct gy_rdma_path *path = &link->path[link->chunks % (uint64_t)link->paths];
-    uint64_t offset = chunk->start & link->out_mask;
+    const struct gy_rdma_path *path = gy_rdma_next_path(link);
     struct ibv_sge pieces[2];
     int count = 0;
 
     if (chunk->staged)
-        pieces[count++] = (struct ibv_sge){.addr = (uintptr_t)(link->staging + offset),
+        pieces[count++] = (struct ibv_sge){.addr = (uintptr_t)(link->staging + (chunk->start & link->out_mask)),
                                            .length = (uint32_t)chunk->staged,
                                            .lkey = link->staging_mr[path->rail]->lkey};
     if (chunk->borrowed)
         pieces[count++] = (struct ibv_sge){.addr = (uintptr_t)chunk->payload,
                                            .length = (uint32_t)chunk->borrowed,
                                            .lkey = chunk->range->mr[path->rail]->lkey};
-    struct ibv_send_wr wr = {
-        .sg_list = pieces,
-        .num_sge = count,
-        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-        .imm_data = htobe32((uint32_t)(chunk->length / 64)),
-        .wr.rdma = {.remote_addr = path->remote_ring + offset, .rkey = path->remote_key},
-    };
-    if (!chunk->borrowed && chunk->staged <= link->rdma->rail[path->rail].most_inline)
-        wr.send_flags = IBV_SEND_INLINE;
-    path->sent++;
-    link->chunks++;
-    link->out_head += chunk->length;
+    bool in_itself = !chunk->borrowed && chunk->staged <= link->rdma->rail[path->rail].most_inline;
     /* Somebody waits for the end of a payload; its chunks are on every path. */
-    return gy_rdma_post(link, path, &wr, chunk->borrowed && (chunk->ends || link->paths > 1));
+    return gy_rdma_post_chunk(link, pieces, count, chunk->length, 0, 0, in_itself,
+                              chunk->borrowed && (chunk->ends || link->paths > 1));
+}
+
+bool gy_rdma_has_room(struct gy_rdma_link *link)
+{
+    const struct gy_rdma_path *path = gy_rdma_next_path(link);
+
+    return link->chunks - link->chunks_back < (uint64_t)GY_RDMA_CHUNKS * (uint64_t)link->paths &&
+           path->posted - path->finished < GY_RDMA_SENDS - GY_RDMA_RESERVE;
 }
 
 bool gy_rdma_flush(struct gy_rdma_link *link)
@@ -185,11 +216,9 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
     uint64_t before = link->chunks;
 
     while (link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN) {
-        const struct gy_rdma_path *path = &link->path[link->chunks % (uint64_t)link->paths];
         uint64_t room = link->out_mask + 1 - (link->out_head - link->out_tail);
 
-        if (room == 0 || link->chunks - link->chunks_back == (uint64_t)GY_RDMA_CHUNKS * (uint64_t)link->paths ||
-            path->posted - path->finished >= GY_RDMA_SENDS - GY_RDMA_RESERVE)
+        if (room == 0 || !gy_rdma_has_room(link))
             break;
         struct chunk chunk = gather(link, room);
         if (chunk.length == 0 || !post_chunk(link, &chunk))
@@ -244,13 +273,18 @@ static bool post_credit(struct gy_rdma_link *link, struct gy_rdma_path *path, ui
     return gy_rdma_post(link, path, &wr, signal);
 }
 
+bool gy_rdma_owes(const struct gy_rdma_link *link)
+{
+    uint32_t enough = (uint32_t)gy_min_size((size_t)GY_RDMA_CHUNKS * (size_t)link->paths / 4, 64);
+
+    return link->owed_bytes >= (link->in_mask + 1) / 4 || link->owed_chunks >= enough;
+}
+
 void gy_rdma_return_credit(struct gy_rdma_link *link)
 {
     struct gy_rdma_path *path = &link->path[0];
-    uint32_t enough = (uint32_t)gy_min_size((size_t)GY_RDMA_CHUNKS * (size_t)link->paths / 4, 64);
 
-    if (!link->ready || link->ended || link->base.state != GY_LINK_OPEN ||
-        (link->owed_bytes < (link->in_mask + 1) / 4 && link->owed_chunks < enough) ||
+    if (!link->ready || link->ended || link->base.state != GY_LINK_OPEN || !gy_rdma_owes(link) ||
         path->posted - path->finished >= GY_RDMA_SENDS)
         return;
     uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 127), units = (uint32_t)(link->owed_bytes / 64);

@@ -103,6 +103,7 @@ const struct gy_transport_ops gy_transport_self = {
     .reaches = self_reaches,
     .link = self_link,
     .post = self_post,
+    .send_short = gy_transport_send_no_short,
     .progress = self_progress,
     .arm = self_arm,
     .disarm = self_disarm,

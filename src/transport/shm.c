@@ -342,6 +342,7 @@ const struct gy_transport_ops gy_transport_shm = {
     .reaches = shm_reaches,
     .link = shm_link,
     .post = shm_post,
+    .send_short = gy_transport_send_no_short,
     .progress = shm_progress,
     .arm = shm_arm,
     .disarm = shm_disarm,

@@ -366,6 +366,7 @@ const struct gy_transport_ops gy_transport_tcp = {
     .reaches = tcp_reaches,
     .link = tcp_link,
     .post = tcp_post,
+    .send_short = gy_transport_send_no_short,
     .progress = tcp_progress,
     .arm = tcp_arm,
     .disarm = tcp_disarm,

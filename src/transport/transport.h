@@ -18,6 +18,7 @@
 #include "core/error.h"
 
 #define GY_FRAME_MAX (1u << 20)
+#define GY_FRAME_SHORT 8192u
 
 /* On the wire: little-endian, 64 bytes, see docs/wire.md. Filled by the layer above; `magic` by the encoder. */
 struct gy_frame {
@@ -38,11 +39,13 @@ struct gy_frame {
     uint8_t op;           /* shape */
     uint8_t flags;        /* GY_FRAME_EAGER */
     uint8_t algorithm;    /* shape: forced algorithms must agree too */
-    uint8_t reserved[13]; /* zero */
+    uint8_t credit;       /* DATA: eager frames given back by the way, as by CREDIT */
+    uint8_t reserved[12]; /* zero */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
 #define GY_WIRE_VERSION 1
 #define GY_FRAME_BYTES 64u
+_Static_assert(sizeof(struct gy_frame) == GY_FRAME_BYTES, "in memory as on the wire, but for the order of bytes");
 #define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
 
 enum gy_frame_kind {
@@ -148,6 +151,9 @@ struct gy_transport_ops {
     gyre_status (*link)(void *instance, int peer, struct gy_link **link_p, struct gy_error *error);
     /* Queues a frame; never blocks, allocates nothing. Tries to send at once. */
     void (*post)(struct gy_link *link, struct gy_frame_out *frame);
+    /* Sends a frame of at most GY_FRAME_SHORT bytes at once and as a whole, and has no more need of header and payload: true.
+     * False: something stands in its way and nothing has happened; post will do. Never blocks. Optional. */
+    bool (*send_short)(struct gy_link *link, const struct gy_frame *header, const void *payload);
     /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never
      * blocks. */
     bool (*progress)(struct gy_link *link);

@@ -499,6 +499,62 @@ static void body_stop(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* Short frames among others, in turns of equal ones, whose headers are left out from the second on: what arrives is what the
+ * sink of ranks.c expects, in order. A frame of 200 bytes fits a request itself only without its header. Whoever looks before
+ * it sleeps and sees that something has come finds it at the next progress. */
+static void body_short(struct rank *rank)
+{
+    static const uint32_t sizes[] = {200, 8, 0, 64, 4096, 8192, 1, 63, 8191, 8};
+    enum { FRAMES = 2000, TURN = 40, EACH_POSTED = 13 };
+    static _Thread_local struct gy_frame_out posted;
+    static _Thread_local unsigned char payload[8192];
+    unsigned sent_short = 0;
+
+    body_ready(rank);
+    struct rank_pair *pair = &rank->pair[0];
+    uint64_t first = pair->arrived;
+    for (uint64_t k = 1; k <= FRAMES || pair->arrived < first + FRAMES || posted.queued;) {
+        uint64_t turn = (k - 1) / TURN;
+        if (k <= FRAMES && !posted.queued && (rank->rank == 0 || pair->arrived >= first + k)) { /* the other answers */
+            struct gy_frame_out frame;
+            rank_frame(rank, pair->peer, &frame, turn, payload, sizes[turn % GY_ARRAY_LENGTH(sizes)]);
+            frame.header.sequence = first + k;
+            if (k % EACH_POSTED != 0 && rank->ops->send_short(pair->link, &frame.header, frame.payload)) {
+                memset(payload, 0xee, sizeof(payload)); /* it is ours again */
+                sent_short++;
+                k++;
+                continue;
+            }
+            posted = frame;
+            rank->ops->post(pair->link, &posted);
+            k++;
+        }
+        if (!rank->ops->progress(pair->link) && !rank->ops->arm(rank->instance))
+            CHECK(rank->ops->progress(pair->link), "what was seen before the sleep is not there");
+        gy_poller_poll(rank->poller, 0);
+    }
+    CHECK(sent_short > FRAMES / 2, "%u short frames", sent_short);
+    rank_barrier(rank);
+}
+
+static void test_short(int devices, const char *queue_pairs)
+{
+    stand_in_reset(devices);
+    stand_in_most_inline = 220;
+    setenv("GYRE_RDMA_QUEUE_PAIRS", queue_pairs, 1);
+    struct stand_in_counters before = stand_in_count();
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "short", body_short);
+    struct stand_in_counters after = stand_in_count();
+    /* Of 4000 frames 400 have 200 bytes, and 400 each 8 (twice), 0, 64, 1 and 63. */
+    CHECK(after.inlines - before.inlines > 2500, "%llu requests with their bytes",
+          (unsigned long long)(after.inlines - before.inlines));
+    CHECK(after.not_ready == 0, "a receiver was not ready");
+    CHECK(after.sends - before.sends < 4000 + 400, "%llu requests for 4000 frames: credit does not go along",
+          (unsigned long long)(after.sends - before.sends));
+    unsetenv("GYRE_RDMA_QUEUE_PAIRS");
+    stand_in_reset(1);
+}
+
 /* How long the device waits for an acknowledgement: together less than a silent peer is waited for, or what was asked for. */
 static void test_ack_timeout(void)
 {
@@ -539,6 +595,8 @@ int main(void)
     test_ack_timeout();
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = STUCK + 2}, "stop", body_stop);
+    test_short(1, "1");
+    test_short(3, "2");
     test_dmabuf();
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "gpu", body_gpu);

@@ -1,0 +1,142 @@
+/* Short messages from point to point, straight to the link and from it.
+ *
+ *   send   checks ──▶ header ──▶ the transport's send_short ──▶ over           the payload has left, or been copied, when it returns
+ *   recv   stashed? ──▶ take it, over
+ *          else   awaited = header ──▶ progress of this one link … ──▶ the sink sees the very header ──▶ over
+ *
+ * As in the direct exchange over windows (tiny.c) there is no request, no list, no plan, no allocation, no lock and no clock, and
+ * no other link is looked at. A call that is over this way has done what a request would have done: the same numbers, credits,
+ * counters and record, and the same frame on the wire, so that the other end need not go the same way. Until then it has done
+ * nothing: whatever is unusual, and whoever is kept waiting, takes the general path from the beginning, with its clocks,
+ * verdicts and comparison of shapes. So a frame of another shape under the awaited number is stashed like any early frame, and
+ * the request finds it there. */
+#include <string.h>
+
+#include "collectives/request.h"
+#include "core/dtype.h"
+
+#define SPINS 2000      /* looks at the link before the call becomes a request */
+#define SPINS_SOCKET 40 /* where each is a system call */
+#define SPINS_CROWDED 4 /* where the peer may need this very core */
+
+_Static_assert(GY_EAGER_BYTES <= GY_FRAME_SHORT, "an eager frame is a short one");
+
+/* Is the short way open, for a message of `bytes`? Tracing, comparing and showing are for the general one. */
+static bool is_open(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+{
+    const struct gy_context *ctx = comm->ctx;
+    if (bytes > GY_EAGER_BYTES || call->root == comm->rank || !comm->channels[call->root] || ctx->active_first ||
+        comm->verify || comm->recorder.trace || ctx->config.show_choice)
+        return false;
+    const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, call->root)];
+    return peer->link && peer->broken == 0;
+}
+
+static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
+                                 uint64_t number)
+{
+    bool sends = call->collective == GY_SEND_TO;
+    return (struct gy_frame){.magic = GY_FRAME_MAGIC,
+                             .version = GY_WIRE_VERSION,
+                             .kind = GY_FRAME_DATA,
+                             .epoch = comm->ctx->world->epoch,
+                             .comm = comm->id,
+                             .bytes = (uint32_t)bytes,
+                             .sequence = GY_POINT_TO_POINT | number,
+                             .count = call->count,
+                             .root = (uint32_t)(sends ? comm->rank : call->root),
+                             .collective = GY_SEND_TO,
+                             .dtype = (uint8_t)call->dtype,
+                             .op = (uint8_t)call->op,
+                             .flags = GY_FRAME_EAGER,
+                             .algorithm = GY_LINEAR};
+}
+
+/* It has happened: counted and recorded as a request's would be. */
+static void note(struct gyre_comm *comm, const struct gy_frame *frame)
+{
+    const struct gy_arrival shape = {.sequence = frame->sequence,
+                                     .count = frame->count,
+                                     .root = frame->root,
+                                     .collective = frame->collective,
+                                     .dtype = frame->dtype,
+                                     .op = frame->op,
+                                     .algorithm = frame->algorithm};
+    comm->recorder.page->bytes += frame->bytes;
+    gy_recorder_done(&comm->recorder, gy_recorder_begin(&comm->recorder, &shape));
+    if ((frame->sequence & (GY_LOOK_EVERY - 1)) == 0)
+        gy_look_around(comm->ctx);
+}
+
+static bool send_now(struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+{
+    int peer = call->root;
+    struct gy_channel *channel = comm->channels[peer];
+    struct gy_credit *credit = &channel->credit[GY_FOR_MESSAGES];
+    if (credit->left == 0 || channel->tickets != channel->left)
+        return false;
+    struct gy_frame header = header_of(comm, call, bytes, channel->sent + 1);
+    header.credit = gy_flow_owed(comm, peer, header.sequence);
+    if (!gy_comm_send_short(comm, peer, &header, bytes ? call->input : NULL))
+        return false;
+    gy_flow_returned(comm, peer, &header);
+    credit->left--;
+    channel->sent++;
+    channel->tickets++;
+    channel->left++;
+    note(comm, &header);
+    return true;
+}
+
+static bool is_stashed(struct gyre_comm *comm, const struct gy_call *call, const struct gy_frame *frame)
+{
+    struct gy_channel *channel = comm->channels[call->root];
+    struct gy_stashed *stashed = gy_channel_find(channel, frame->sequence, frame->lane, frame->value);
+    if (!stashed || !stashed->whole || memcmp(&stashed->frame, frame, offsetof(struct gy_frame, credit)) != 0)
+        return false;
+    if (frame->bytes > 0)
+        memcpy(call->output, gy_channel_stash_memory(channel, stashed), frame->bytes);
+    stashed->used = false;
+    gy_flow_give_credit(comm, call->root, frame->sequence);
+    return true;
+}
+
+static bool comes(struct gyre_comm *comm, const struct gy_call *call, const struct gy_frame *frame)
+{
+    struct gy_context *ctx = comm->ctx;
+    int world = gy_group_world(&comm->group, call->root);
+    const struct gy_peer *peer = &ctx->peers[world];
+    const struct gy_transport_ops *ops = ctx->ops[peer->transport];
+    struct gy_awaited it = {.frame = *frame, .comm = comm, .rank = call->root, .peer = world, .memory = call->output};
+    int spins = ctx->crowded ? SPINS_CROWDED : ops == &gy_transport_tcp ? SPINS_SOCKET : SPINS;
+    ctx->awaited = &it;
+    /* A thread that waits for the lock is let in by a request's turns. There is no pause between two looks: it takes longer than
+     * a look where it takes long at all, and an emulated processor leaves its loop for it. */
+    while (!it.arrived && spins-- > 0 && peer->broken == 0 && !ctx->closed &&
+           atomic_load_explicit(&ctx->driver.knockers, memory_order_relaxed) == 0)
+        ops->progress(peer->link);
+    ctx->awaited = NULL;
+    return it.arrived;
+}
+
+static bool receive_now(struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+{
+    struct gy_channel *channel = comm->channels[call->root];
+    struct gy_frame frame = header_of(comm, call, bytes, channel->received + 1);
+    if (!is_stashed(comm, call, &frame) && !comes(comm, call, &frame))
+        return false;
+    channel->received++;
+    note(comm, &frame);
+    return true;
+}
+
+bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype);
+    if (!is_open(comm, call, bytes))
+        return false;
+    if (!(call->collective == GY_SEND_TO ? send_now : receive_now)(comm, call, bytes))
+        return false;
+    *status_p = GYRE_SUCCESS;
+    return true;
+}

@@ -1,0 +1,84 @@
+/* Short frames over rdma: at once, in one chunk, and from the second of a kind on without their header.
+ *
+ *   sender                                             receiver
+ *   first     [header][payload]   REMEMBER ──────────▶ keeps a copy of the header
+ *   then              [payload]   REPEAT   ──────────▶ writes it into the gap before the payload, one sequence number on
+ *
+ * Messages and small collectives that follow each other differ in nothing else: so 8 bytes travel as 8 and not as 72, and 4 KiB
+ * fill four packets of a kilobyte and no fifth. Chunks are seen in the order of the stream, whatever the order in which queue
+ * pairs deliver them, so both ends always have the same header in mind.
+ *
+ * The gap is memory that the sender was granted for this chunk and leaves alone; nobody else writes there. That the payload is
+ * there is known from the completion that the immediate makes, and not from looking at its last byte: devices promise the
+ * former only. */
+#include <endian.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "transport/rdma_private.h"
+
+static uint64_t padded(uint32_t bytes)
+{
+    return GY_FRAME_BYTES + (((uint64_t)bytes + 63) & ~UINT64_C(63));
+}
+
+/* May a frame of `length` bytes in the stream leave now, before which nothing waits? */
+static bool is_free(struct gy_rdma_link *link, uint64_t length)
+{
+    uint64_t size = link->out_mask + 1;
+
+    return !link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN &&
+           size - (link->out_head & link->out_mask) >= length && size - (link->out_head - link->out_tail) >= length &&
+           gy_rdma_has_room(link) && link->rdma->memory.device_ranges == 0;
+}
+
+/* Is the header the one that the peer has in mind, but for the next number? From now on it is. */
+static bool follows(struct gy_frame *model, const struct gy_frame *header)
+{
+    model->sequence++;
+    bool same = header->epoch != 0 && memcmp(model, header, sizeof(*model)) == 0;
+    if (!same)
+        *model = *header;
+    return same;
+}
+
+bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, const void *payload)
+{
+    struct gy_rdma_link *link = (struct gy_rdma_link *)base;
+    uint64_t length = padded(header->bytes);
+
+    if (!is_free(link, length))
+        return false;
+    const struct gy_rdma_path *path = gy_rdma_next_path(link);
+    unsigned char *place = link->staging + (link->out_head & link->out_mask);
+    bool bare = follows(&link->model, header) && header->bytes > 0;
+    size_t skip = bare ? GY_FRAME_BYTES : 0, bytes = GY_FRAME_BYTES + header->bytes - skip;
+    struct ibv_sge piece = {
+        .addr = (uintptr_t)(place + skip), .length = (uint32_t)bytes, .lkey = link->staging_mr[path->rail]->lkey};
+    bool in_itself = bytes <= link->rdma->rail[path->rail].most_inline;
+
+    if (!bare)
+        gy_frame_encode(header, place);
+    if (bare && in_itself) /* taken by the post itself: from where it lies */
+        piece.addr = (uintptr_t)payload;
+    else if (header->bytes > 0)
+        memcpy(place + GY_FRAME_BYTES, payload, header->bytes);
+    /* A failure is told by the next progress, as of any other frame. */
+    gy_rdma_post_chunk(link, &piece, 1, length, skip, bare ? GY_RDMA_REPEAT : GY_RDMA_REMEMBER, in_itself, false);
+    return true;
+}
+
+void gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate)
+{
+    unsigned char *place = link->ring + (start & link->in_mask);
+    uint64_t sequence;
+
+    if (immediate & GY_RDMA_REMEMBER) {
+        memcpy(link->remembered, place, GY_FRAME_BYTES);
+        return;
+    }
+    memcpy(&sequence, link->remembered + offsetof(struct gy_frame, sequence), sizeof(sequence));
+    sequence = htole64(le64toh(sequence) + 1);
+    memcpy(link->remembered + offsetof(struct gy_frame, sequence), &sequence, sizeof(sequence));
+    memcpy(place, link->remembered, GY_FRAME_BYTES);
+}
