@@ -121,12 +121,13 @@ static void backward_projection(const struct gy_nn_call *call, const struct part
     for (size_t block = 3; block-- > 0;) {
         call->backend->gemm(true, false, d, d, call->rows, 1, gy_nn_step(call, dqkv, block * d), 3 * d, call->x[0], d,
                             call->keep, gy_nn_step(call, g->w, block * d * d), d);
-        if (block > 0) /* the rest is said when the module is done */
+        if (block > 0) /* of the last one the caller says it */
             say_passed(call, block * d * d);
     }
 }
 
-static void backward_input(const struct gy_nn_call *call)
+/* Leaves the gradients of Q, K and V at the beginning of scratch. */
+static void backward_params(const struct gy_nn_call *call)
 {
     struct parts p = parts_of(call, call->params), g = parts_of(call, call->grads);
     void *dqkv = call->scratch, *dmixed = gy_nn_step(call, dqkv, call->rows * 3 * p.width);
@@ -139,8 +140,12 @@ static void backward_input(const struct gy_nn_call *call)
         for (size_t h = 0; h < p.heads; h++)
             attend_backward(call, &p, s, h, dqkv, dmixed, dp);
     backward_projection(call, &p, &g, dqkv);
-    if (call->dx[0])
-        gy_nn_product(call->backend, false, false, call->rows, p.width, 3 * p.width, dqkv, p.w, 0, call->dx[0]);
+}
+
+static void backward_input(const struct gy_nn_call *call)
+{
+    struct parts p = parts_of(call, call->params);
+    gy_nn_product(call->backend, false, false, call->rows, p.width, 3 * p.width, call->scratch, p.w, 0, call->dx[0]);
 }
 
 void gy_nn_attention_row(const struct gy_nn_call *call, size_t sample, size_t step, double *weights, size_t count)
@@ -161,6 +166,7 @@ const struct gy_nn_module_ops gy_nn_attention = {
     .name = "attention",
     .plan = plan,
     .forward = forward,
+    .backward_params = backward_params,
     .backward_input = backward_input,
     .overwrites = true,
 };

@@ -36,7 +36,7 @@ struct gy_nn_module {
     struct gy_nn_shape in, out;                   /* `in` is the first input's */
     struct gy_nn_shape others[GY_NN_MOST_INPUTS]; /* of every input */
     size_t offset, params;                        /* elements of the arenas */
-    size_t state, scratch; /* elements per sample: kept from forward to backward; used within one call */
+    size_t state, scratch; /* elements per sample: kept from forward to backward; used within one call or backward */
     size_t packed;         /* elements, however many samples: used within one call */
 };
 
