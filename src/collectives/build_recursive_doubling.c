@@ -3,7 +3,9 @@
  *
  *   N = 7      A = 0 1 2 3   B = 4 5   C = 6          tree: A · (B · C), inside A: (0 · 1) · (2 · 3)
  *
- *   double   in each group, at distances 1, 2, 4, ...: swap what I have with the partner at that distance, and reduce
+ *   double   in each group, at distances 1, 2, 4, ...: swap what I have with the partner at that distance, and reduce; not
+ *            before I have all of it: a link is full with the swap before, and who is ahead would fill its way to the next
+ *            partner before it allows that one to send
  *   fold     C into B, then B into A: rank j of B sends to the ranks j, j + 2, ... of A, as their right operand
  *   spread   rank j of A sends the result to rank j of B, and that to rank j of C
  *
@@ -12,7 +14,8 @@
  * result comes over the output once all that is read from there has been sent: it says that one message of mine has come, not that all have. */
 #include "collectives/builder.h"
 
-enum { SEND_LANE, RECV_LANE };
+/* In this order, so that what this rank allows its next partner to send leaves before what it sends there itself. */
+enum { RECV_LANE, SEND_LANE };
 
 struct script {
     struct gy_builder *builder;
@@ -51,7 +54,7 @@ static void emit_sends(struct script *script)
         struct gy_step *step = add_step(script, GY_SEND, group->first + (own ^ (1 << round)), place_of(round),
                                         GY_OUTPUT);
         if (round > 0)
-            gy_step_need(step, RECV_LANE, 1, false, false);
+            gy_step_need(step, RECV_LANE, 1, false, true);
     }
     for (int i = own; script->of.mine > 0 && i < 1 << group[-1].bits; i += 1 << group->bits, round++) {
         struct gy_step *step = add_step(script, GY_SEND, group[-1].first + i, place_of(version), GY_OUTPUT);
@@ -103,9 +106,9 @@ void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_pla
     plan->blocks = 1;
     plan->scratch_slots = plan->scratch_width = script.last > 0;
     gy_builder_lane(builder, 0, -1);
-    emit_sends(&script);
-    gy_builder_lane(builder, 0, -1);
     emit_receives(&script);
+    gy_builder_lane(builder, 0, -1);
+    emit_sends(&script);
     if (script.of.mine == 0 && script.last % 2)
         emit_copy(&script);
 }
