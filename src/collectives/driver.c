@@ -106,8 +106,8 @@ static void *run(void *argument)
             pthread_cond_wait(&driver->work, &driver->lock);
         else
             gy_drive(ctx);
-        step_out(ctx); /* it may have slept on after the last call had returned */
         driver->held = true; /* the wait gave the lock to others and took it back */
+        step_out(ctx);       /* it may have slept on after the last call had returned */
     }
     unlock(driver);
     return NULL;
