@@ -3,16 +3,20 @@
 #ifndef GY_NN_ELASTIC_H
 #define GY_NN_ELASTIC_H
 
-#include <gyre/nn.h>
+#include "run_state.h"
+
+/* Of what is kept: parameters, the optimiser's state, the best parameters so far of a run that has patience. */
+enum { GY_NN_KEPT_BEST = 3, GY_NN_KEPT };
 
 struct gy_nn_elastic {
     struct gyre_nn_elastic how;
     gyre_comm **comm; /* the caller's: always the communicator of those who are left; NULL in it: one rank */
     struct gyre_nn_run *run;
     const char *resume; /* a file that the run begins with, or NULL */
+    void *best;         /* the run's: gy_nn_best.params, or NULL */
     bool first;         /* this process has been there from the beginning */
     /* After step position.step, which is complete; `valid` where this rank has it. */
-    void *saved[3]; /* parameters, the optimiser's state */
+    void *saved[GY_NN_KEPT];
     uint64_t optimizer_steps;
     struct gy_nn_kept { /* the strategy's arrays that all ranks have alike; bytes 0: the others */
         void *saved, *arriving;
@@ -49,9 +53,9 @@ gyre_status gy_nn_elastic_grow(struct gy_nn_elastic *elastic);
 gyre_status gy_nn_elastic_save(struct gy_nn_elastic *elastic, const struct gyre_nn_position *position);
 
 /* Collective: rank 0 writes the state to `path`, every rank learns whether it could. Of ranks that train apart it is the state
- * after the last exchange, for any number of ranks. */
+ * after the last exchange, for any number of ranks, unless the run is over and its best parameters stand. */
 gyre_status gy_nn_elastic_checkpoint(struct gy_nn_elastic *elastic, const char *path,
-                                     const struct gyre_nn_position *position);
+                                     const struct gyre_nn_position *position, const struct gy_nn_best *best);
 
 /* The end of a part of the run, in success or failure: everyone who is left comes here. *done_p: it has succeeded on all
  * of them. Otherwise those who are left are a new communicator, all with the state after the last complete step, and

@@ -3,7 +3,8 @@
  *     live ──save──▶ saved ──restore, copy_arrays──▶ live          spread: saved on one rank ──▶ live ──▶ saved, on all
  *
  * Of strategies whose ranks train apart it is what all have alike after an exchange: the parameters that the hook `common`
- * writes, and the replicated arrays; the optimiser's state begins anew.
+ * writes, and the replicated arrays; the optimiser's state begins anew. The best parameters so far, which all ranks have alike
+ * anyway, go the same way, so that who joins knows them too.
  * Invariant: what is saved changes only as a whole: when a step is complete here, or all of another rank's has arrived. */
 #include "elastic.h"
 
@@ -23,12 +24,14 @@ static bool apart(const struct gyre_nn_run *run)
     return run->strategy->common != NULL;
 }
 
-/* Parameters, then the optimiser's state where all have it alike; NULL where there is none. */
-static void list(const struct gyre_nn_run *run, void *live[3])
+/* Parameters, the optimiser's state where all have it alike, the best parameters; NULL where there is none. */
+static void list(const struct gy_nn_elastic *elastic, void *live[GY_NN_KEPT])
 {
+    const struct gyre_nn_run *run = elastic->run;
     live[0] = gyre_nn_params(run->model);
     live[1] = apart(run) ? NULL : gyre_nn_optimizer_state(run->optimizer, 0);
     live[2] = apart(run) ? NULL : gyre_nn_optimizer_state(run->optimizer, 1);
+    live[GY_NN_KEPT_BEST] = elastic->best;
 }
 
 bool gy_nn_elastic_settled(const struct gyre_nn_run *run)
@@ -52,13 +55,13 @@ gyre_status gy_nn_elastic_copy_arrays(struct gy_nn_elastic *elastic, bool back)
 gyre_status gy_nn_elastic_save(struct gy_nn_elastic *elastic, const struct gyre_nn_position *position)
 {
     struct gyre_nn_run *run = elastic->run;
-    void *live[3];
+    void *live[GY_NN_KEPT];
     gyre_status status = gy_nn_elastic_copy_arrays(elastic, false);
     if (status != GYRE_SUCCESS)
         return status;
-    list(run, live);
-    for (int i = 0; i < 3; i++)
-        if (live[i] && !apart(run))
+    list(elastic, live);
+    for (int i = 0; i < GY_NN_KEPT; i++)
+        if (live[i] && (i > 0 || !apart(run)))
             memcpy(elastic->saved[i], live[i], state_bytes(run));
     if (apart(run))
         run->strategy->common(run->self, elastic->saved[0]);
@@ -78,9 +81,9 @@ static void forget_optimizer(const struct gyre_nn_run *run)
 
 void gy_nn_elastic_restore(struct gy_nn_elastic *elastic)
 {
-    void *live[3];
-    list(elastic->run, live);
-    for (int i = 0; i < 3; i++)
+    void *live[GY_NN_KEPT];
+    list(elastic, live);
+    for (int i = 0; i < GY_NN_KEPT; i++)
         if (live[i])
             memcpy(live[i], elastic->saved[i], state_bytes(elastic->run));
     forget_optimizer(elastic->run);
@@ -88,10 +91,10 @@ void gy_nn_elastic_restore(struct gy_nn_elastic *elastic)
 }
 
 /* All has arrived: parameters and optimiser in their places, arrays in others. */
-static void take_over(struct gy_nn_elastic *elastic, void *const live[3], const struct gyre_nn_position *position,
-                      uint64_t steps)
+static void take_over(struct gy_nn_elastic *elastic, void *const live[GY_NN_KEPT],
+                      const struct gyre_nn_position *position, uint64_t steps)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < GY_NN_KEPT; i++)
         if (live[i])
             memcpy(elastic->saved[i], live[i], state_bytes(elastic->run));
     for (size_t i = 0; i < GYRE_NN_MOST_ARRAYS; i++) {
@@ -111,11 +114,11 @@ gyre_status gy_nn_elastic_spread(struct gy_nn_elastic *elastic, gyre_comm *comm,
     struct gyre_nn_run *run = elastic->run;
     struct gyre_nn_position position = elastic->position;
     uint64_t steps = elastic->optimizer_steps;
-    void *live[3];
-    list(run, live);
+    void *live[GY_NN_KEPT];
+    list(elastic, live);
     gyre_status status = gyre_broadcast(comm, &position, &position, sizeof(position), GYRE_UINT8, source);
     status = status ? status : gyre_broadcast(comm, &steps, &steps, 1, GYRE_UINT64, source);
-    for (int i = 0; i < 3 && status == GYRE_SUCCESS; i++)
+    for (int i = 0; i < GY_NN_KEPT && status == GYRE_SUCCESS; i++)
         if (live[i])
             status = gyre_broadcast(comm, elastic->saved[i], live[i], gyre_nn_param_count(run->model),
                                     gyre_nn_dtype(run->model), source);
@@ -137,7 +140,8 @@ gyre_status gy_nn_elastic_begin(struct gy_nn_elastic *elastic)
     run->ranks = 1;
     gyre_status status = run->strategy->open(run, &run->self);
     if (status == GYRE_SUCCESS && elastic->resume)
-        status = gyre_nn_run_resume(run, elastic->resume, &elastic->position);
+        status = gy_nn_run_resume(run, elastic->resume, &(struct gy_nn_best){.params = elastic->best},
+                                  &elastic->position);
     status = status ? status : gy_nn_elastic_save(elastic, &elastic->position);
     gy_nn_elastic_leave(elastic);
     run->comm = now.comm;
@@ -148,9 +152,11 @@ gyre_status gy_nn_elastic_begin(struct gy_nn_elastic *elastic)
 
 /* The state to go back to, in the file of a run of one rank: whoever resumes it, on whatever number of ranks, begins there. The
  * model's place is needed for what a file says of a model. */
-static gyre_status write_file(struct gy_nn_elastic *elastic, const char *path)
+static gyre_status write_file(struct gy_nn_elastic *elastic, const char *path, const struct gyre_nn_position *position,
+                              const struct gy_nn_best *best)
 {
     struct gyre_nn_run *run = elastic->run, alone = *run;
+    const struct gy_nn_best then = {.params = elastic->saved[GY_NN_KEPT_BEST]};
     void *params = gyre_nn_params(run->model), *live = malloc(state_bytes(run));
     if (!live)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a checkpoint");
@@ -163,7 +169,9 @@ static gyre_status write_file(struct gy_nn_elastic *elastic, const char *path)
     gyre_status status = run->strategy->open(&alone, &alone.self);
     elastic->run = &alone;
     status = status ? status : gy_nn_elastic_copy_arrays(elastic, true);
-    status = status ? status : gyre_nn_run_save(&alone, path, &elastic->position);
+    status = status         ? status
+             : best->stands ? gy_nn_run_save(&alone, path, position, best)
+                            : gy_nn_run_save(&alone, path, &elastic->position, &then);
     elastic->run = run;
     if (alone.self)
         run->strategy->close(alone.self);
@@ -173,12 +181,12 @@ static gyre_status write_file(struct gy_nn_elastic *elastic, const char *path)
 }
 
 gyre_status gy_nn_elastic_checkpoint(struct gy_nn_elastic *elastic, const char *path,
-                                     const struct gyre_nn_position *position)
+                                     const struct gyre_nn_position *position, const struct gy_nn_best *best)
 {
     struct gyre_nn_run *run = elastic->run;
     if (!apart(run))
-        return gyre_nn_run_save(run, path, position);
-    gyre_status status = run->rank == 0 ? write_file(elastic, path) : GYRE_SUCCESS;
+        return gy_nn_run_save(run, path, position, best);
+    gyre_status status = run->rank == 0 ? write_file(elastic, path, position, best) : GYRE_SUCCESS;
     int32_t failed = status != GYRE_SUCCESS;
     gyre_status sent = run->comm ? gyre_broadcast(run->comm, &failed, &failed, 1, GYRE_INT32, 0) : GYRE_SUCCESS;
     if (sent != GYRE_SUCCESS)
@@ -192,14 +200,14 @@ gyre_status gy_nn_elastic_make_memory(struct gy_nn_elastic *elastic)
 {
     const struct gyre_nn_run *run = elastic->run;
     struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];
-    void *live[3];
+    void *live[GY_NN_KEPT];
     size_t n = 0;
     bool ok = true;
     gyre_status status = run->strategy->arrays ? run->strategy->arrays(run->self, arrays, &n) : GYRE_SUCCESS;
     if (status != GYRE_SUCCESS)
         return status;
-    list(run, live);
-    for (int i = 0; i < 3; i++)
+    list(elastic, live);
+    for (int i = 0; i < GY_NN_KEPT; i++)
         if (live[i])
             ok = (elastic->saved[i] = malloc(state_bytes(run))) && ok;
     for (size_t i = 0; i < n; i++) {
@@ -216,7 +224,7 @@ gyre_status gy_nn_elastic_make_memory(struct gy_nn_elastic *elastic)
 
 void gy_nn_elastic_free_memory(struct gy_nn_elastic *elastic)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < GY_NN_KEPT; i++)
         free(elastic->saved[i]);
     for (size_t i = 0; i < GYRE_NN_MOST_ARRAYS; i++) {
         free(elastic->arrays[i].saved);

@@ -25,7 +25,7 @@ struct run {
     struct gyre_nn_run part;       /* with the optimiser, the strategy, and the ranks that there are now */
     struct gy_nn_elastic *elastic; /* NULL: a failure ends the run */
     struct gyre_nn_position position;
-    struct gy_nn_best best; /* where there is patience; not in an elastic run, whose newcomers have none */
+    struct gy_nn_best best; /* where there is patience */
     uint32_t *order;
     void *x;
     int32_t *labels;
@@ -78,6 +78,7 @@ static gyre_status resume(struct run *run)
 static gyre_status open_elastic(struct run *run)
 {
     run->elastic->resume = run->options.resume;
+    run->elastic->best = run->best.params;
     gyre_status status = gy_nn_elastic_open(run->elastic, &run->part, &run->position);
     run->cost = run->position.cost;
     return status;
@@ -97,7 +98,7 @@ static gyre_status open_run(struct run *run)
     run->order = calloc(run->data->ntrain, sizeof(*run->order));
     run->labels = calloc(rows * run->data->steps, sizeof(*run->labels));
     run->x = calloc(rows * run->data->features, gyre_dtype_size(gyre_nn_dtype(run->model)));
-    bool keeps = o->patience > 0 && !run->elastic;
+    bool keeps = o->patience > 0;
     if (keeps)
         run->best.params = calloc(gyre_nn_param_count(run->model), gyre_dtype_size(gyre_nn_dtype(run->model)));
     if (!run->order || !run->labels || !run->x || (keeps && !run->best.params))
@@ -244,7 +245,7 @@ static gyre_status checkpoint(struct run *run)
         return status;
     status = gather_cost(run, &run->position.cost);
     if (status == GYRE_SUCCESS && run->elastic)
-        return gy_nn_elastic_checkpoint(run->elastic, run->options.checkpoint, &run->position);
+        return gy_nn_elastic_checkpoint(run->elastic, run->options.checkpoint, &run->position, &run->best);
     return status ? status : gy_nn_run_save(&run->part, run->options.checkpoint, &run->position, &run->best);
 }
 

@@ -570,8 +570,8 @@ struct gyre_nn_train_options {
     gyre_nn_trace *trace;             /* or NULL */
     gyre_nn_report_func report;       /* or NULL; called on every rank */
     void *report_user;
-    size_t patience;   /* epochs without a lower test loss, after which the run ends, with the model of the lowest (an
-                        * elastic one with its last); 0: never */
+    size_t patience;   /* epochs without a lower test loss, after which the run ends, with the model of the lowest; 0:
+                        * never */
     double *staleness; /* or NULL: GYRE_NN_STALENESS_BINS counts to fill in, of all ranks */
 };
 

@@ -36,6 +36,8 @@ struct page {
         uint64_t hash;
         int ranks;
         double loss;
+        double least, latest,
+            given; /* test losses: of the best epoch, of the last one, of the model that the run gave */
         char sentence[400];
     } end[RANKS_MOST];
     struct gyre_nn_membership log[LOG_MOST];
@@ -59,15 +61,16 @@ static struct plan {
     int awaited;   /* ranks; a step takes long while there are fewer */
     const char *checkpoint, *resume;
     uint64_t stop_after;
-    bool full; /* rank 1 has no descriptor left for a while, and whoever looks for newcomers wants one */
-    bool slow; /* rank 1 takes ten times as long for everything, and in three steps longer than a second */
+    bool full;  /* rank 1 has no descriptor left for a while, and whoever looks for newcomers wants one */
+    bool worse; /* every epoch has ten times the rate of the one before, and the run has patience */
+    bool slow;  /* rank 1 takes ten times as long for everything, and in three steps longer than a second */
 } plan;
 
 static const gyre_nn_strategy *inner;
 static gyre_nn_strategy outer;
 static uint64_t now_step;
 static int own, ranks_now;
-static double last_loss;
+static double last_loss, least_loss, latest_loss;
 
 /* ---- a rank ---- */
 
@@ -178,6 +181,8 @@ static void on_report(void *user, const struct gyre_nn_report *report)
 {
     (void)user;
     last_loss = report->loss;
+    latest_loss = report->test_loss;
+    least_loss = least_loss == 0 || latest_loss < least_loss ? latest_loss : least_loss;
 }
 
 static void body(int rank)
@@ -214,6 +219,10 @@ static void body(int rank)
     options.bucket_bytes = 4096;
     options.check_every = 5;
     options.report = on_report;
+    if (plan.worse) {
+        options.patience = 9;
+        options.schedule = (struct gyre_nn_schedule){.kind = GYRE_NN_STEP, .rate = 3e-3, .factor = 10, .every = 23};
+    }
     OK(comm, gyre_nn_dataset_open("digits", &data));
     OK(comm, gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, plan.dtype, 1, &model));
     struct end *end = &page->end[rank];
@@ -222,6 +231,9 @@ static void body(int rank)
     end->hash = result.params_xxh3;
     end->ranks = result.ranks;
     end->loss = last_loss;
+    end->least = least_loss;
+    end->latest = latest_loss;
+    end->given = result.loss;
     CHECK(gyre_nn_param_count(model) <= PARAMS_MOST);
     if (end->status == GYRE_SUCCESS && gyre_comm_rank(comm) == 0 && plan.dtype == GYRE_FLOAT64)
         memcpy(page->params, gyre_nn_params(model), gyre_nn_param_count(model) * sizeof(double));
@@ -374,6 +386,7 @@ static bool equals_replay(int ranks, int left, const char *what, uint64_t *hash_
                          .settings = plan.settings,
                          .optimizer = plan.optimizer,
                          .dtype = plan.dtype,
+                         .worse = plan.worse,
                          .replay = log,
                          .replays = *logs_p};
     good = good && run(all, 0, what) && together(all, all, &replay, what);
@@ -499,6 +512,43 @@ static bool test_apart(const char *strategy, const char *settings)
     return equals_replay(5, 2, strategy, &hash, &logs) && (logs >= 3 || complain(strategy, "too few memberships"));
 }
 
+/* The first ranks, which were there from the beginning to the end, have the model of the best epoch, not of the last. */
+static bool gave_the_best(int ranks, const char *what)
+{
+    for (int i = 0; i < ranks; i++) {
+        const struct end *end = &page->end[i];
+        if (end->status != GYRE_SUCCESS)
+            return complain(what, end->sentence);
+        if (!(end->latest > 1.01 * end->given && fabs(end->given / end->least - 1) < 1e-9)) {
+            fprintf(stderr, "%s: rank %d gave a model of test loss %g: the best epoch had %g, the last %g\n", what, i,
+                    end->given, end->least, end->latest);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Patience outlives ranks: those who are left, and who comes later, end with the model of the best epoch. */
+static bool test_patience(const char *strategy, const char *settings)
+{
+    static const struct gyre_nn_membership log[] = {{0, 2}, {30, 3}, {60, 2}, {70, 3}};
+    uint64_t hash = 0;
+    size_t logs;
+    plan = (struct plan){.strategy = strategy,
+                         .settings = settings,
+                         .optimizer = GYRE_NN_ADAM,
+                         .dtype = GYRE_FLOAT32,
+                         .worse = true,
+                         .kills = three,
+                         .nkills = 3};
+    bool good = equals_replay(5, 2, "patience", &hash, &logs) && gave_the_best(2, "patience, replayed");
+    plan.replay = log;
+    plan.replays = 4;
+    plan.worse = true;
+    /* rank 2 has seen later epochs alone */
+    return good && run(3, 0, "patience") && together(3, 3, &hash, "patience") && gave_the_best(2, "patience");
+}
+
 /* Rank 0 dies when it has begun, before anybody else has the state: the next one begins, from the file if there is one. */
 static bool test_beginning(const char *resume, uint64_t *quiet_p)
 {
@@ -595,5 +645,7 @@ int main(int argc, char **argv)
     good = test_resume(folder) && good;
     rmdir(folder);
     good = test_full() && good;
+    good = test_patience("sync", NULL) && good;
+    good = test_patience("bmuf", "every=5") && good;
     return good ? 0 : 1;
 }
