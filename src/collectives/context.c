@@ -316,11 +316,26 @@ void gy_context_forget(struct gy_context *ctx, const void *memory)
         ctx->ops[t]->forget(ctx->instance[t], memory);
 }
 
+/* The verdict names the rank; over what this rank had to do with it, nobody else knows. */
+static void add_way(const struct gy_context *ctx, struct gy_error *error)
+{
+    int rank = error->rank;
+    char way[160] = "";
+    if (rank < 0 || rank >= ctx->world->size || !ctx->peers[rank].link)
+        return;
+    const struct gy_transport_ops *ops = ctx->ops[ctx->peers[rank].transport];
+    ops->describe(ctx->peers[rank].link, way, sizeof(way));
+    size_t used = strlen(error->text);
+    if (way[0] && !strstr(error->text, way))
+        snprintf(error->text + used, sizeof(error->text) - used, "; its link here: %s, %s", ops->name, way);
+}
+
 void gy_context_fail(struct gy_context *ctx)
 {
     if (ctx->closed)
         return;
     ctx->closed = true;
+    add_way(ctx, &ctx->error);
     gy_page_fail(ctx);
     if (ctx->error.status == GYRE_PEER_LEFT && gy_ends_pending(ctx)) /* how they end is everybody's business */
         gy_overlay_report(ctx->overlay, GYRE_PEER_LEFT, ctx->error.rank, ctx->error.text);

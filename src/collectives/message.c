@@ -108,7 +108,8 @@ static bool comes(struct gyre_comm *comm, const struct gy_call *call, const stru
     const struct gy_peer *peer = &ctx->peers[world];
     const struct gy_transport_ops *ops = ctx->ops[peer->transport];
     struct gy_awaited it = {.frame = *frame, .comm = comm, .rank = call->root, .peer = world, .memory = call->output};
-    int spins = ctx->crowded ? SPINS_CROWDED : ops == &gy_transport_tcp ? SPINS_SOCKET : SPINS;
+    bool gives_way = ctx->crowded || ctx->config.spin_ns == 0;
+    int spins = gives_way ? SPINS_CROWDED : ops == &gy_transport_tcp ? SPINS_SOCKET : SPINS;
     ctx->awaited = &it;
     /* A thread that waits for the lock is let in by a request's turns. There is no pause between two looks: it takes longer than
      * a look where it takes long at all, and an emulated processor leaves its loop for it. */

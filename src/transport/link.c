@@ -117,6 +117,13 @@ bool gy_transport_send_no_short(struct gy_link *link, const struct gy_frame *hea
     return false;
 }
 
+void gy_transport_describe_nothing(const struct gy_link *link, char *text_p, size_t bytes)
+{
+    (void)link;
+    if (bytes)
+        text_p[0] = '\0';
+}
+
 void gy_transport_know_nothing(void *instance, const void *memory, size_t bytes)
 {
     (void)instance, (void)memory, (void)bytes;

@@ -196,6 +196,17 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
         gy_rdma_reap(link);
 }
 
+/* Of several, all: which of them fails nobody knows yet. */
+static void rdma_describe(const struct gy_link *base, char *text_p, size_t bytes)
+{
+    const struct gy_rdma_link *link = (const struct gy_rdma_link *)base;
+    size_t used = 0;
+
+    text_p[0] = '\0';
+    for (int r = 0; r < link->rdma->rails && r < (link->paths ? link->paths : GY_RDMA_RAILS) && used < bytes; r++)
+        used += (size_t)snprintf(text_p + used, bytes - used, "%s%s", r ? ", " : "device ", link->rdma->rail[r].name);
+}
+
 /* ---- the table ---- */
 
 /* Are there rails, but too little locked memory for links to all others? */
@@ -460,6 +471,7 @@ const struct gy_transport_ops gy_transport_rdma = {
     .post = rdma_post,
     .send_short = gy_rdma_send_short,
     .progress = gy_rdma_progress,
+    .describe = rdma_describe,
     .arm = rdma_arm,
     .disarm = rdma_disarm,
     .know = rdma_know,

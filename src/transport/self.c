@@ -105,6 +105,7 @@ const struct gy_transport_ops gy_transport_self = {
     .post = self_post,
     .send_short = gy_transport_send_no_short,
     .progress = self_progress,
+    .describe = gy_transport_describe_nothing,
     .arm = self_arm,
     .disarm = self_disarm,
     .know = gy_transport_know_nothing,

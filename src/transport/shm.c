@@ -344,6 +344,7 @@ const struct gy_transport_ops gy_transport_shm = {
     .post = shm_post,
     .send_short = gy_transport_send_no_short,
     .progress = shm_progress,
+    .describe = gy_transport_describe_nothing,
     .arm = shm_arm,
     .disarm = shm_disarm,
     .know = gy_transport_know_nothing,

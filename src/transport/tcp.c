@@ -368,6 +368,7 @@ const struct gy_transport_ops gy_transport_tcp = {
     .post = tcp_post,
     .send_short = gy_transport_send_no_short,
     .progress = tcp_progress,
+    .describe = gy_transport_describe_nothing,
     .arm = tcp_arm,
     .disarm = tcp_disarm,
     .know = gy_transport_know_nothing,

@@ -157,6 +157,8 @@ struct gy_transport_ops {
     /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never
      * blocks. */
     bool (*progress)(struct gy_link *link);
+    /* Over what a link goes, for sentences: "device mlx5_0 port 1". Nothing where the transport's name says it all. Optional. */
+    void (*describe)(const struct gy_link *link, char *text_p, size_t bytes);
     /* Prepares to sleep: from now on until the next progress, anything arriving for any link makes the context's poller
      * return. False: something has already arrived, do not sleep. */
     bool (*arm)(void *instance);

@@ -515,7 +515,9 @@ static void body_short(struct rank *rank)
     uint64_t first = pair->arrived;
     for (uint64_t k = 1; k <= FRAMES || pair->arrived < first + FRAMES || posted.queued;) {
         uint64_t turn = (k - 1) / TURN;
-        if (k <= FRAMES && !posted.queued && (rank->rank == 0 || pair->arrived >= first + k)) { /* the other answers */
+        /* The other answers, and in the first half it is waited for. */
+        uint64_t before = rank->rank == 1 ? k : k <= FRAMES / 2 ? k - 1 : 0;
+        if (k <= FRAMES && !posted.queued && pair->arrived >= first + before) {
             struct gy_frame_out frame;
             rank_frame(rank, pair->peer, &frame, turn, payload, sizes[turn % GY_ARRAY_LENGTH(sizes)]);
             frame.header.sequence = first + k;
@@ -529,7 +531,8 @@ static void body_short(struct rank *rank)
             rank->ops->post(pair->link, &posted);
             k++;
         }
-        if (!rank->ops->progress(pair->link) && !rank->ops->arm(rank->instance))
+        if (!rank->ops->progress(pair->link) && !rank->ops->arm(rank->instance) &&
+            gy_rdma_digestible((const struct gy_rdma_link *)pair->link))
             CHECK(rank->ops->progress(pair->link), "what was seen before the sleep is not there");
         gy_poller_poll(rank->poller, 0);
     }
@@ -549,7 +552,8 @@ static void test_short(int devices, const char *queue_pairs)
     CHECK(after.inlines - before.inlines > 2500, "%llu requests with their bytes",
           (unsigned long long)(after.inlines - before.inlines));
     CHECK(after.not_ready == 0, "a receiver was not ready");
-    CHECK(after.sends - before.sends < 4000 + 400, "%llu requests for 4000 frames: credit does not go along",
+    /* Alone it would be one request for sixteen frames; who is waited for owes less. */
+    CHECK(after.sends - before.sends < 4000 + 190, "%llu requests for 4000 frames: credit does not go along",
           (unsigned long long)(after.sends - before.sends));
     unsetenv("GYRE_RDMA_QUEUE_PAIRS");
     stand_in_reset(1);
