@@ -72,14 +72,9 @@ static bool is_complete(const void *request)
     return ((const struct gyre_request *)request)->complete;
 }
 
-gyre_status gyre_wait(gyre_request **request)
+/* There is one, and it is not stale. */
+static gyre_status wait_for(gyre_request **request)
 {
-    if (!request)
-        return gy_check_none("%s: request is NULL", __func__);
-    if (!*request)
-        return GYRE_SUCCESS;
-    if (is_stale(*request, __func__))
-        return GYRE_INVALID_ARGUMENT;
     struct gyre_comm *comm = (*request)->comm;
     if (!comm)
         return take(request);
@@ -91,6 +86,15 @@ gyre_status gyre_wait(gyre_request **request)
     }
     gy_driver_leave(comm->ctx);
     return status;
+}
+
+gyre_status gyre_wait(gyre_request **request)
+{
+    if (!request)
+        return gy_check_none("%s: request is NULL", __func__);
+    if (!*request)
+        return GYRE_SUCCESS;
+    return is_stale(*request, __func__) ? GYRE_INVALID_ARGUMENT : wait_for(request);
 }
 
 /* ---- several at once ---- */
@@ -196,13 +200,18 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
         return gy_check_none("gyre_wait_all: requests is NULL");
     gyre_status first = GYRE_SUCCESS;
     struct set set = {requests, count};
-    bool several;
+    bool several = true; /* may what is left belong to several worlds? Nobody asks while all are over */
     unsigned rounds = 0;
-    while (comm_of(&set, &several) && several)
-        if (turn_all(&set, &rounds) != GYRE_SUCCESS)
-            return GYRE_FORKED;
     for (size_t i = 0; i < count; i++) {
-        gyre_status status = gyre_wait(&requests[i]);
+        if (!requests[i])
+            continue;
+        gyre_status status = GYRE_INVALID_ARGUMENT;
+        if (!is_stale(requests[i], __func__)) {
+            while (several && !requests[i]->complete && comm_of(&set, &several) && several)
+                if (turn_all(&set, &rounds) != GYRE_SUCCESS)
+                    return GYRE_FORKED;
+            status = wait_for(&requests[i]);
+        }
         if (first == GYRE_SUCCESS)
             first = status;
     }

@@ -50,7 +50,9 @@ struct gyre_comm {
     bool window_reserved;
     uint64_t window_base;    /* value of the shared counters after the window collectives that have been
                                       * started */
-    uint64_t inline_started; /* direct exchanges started: parity and flag value */
+    uint64_t inline_started; /* direct exchanges started: the number of the last, which is its place and flag value */
+    uint64_t inline_done;    /* ... that are complete here */
+    uint64_t inline_alone;   /* the last one shown whose vector has no place beside others' */
     uint64_t arrived;        /* sequence of the last operation that the peers have been shown */
     uint64_t compared;       /* sequence of the last operation in which every peer's shape was compared with ours */
     struct {
@@ -60,7 +62,8 @@ struct gyre_comm {
     } tiny[GY_COLLECTIVES];          /* see tiny.c */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
-    struct gyre_window *windows; /* one-sided */
+    struct gyre_request *window_next; /* the first of them that has not begun, or runs through its plan */
+    struct gyre_window *windows;      /* one-sided */
     uint32_t windows_made;
     struct gyre_request *ended; /* complete, not collected by their owner yet */
 

@@ -72,6 +72,8 @@ struct gy_context {
     struct gy_registry registry;
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
+    unsigned active; /* requests in that list */
+    unsigned queued; /* those of them that stand in a queue for windows, and not at its head: nothing moves them */
     struct gyre_request *idle;    /* free list */
     struct gy_awaited *awaited;   /* NULL: nobody waits without a request */
     void *kept[GY_BUFFER_POWERS]; /* scratch memory of 2^k bytes, free; each begins with the address of the next */

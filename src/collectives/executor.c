@@ -286,10 +286,10 @@ bool gy_request_advance(struct gyre_request *r)
     if (r->plan->window) {
         if (r->comm->window_first != r || r->shape.sequence > r->comm->arrived)
             return false;
-        if (!r->begun && gy_window_begin(r) != GYRE_SUCCESS)
-            return true;
         if (r->tiny)
             return gy_tiny_advance(r);
+        if (!r->begun && gy_window_begin(r) != GYRE_SUCCESS)
+            return true;
     }
     bool moved = false, finished = true;
     int missed = -1;

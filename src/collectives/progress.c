@@ -32,8 +32,12 @@ bool gy_progress(struct gy_context *ctx)
     if (ctx->links > 0)
         gy_progress_links(ctx, (ctx->turns & 15) == 0, &moved);
     struct gyre_request *next;
-    for (struct gyre_request *r = ctx->active_first; r && !ctx->closed; r = next) {
+    unsigned able = ctx->active - ctx->queued; /* of what stands in queues only the heads can move */
+    for (struct gyre_request *r = ctx->active_first; r && able > 0 && !ctx->closed; r = next) {
         next = r->next;
+        if (r->plan->window && r->comm->window_first != r)
+            continue;
+        able--;
         if (gy_request_advance(r)) {
             moved = true;
             r->idle_since = 0;

@@ -129,14 +129,15 @@ static void dump_record(const struct gyre_page_record *record, int fd)
     struct gy_arrival shape = shape_of(record);
     char text[160];
     gy_shape_print(&shape, text, sizeof(text));
+    bool timed = record->began && (record->ended || record->state == GYRE_PAGE_RUNNING);
     int64_t end = record->ended ? record->ended : gy_now();
     if (record->waited_for >= 0)
         dprintf(fd, "  %s %s %.1f us, waiting for rank %d\n", text, states[record->state],
                 (double)(end - record->began) / 1e3, record->waited_for);
-    else if (record->began)
+    else if (timed)
         dprintf(fd, "  %s %s %.1f us\n", text, states[record->state], (double)(end - record->began) / 1e3);
     else
-        dprintf(fd, "  %s %s\n", text, states[record->state]); /* the tiny path reads no clock */
+        dprintf(fd, "  %s %s\n", text, states[record->state]); /* the shortest ways read no clock */
 }
 
 void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)

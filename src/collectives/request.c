@@ -9,6 +9,7 @@
 
 #include "collectives/ends.h"
 #include "collectives/mapped.h"
+#include "collectives/order.h"
 #include "collectives/verify.h"
 #include "core/clock.h"
 #include "core/handle.h"
@@ -43,6 +44,7 @@ static void active_append(struct gy_context *ctx, struct gyre_request *r)
     else
         ctx->active_first = r;
     ctx->active_last = r;
+    ctx->active++;
 }
 
 static void active_remove(struct gy_context *ctx, struct gyre_request *r)
@@ -50,6 +52,7 @@ static void active_remove(struct gy_context *ctx, struct gyre_request *r)
     *(r->previous ? &r->previous->next : &ctx->active_first) = r->next;
     *(r->next ? &r->next->previous : &ctx->active_last) = r->previous;
     r->next = r->previous = NULL;
+    ctx->active--;
 }
 
 static void ended_push(struct gyre_request *r)
@@ -72,11 +75,15 @@ static void ended_remove(struct gyre_request *r)
 static void window_enqueue(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
+    r->next_window = NULL;
     if (comm->window_last)
         comm->window_last->next_window = r;
     else
         comm->window_first = r;
+    comm->ctx->queued += comm->window_last != NULL;
     comm->window_last = r;
+    if (!comm->window_next && !r->begun)
+        comm->window_next = r;
 }
 
 static void window_dequeue(struct gyre_request *r)
@@ -86,8 +93,11 @@ static void window_dequeue(struct gyre_request *r)
     for (struct gyre_request *q = comm->window_first; q && q != r; q = q->next_window)
         before = q;
     *(before ? &before->next_window : &comm->window_first) = r->next_window;
+    comm->ctx->queued -= before || r->next_window;
     if (comm->window_last == r)
         comm->window_last = before;
+    if (comm->window_next == r)
+        comm->window_next = r->next_window;
     r->next_window = NULL;
 }
 
@@ -127,11 +137,23 @@ static void reset(struct gyre_request *r)
     r->idle_since = r->asked = r->told = 0;
 }
 
-/* Shows the peers what this rank has launched, in order, few at a time: a place is theirs to look at until the operation
- * in it is complete, however many others are under way. The rest follows as the first ones complete. */
-static void arrive(struct gyre_comm *comm)
+static void show_arrival(const struct gyre_request *r)
 {
+    gy_window_arrive(r->comm, &r->shape, r->light ? (struct gy_offer){0} : r->offer);
+}
+
+/* In order, few at a time: a place is theirs to look at until the operation in it is complete, however many others are
+ * under way. The rest follows as the first ones complete. */
+void gy_request_arrive(struct gyre_comm *comm)
+{
+    const struct gy_context *ctx = comm->ctx;
     const struct gyre_request *first = NULL;
+    if (ctx->active - ctx->queued == 1 && comm->window_last && comm->window_last->shape.sequence == comm->arrived + 1) {
+        /* all that is under way stands in one queue, and only the last of it is new */
+        if (comm->arrived + 1 - comm->window_first->shape.sequence < GY_WINDOW_SHOWN)
+            show_arrival(comm->window_last);
+        return;
+    }
     for (const struct gyre_request *r = comm->ctx->active_first; r; r = r->next) {
         if (r->comm != comm || (r->shape.sequence & GY_POINT_TO_POINT))
             continue;
@@ -139,7 +161,7 @@ static void arrive(struct gyre_comm *comm)
         if (r->shape.sequence - first->shape.sequence >= GY_WINDOW_SHOWN)
             return;
         if (r->shape.sequence > comm->arrived)
-            gy_window_arrive(comm, &r->shape, r->offer);
+            show_arrival(r);
     }
 }
 
@@ -149,6 +171,9 @@ static void launch(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     struct gy_context *ctx = comm->ctx;
     r->shape.sequence = next_sequence(r);
+    r->tiny = r->plan->window && gy_tiny_fits(comm, &r->shape, r->element);
+    if (r->tiny) /* now: the numbers are in the order of the launches, which is the same everywhere */
+        r->tiny_number = ++comm->inline_started;
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
     record->began = gy_now();
     r->record = record->serial;
@@ -173,9 +198,11 @@ static void launch(struct gyre_request *r)
     if (r->plan->window)
         window_enqueue(r);
     if (comm->window_reserved && !gy_is_point_to_point(r->plan->shape.collective))
-        arrive(comm);
+        gy_request_arrive(comm);
     if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
         gy_context_fail(ctx);
+    if (r->tiny && !ctx->closed)
+        gy_tiny_show(comm);
     if (!r->complete && !ctx->closed)
         gy_request_advance(r);
     if (!r->complete) /* a thread that sleeps has not armed itself for this one */
@@ -200,6 +227,8 @@ static gyre_status make(struct gyre_comm *comm, const struct gy_call *call, stru
 
 gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
+    if (gy_tiny_start(comm, call, request_p))
+        return GYRE_SUCCESS;
     gyre_status status = make(comm, call, request_p);
     if (status == GYRE_SUCCESS)
         launch(*request_p);
@@ -228,16 +257,27 @@ void gy_request_restart(struct gyre_request *r)
 }
 
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
-                                      const struct gy_arrival *shape)
+                                      const struct gy_arrival *shape, uint64_t number, bool begun)
 {
-    struct gyre_request *r = request_take(comm->ctx);
-    gy_prepare_fill(r, comm, call, shape);
-    r->plan = gy_comm_plan(comm, call->collective, (enum gy_algorithm)shape->algorithm, 0);
-    r->in.blocks = r->out.blocks = r->plan->blocks;
-    clear_lanes(r);
+    struct gy_context *ctx = comm->ctx;
+    struct gyre_request *r = ctx->idle;
+    ctx->idle = r->next;
+    memset(&r->tiny_next, 0, offsetof(struct gyre_request, user_input) - offsetof(struct gyre_request, tiny_next));
+    r->comm = comm;
+    r->plan = comm->plans[call->collective][shape->algorithm];
+    r->shape = *shape;
+    r->input = call->input;
+    r->output = call->output;
+    r->operation = (struct gy_operation){.dtype = call->dtype, .op = call->op};
+    r->element = gy_dtype_bytes(call->dtype);
     r->record = comm->recorder.page->started;
-    gy_recorder_at(&comm->recorder, r->record)->began = gy_now();
-    active_append(comm->ctx, r);
+    r->tiny_number = number;
+    r->waiting_for = -1;
+    r->canonical = gy_comm_canonical(comm);
+    r->light = r->tiny = true;
+    r->begun = begun;
+    r->status = GYRE_IN_PROGRESS;
+    active_append(ctx, r);
     window_enqueue(r);
     return r;
 }
@@ -248,13 +288,21 @@ static void record_end(struct gyre_request *r)
     struct gyre_page_record *record = gy_recorder_at(recorder, r->record);
     bool good = r->status == GYRE_SUCCESS;
     *(good ? &recorder->page->done : &recorder->page->failed) += 1;
-    int64_t now = gy_now();
+    bool timed = !r->light || recorder->trace || !good;
+    int64_t now = timed ? gy_now() : 0;
     gy_recorder_trace(recorder, &r->shape, r->status, record ? record->began : 0, now);
     if (!record)
         return;
     record->ended = now;
     record->state = good ? GYRE_PAGE_DONE : GYRE_PAGE_FAILED;
     record->waited_for = good || r->waiting_for < 0 ? -1 : gy_group_world(&r->comm->group, r->waiting_for);
+}
+
+/* Are others to be shown now that it is over? Behind a direct exchange, when what comes next is not shown yet. */
+static bool is_due(const struct gyre_request *r)
+{
+    const struct gyre_request *head = r->comm->window_first;
+    return !r->tiny || !head || head->shape.sequence > r->comm->arrived;
 }
 
 void gy_request_finish(struct gyre_request *r, gyre_status status)
@@ -270,14 +318,14 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     if (status != GYRE_SUCCESS)
         gy_mapped_withdraw(r);
     active_remove(r->comm->ctx, r);
-    if (r->comm->window_reserved && r->comm->arrived < r->comm->sequence && status == GYRE_SUCCESS)
-        arrive(r->comm);
-    ended_push(r);
-    gy_driver_wake(r->comm->ctx);
     if (r->plan->window)
         window_dequeue(r);
+    if (r->comm->window_reserved && r->comm->arrived < r->comm->sequence && status == GYRE_SUCCESS && is_due(r))
+        gy_request_arrive(r->comm);
+    ended_push(r);
+    gy_driver_wake(r->comm->ctx);
     record_end(r);
-    if (!r->persistent)
+    if (!r->persistent && !r->light)
         gy_prepare_undo(r);
 }
 

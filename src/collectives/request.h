@@ -57,45 +57,49 @@ struct gy_buffer {
 };
 
 struct gyre_request {
+    /* What a direct exchange needs lies together, and is all that one sets which has no other buffers (`light`). */
     struct gyre_comm *comm;
     struct gyre_request *next, *previous; /* active list, or the communicator's ended ones, or free list */
     struct gyre_request *next_window;     /* queue of the communicator's window collectives */
     struct gy_plan *plan;
     struct gy_arrival shape;
+    const unsigned char *input; /* what the plan reads: the call's, or its staged copy */
+    unsigned char *output;      /* what the plan writes: the call's, or a float32 copy */
+    struct gy_operation operation;
+    size_t element;  /* bytes of one */
+    uint64_t record; /* in the flight recorder */
+    uint64_t tiny_number;
+    int tiny_next;         /* peers below this one have published */
+    int waiting_for;       /* a rank that the last attempt missed, in the first lane that missed one; −1 */
+    _Atomic bool complete; /* the owner may look from outside */
+    bool canonical;        /* order of operands */
+    bool light;            /* holds no buffers and no plan of its own */
+    bool persistent;       /* keeps plan and buffers from one start to the next */
+    bool launched;         /* and has been started since its owner collected it last */
+    bool collected;        /* its owner has had it: on the free list, or another's by now */
+    bool confirming;       /* complete here, and waits for the word that it is so everywhere */
+    bool verified;         /* windows: every peer's arrival has been compared with ours */
+    bool begun;            /* windows: it has its numbers; a direct exchange: it has been shown */
+    bool tiny;             /* windows: a direct exchange, see tiny.c */
+    gyre_status status;
+    uint64_t ends;                   /* its number among those that end alike everywhere, 0: it is none; see ends.h */
+    struct gy_offer offer;           /* mapped.c: what others use in place */
+    int64_t idle_since, asked, told; /* clocks: see liveness.c */
+
     const unsigned char *user_input; /* the call's */
-    const unsigned char *input;      /* what the plan reads: the call's, or its staged copy */
-    unsigned char *output;           /* what the plan writes: the call's, or a float32 copy */
     unsigned char *user_output;
-    bool canonical;           /* order of operands */
     bool widened;             /* the plan works on float32 copies of narrow floats */
     gyre_dtype dtype;         /* the call's; the operation's is what the plan works on */
-    bool persistent;          /* keeps plan and buffers from one start to the next */
-    bool launched;            /* and has been started since its owner collected it last */
-    bool collected;           /* its owner has had it: on the free list, or another's by now */
     uint64_t ticket;          /* of an eager message: those to its peer before it */
-    uint64_t record;          /* in the flight recorder */
-    uint64_t ends;            /* its number among those that end alike everywhere, 0: it is none; see ends.h */
-    bool confirming;          /* complete here, and waits for the word that it is so everywhere */
     int confirmed;            /* windows: ranks below this one have said so */
     uint64_t verified_as;     /* 1 + its number among the results that are compared, 0: it is not; see verify.h */
     struct gy_layout in, out; /* of the vector; all_to_all has two */
-    size_t element, tile;     /* bytes of an element; elements per tile */
-    struct gy_operation operation;
-    _Atomic bool complete; /* the owner may look from outside */
-    gyre_status status;
-    bool verified; /* windows: every peer's arrival has been compared with ours */
-    bool begun;    /* windows: it is this request's turn and its arrival is published */
-    bool tiny;     /* windows: a direct exchange, see tiny.c */
-    uint64_t tiny_number;
-    int tiny_next; /* peers below this one have published */
+    size_t tile;              /* elements per tile */
     uint64_t window_base;
-    struct gy_offer offer; /* mapped.c: what others use in place */
-    bool stream;           /* what it writes outgrows the cache: past it */
-    size_t slot_bytes;     /* of the plan's scratch */
+    bool stream;       /* what it writes outgrows the cache: past it */
+    size_t slot_bytes; /* of the plan's scratch */
     struct gy_buffer scratch, staged, table, wide;
     struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
-    int waiting_for;                 /* a rank that the last attempt missed, in the first lane that missed one; −1 */
-    int64_t idle_since, asked, told; /* clocks: see liveness.c */
     struct gy_lane_state lane[GY_PLAN_LANES];
 };
 
@@ -107,9 +111,12 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
 void gy_request_restart(struct gyre_request *request);
 /* The whole of a blocking call, by the shortest way there is. */
 gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
-/* Makes a request of a window operation that has been started without one. There is an idle request and a plan. */
+/* A direct exchange that has its numbers and its record, and needs nothing else, becomes an active request. There is an
+ * idle one, and a plan. begun: it has been shown. */
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
-                                      const struct gy_arrival *shape);
+                                      const struct gy_arrival *shape, uint64_t number, bool begun);
+/* Shows the peers what this rank has launched, as far as they have room for it. */
+void gy_request_arrive(struct gyre_comm *comm);
 /* Ends it and takes it off the lists; the user still holds it. */
 void gy_request_finish(struct gyre_request *request, gyre_status status);
 /* All that it does here is done: ends it with success, or lets it wait for the others (ends.h). */
@@ -194,14 +201,18 @@ static inline void gy_tiny_expect(const struct gyre_comm *comm)
         return;
     for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++)
         if (p != comm->rank)
-            __builtin_prefetch(&comm->control[p]->line[(comm->inline_started + 1) & 1]);
+            __builtin_prefetch(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
 }
 
 /* tiny.c: short vectors, exchanged directly instead of by a plan. The blocking call, start to end without a request;
  * false: this call takes the general path, and nothing has happened yet. */
 bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
-/* The same exchange as a request's turn. */
+/* The same for a call that does not block, with a request that holds nothing; false likewise. */
+bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+/* The request at the head of the queue, a direct exchange, has its turn, and so have those behind it when it is over. */
 bool gy_tiny_advance(struct gyre_request *request);
+/* Shows as many of the exchanges in the queue as may be under way at once. */
+void gy_tiny_show(struct gyre_comm *comm);
 /* Is a call of this shape, of elements of so many bytes, exchanged directly? The same on every rank. */
 bool gy_tiny_fits(struct gyre_comm *comm, const struct gy_arrival *shape, size_t element);
 /* The algorithm that stands in the shape of a call that is; false: it is not. */

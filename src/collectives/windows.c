@@ -128,11 +128,6 @@ gyre_status gy_window_begin(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->begun = true;
-    r->tiny = gy_tiny_fits(comm, &r->shape, r->element);
-    if (r->tiny) {
-        r->tiny_number = ++comm->inline_started;
-        return GYRE_SUCCESS;
-    }
     r->stream = outgrows(r);
     r->window_base = comm->window_base;
     comm->window_base += gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);

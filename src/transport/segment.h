@@ -23,6 +23,9 @@ struct gy_segment;
 #define GY_WINDOW_SHOWN 4      /* operations that a rank shows at once; it is GY_WINDOW_SLOTS ahead of others at most */
 #define GY_WINDOW_INLINE 112   /* bytes of a vector that lie in the flag's pair of cache lines, 48 of them in its own */
 #define GY_WINDOW_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
+#define GY_WINDOW_AHEAD 4      /* direct exchanges that a rank shows at once: see tiny.c */
+#define GY_WINDOW_LINES (2 * GY_WINDOW_AHEAD)
+#define GY_WINDOW_SHORT 4096 /* bytes of a vector that has a place for every line; longer ones have two for all */
 
 /* Written by one rank: flag, shape and payload together. */
 struct gy_window_line {
@@ -48,7 +51,7 @@ struct gy_offer {
 
 /* What a rank exposes for one communicator; single writer: that rank. */
 struct gy_window_control {
-    struct gy_window_line line[2]; /* one-shot, double-buffered by parity */
+    struct gy_window_line line[GY_WINDOW_LINES]; /* of direct exchanges, by number */
     struct {
         _Alignas(GY_CACHE_LINE) _Atomic uint64_t progress;
     } lane[GY_WINDOW_LANES];                                        /* iterations completed since
@@ -62,15 +65,17 @@ struct gy_window_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends; /* operations with uniform ends that are complete here */
 };
 
-/* The control block and, behind it, the vectors that are longer than a line has room for; by parity like the lines. */
+/* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. */
 struct gy_window {
     struct gy_window_control control;
+    _Alignas(GY_CACHE_LINE) unsigned char shorter[GY_WINDOW_LINES][GY_WINDOW_SHORT];
     _Alignas(GY_CACHE_LINE) unsigned char vector[2][GY_WINDOW_VECTOR];
 };
 
-static inline unsigned char *gy_window_vector(struct gy_window_control *control, uint64_t number)
+static inline unsigned char *gy_window_vector(struct gy_window_control *control, uint64_t number, size_t bytes)
 {
-    return ((struct gy_window *)(void *)control)->vector[number & 1];
+    struct gy_window *window = (struct gy_window *)(void *)control;
+    return bytes <= GY_WINDOW_SHORT ? window->shorter[number % GY_WINDOW_LINES] : window->vector[number & 1];
 }
 
 /* What a rank exposes once per world; single writer: that rank, but for `doorbell` which a peer clears. */

@@ -83,3 +83,15 @@ wrong grow "-DN=3 -DUNHEARD"
 wrong grow "-DN=3 -DDOUBTS=1 -DUNHOSTED"
 wrong grow "-DN=3 -DBLIND"
 wrong grow "-DN=3 -DKEPT"
+
+right exchange "-DN=2 -DAHEAD=2"
+right exchange "-DN=3 -DAHEAD=1 -DEXCHANGES=4"
+if [ -n "${GYRE_MODELS_FULL:-}" ]; then
+    right exchange "-DN=2 -DAHEAD=3 -DEXCHANGES=8"
+fi
+
+wrong exchange "-DN=2 -DSHORT"
+wrong exchange "-DN=2 -DEAGER"
+wrong exchange "-DN=2 -DHASTY"
+wrong exchange "-DN=2 -DTOGETHER"
+wrong exchange "-DN=2 -DEARLY"

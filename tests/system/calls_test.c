@@ -1,6 +1,6 @@
 /* One rank of the tests of how calls live together, one suite per run (the argument):
  *   requests  several in flight, completed by test, wait and wait_all; calls of some ranks that are requests of others,
- *             around the sizes where short vectors go another way
+ *             around the sizes where short vectors go another way; many of those in flight
  *   crossed   two communicators, opposite orders, 64 MiB
  *   flat      1,000 distinct counts leave memory as it was
  *   mixed     heap, gyre memory, in place and unaligned in one call */
@@ -89,9 +89,58 @@ static void run_two_ways(size_t bytes)
         }
 }
 
+/* Where short vectors go another way, and on both sides of it. */
+static const size_t sizes[] = {4, 48, 52, 112, 116, 336, 348, 4096, 4100, 8192, 8196, 16380, 16384, 16388, 49152};
+
+static uint64_t draw(uint64_t *state, uint64_t end)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % end;
+}
+
+static void collect(struct gy_case *it, gyre_request **request, uint64_t seed)
+{
+    if (!it->comm)
+        return;
+    OK(comm, gyre_wait(request));
+    if (gy_case_wrong(it, seed) > 0)
+        rank_fail("one of many in flight, %s of %zu bytes, number %zu: wrong", gy_kind_name(it->kind), it->bytes,
+                  (size_t)seed);
+    free_case(it);
+    it->comm = NULL;
+}
+
+/* The same calls of all kinds and short sizes on every rank, many in flight; but each rank has its own pace, blocks in some of
+ * them, and collects them in an order of its own. */
+static void run_in_flight(int operations)
+{
+    enum { PENDING = 20 };
+    struct gy_case cases[PENDING] = {0};
+    gyre_request *requests[PENDING] = {NULL};
+    uint64_t seeds[PENDING] = {0}, common = 1, own = (uint64_t)rank;
+    for (int i = 0; i < operations; i++) {
+        uint64_t at = own % PENDING;
+        while (cases[at].comm && draw(&own, 2) == 0)
+            at = draw(&own, PENDING);
+        collect(&cases[at], &requests[at], seeds[at]);
+        enum gy_kind kind = (enum gy_kind)draw(&common, GY_KINDS);
+        size_t bytes = sizes[draw(&common, draw(&common, 4) ? 9 : sizeof sizes / sizeof *sizes)];
+        cases[at] = make_case(kind, bytes);
+        seeds[at] = (uint64_t)i;
+        gy_case_fill(&cases[at], seeds[at]);
+        if (draw(&own, 16) == 0)
+            OK(comm, gy_case_call(&cases[at]));
+        else
+            OK(comm, gy_case_start(&cases[at], &requests[at]));
+        for (uint64_t turns = draw(&own, 8) == 0 ? draw(&own, 20) : 0; turns > 0; turns--)
+            OK(comm, gyre_progress(comm));
+    }
+    for (int i = 0; i < PENDING; i++)
+        collect(&cases[i], &requests[i], seeds[i]);
+}
+
 static void test_requests(void)
 {
-    static const size_t sizes[] = {4, 48, 52, 112, 116, 336, 348, 4096, 4100, 8192, 8196, 16380, 16384, 16388, 49152};
     gyre_request *none = NULL;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         run_two_ways(sizes[i]);
@@ -99,6 +148,7 @@ static void test_requests(void)
         for (int way = 0; way < 3; way++)
             run_requests(way);
     }
+    run_in_flight(1500);
     OK(comm, gyre_test(&none));
     OK(comm, gyre_wait(&none));
     OK(comm, gyre_wait_all(NULL, 0));
@@ -189,10 +239,10 @@ static void run_mixed(enum gy_kind kind, size_t bytes)
 
 static void test_mixed(void)
 {
-    static const size_t sizes[] = {4, 4000, 262148, 4 << 20};
+    static const size_t lengths[] = {4, 4000, 262148, 4 << 20};
     for (int kind = 0; kind < GY_KIND_BARRIER; kind++) {
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            run_mixed((enum gy_kind)kind, sizes[i]);
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            run_mixed((enum gy_kind)kind, lengths[i]);
     }
 }
 

@@ -1,0 +1,175 @@
+/* The exchange itself: exchange.h says why it is right. */
+#include "collectives/exchange.h"
+
+#include <string.h>
+
+#include "collectives/order.h"
+
+#define GY_HANDED_OVER 1024 /* bytes that are pushed out of this core's cache; of more it costs more than it saves */
+#define GY_HARDWARE_LINE 64
+#define GY_EARLY 3 /* exchanges ahead, whose line is fetched for writing while this one is under way */
+
+_Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
+_Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
+_Static_assert(GY_EARLY < GY_WINDOW_AHEAD, "a line that the peers have most likely read");
+
+/* All that two ranks must agree on: no two shapes of direct exchanges with near sequence numbers share a word. */
+static uint64_t shape_word(const struct gy_arrival *shape)
+{
+    return (shape->sequence & 0xffff) << 48 | (uint64_t)(shape->root & 0xfff) << 36 | (uint64_t)shape->op << 28 |
+           (uint64_t)(shape->dtype & 15) << 24 | (uint64_t)(shape->collective & 15) << 20 | (shape->count & 0xfffff);
+}
+
+size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
+{
+    switch (collective) {
+    case GY_BARRIER: return 0;
+    case GY_REDUCE_SCATTER:
+    case GY_SCATTER_FROM:
+    case GY_ALL_TO_ALL: return (size_t)comm->size;
+    default: return 1;
+    }
+}
+
+/* Is this rank's contribution read by others? */
+static bool gives(const struct gy_exchange *it)
+{
+    bool root = (int)it->shape->root == it->comm->rank;
+    switch (it->shape->collective) {
+    case GY_BARRIER: return false;
+    case GY_BROADCAST:
+    case GY_SCATTER_FROM: return root;
+    case GY_REDUCE_TO:
+    case GY_GATHER_TO: return !root;
+    default: return true;
+    }
+}
+
+static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_t number)
+{
+    struct gy_window_control *control = it->comm->control[rank];
+    return it->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
+                                         : gy_window_vector(control, number, it->bytes);
+}
+
+/* A hint, and no operation where the processor does not know it: the line is wanted elsewhere soon. */
+static void hand_over(const unsigned char *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("cldemote %0" : : "m"(*line));
+#else
+    (void)line;
+#endif
+}
+
+static void own(const unsigned char *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+void gy_exchange_publish(const struct gy_exchange *it)
+{
+    struct gy_window_line *mine = &it->comm->control[it->comm->rank]->line[it->number % GY_WINDOW_LINES];
+    if (it->bytes > 0 && gives(it))
+        memcpy(payload_of(it, it->comm->rank, it->number), it->input, it->bytes);
+    mine->shape = shape_word(it->shape);
+    atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
+    own((const unsigned char *)&it->comm->control[it->comm->rank]->line[(it->number + GY_EARLY) % GY_WINDOW_LINES]);
+    if (it->bytes <= GY_WINDOW_INLINE || it->bytes > GY_HANDED_OVER || !gives(it))
+        return;
+    for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)
+        hand_over(payload_of(it, it->comm->rank, it->number) + at);
+}
+
+void gy_exchange_prepare(const struct gy_exchange *it)
+{
+    if (it->bytes <= GY_WINDOW_INLINE || !gives(it))
+        return;
+    const unsigned char *next = payload_of(it, it->comm->rank, it->number + 1);
+    for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)
+        own(next + at);
+}
+
+/* Operations with a root, that went before by a plan, may have waited for nobody: then they are compared as well. */
+static bool all_compared(const struct gyre_comm *comm, uint64_t sequence)
+{
+    const struct gy_arrival *before = &comm->control[comm->rank]->arrival[(sequence - 1) % GY_ARRIVALS];
+    return comm->compared + 1 == sequence || sequence == 1 || !gy_has_root(before->collective);
+}
+
+enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer)
+{
+    struct gyre_comm *comm = it->comm;
+    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == shape_word(it->shape);
+    if (same && all_compared(comm, it->shape->sequence))
+        return GY_YES;
+    if (!gy_window_verify(comm, it->shape->sequence, peer))
+        return GY_NO;
+    return same ? GY_YES : GY_NOT_YET;
+}
+
+/* The ranks' operands of a reduction, from element `skip` of the vector on. */
+static void reduce(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical, size_t skip)
+{
+    const void *sources[GY_WINDOW_RANKS];
+    for (int p = 0; p < it->comm->size; p++)
+        sources[p] = (p == it->comm->rank ? it->input : payload_of(it, p, it->number)) + skip;
+    (canonical ? gy_combine_tree : gy_combine_many)(operation, it->output, NULL, sources, it->comm->size,
+                                                    it->shape->count);
+    gy_operation_end(operation, it->output, it->shape->count, it->comm->size);
+}
+
+/* Block `from` of rank p's contribution to block `to` of the output; my own may be in its place. */
+static void copy(const struct gy_exchange *it, int p, int from, int to)
+{
+    const unsigned char *source = p == it->comm->rank ? it->input : payload_of(it, p, it->number);
+    source += (size_t)from * it->block;
+    unsigned char *target = it->output + (size_t)to * it->block;
+    if (source != target)
+        memcpy(target, source, it->block);
+}
+
+void gy_exchange_take(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    const struct gyre_comm *comm = it->comm;
+    int rank = comm->rank, root = (int)it->shape->root;
+    if (it->bytes == 0) /* the buffers may be NULL */
+        return;
+    switch (it->shape->collective) {
+    case GY_ALL_REDUCE: reduce(it, operation, canonical, 0); break;
+    case GY_REDUCE_SCATTER: reduce(it, operation, canonical, (size_t)rank * it->block); break;
+    case GY_REDUCE_TO:
+        if (rank == root)
+            reduce(it, operation, canonical, 0);
+        break;
+    case GY_BROADCAST: copy(it, root, 0, 0); break;
+    case GY_SCATTER_FROM: copy(it, root, rank, 0); break;
+    case GY_GATHER_TO:
+    case GY_ALL_GATHER:
+        for (int p = 0; p < comm->size && (it->shape->collective == GY_ALL_GATHER || rank == root); p++)
+            copy(it, p, 0, p);
+        break;
+    case GY_ALL_TO_ALL:
+        for (int p = 0; p < comm->size; p++)
+            copy(it, p, rank, p);
+        break;
+    default: break;
+    }
+}
+
+struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
+                                  size_t element, const void *input, void *output)
+{
+    size_t block = shape->count * element;
+    return (struct gy_exchange){.comm = comm,
+                                .shape = shape,
+                                .number = number,
+                                .block = block,
+                                .bytes = block * gy_exchange_blocks(comm, shape->collective),
+                                .input = input,
+                                .output = output};
+}
