@@ -6,10 +6,12 @@
  * same products while such an all_reduce, started before them, is moved by the progress thread. Where it is through before
  * the products are, the round is not counted and the next has fewer. The cost is the time with / the time without − 1; beside it the same
  * in the thread's own processor time (interrupts that do the network's work, caches), what the other threads of the process had
- * of the processor, in percent of that time, and how often they slept. Medians of the rounds
+ * of the processor, in percent of that time, and how often they slept. With two ranks also, in turns, the same for two threads
+ * that send and receive as many bytes over a plain socket (bare.h): what the machine takes by itself. Medians of the rounds
  * with quartiles, of the rank that is worst in each. */
 #include <sys/resource.h>
 
+#include "bare.h"
 #include "turns.h"
 
 #define EDGE 96 /* three matrices in the second-level cache */
@@ -57,6 +59,7 @@ struct background {
     size_t count;
     float *input, *output;
     long products; /* of a round */
+    struct bare bare;
 };
 
 static gyre_request *start(const struct background *it)
@@ -80,7 +83,44 @@ static void calibrate(struct background *it)
     it->products = (long)products + 1;
 }
 
-enum { COST, SLOWER, BUSY, SLEEPS, WHOLE, OVER, FIGURES }; /* of a round; OVER: it does not count */
+enum {
+    COST,
+    SLOWER,
+    BUSY,
+    SLEEPS,
+    WHOLE,
+    BARE_COST,
+    BARE_BUSY,
+    BARE_SLEEPS,
+    OVER,
+    FIGURES
+}; /* of a round; OVER: it does
+                                                                                               * not count */
+
+struct beside {
+    struct span with;
+    struct usage spent;
+};
+
+/* The products, and what all other threads had meanwhile. */
+static struct beside compute_beside(long products)
+{
+    struct usage before = others();
+    struct span with = compute(products);
+    struct usage after = others();
+    return (struct beside){with, {after.busy - before.busy, after.sleeps - before.sleeps}};
+}
+
+static void measure_bare(struct background *it, struct span without, double figures[FIGURES])
+{
+    EXPECT(it->comm, gyre_barrier(it->comm));
+    bare_start(&it->bare);
+    struct beside bare = compute_beside(it->products);
+    bare_wait(&it->bare);
+    figures[BARE_COST] = 100 * (bare.with.wall / without.wall - 1);
+    figures[BARE_BUSY] = 100 * bare.spent.busy / bare.with.wall;
+    figures[BARE_SLEEPS] = bare.spent.sleeps / (bare.with.wall / 1e9);
+}
 
 /* The worst of all ranks in each. */
 static void measure(struct background *it, double figures[FIGURES])
@@ -90,16 +130,17 @@ static void measure(struct background *it, double figures[FIGURES])
     EXPECT(it->comm, gyre_barrier(it->comm));
     int64_t begun = turns_now();
     gyre_request *request = start(it);
-    struct usage before = others();
-    struct span with = compute(it->products);
-    struct usage after = others();
+    struct beside gyre = compute_beside(it->products);
     figures[OVER] = gyre_test(&request) != GYRE_IN_PROGRESS;
     EXPECT(it->comm, gyre_wait(&request));
     figures[WHOLE] = (double)(turns_now() - begun) / 1e6;
-    figures[COST] = 100 * (with.wall / without.wall - 1);
-    figures[SLOWER] = 100 * (with.own / without.own - 1);
-    figures[BUSY] = 100 * (after.busy - before.busy) / with.wall;
-    figures[SLEEPS] = (after.sleeps - before.sleeps) / (with.wall / 1e9);
+    figures[COST] = 100 * (gyre.with.wall / without.wall - 1);
+    figures[SLOWER] = 100 * (gyre.with.own / without.own - 1);
+    figures[BUSY] = 100 * gyre.spent.busy / gyre.with.wall;
+    figures[SLEEPS] = gyre.spent.sleeps / (gyre.with.wall / 1e9);
+    figures[BARE_COST] = figures[BARE_BUSY] = figures[BARE_SLEEPS] = 0;
+    if (it->bare.fd >= 0)
+        measure_bare(it, without, figures);
     EXPECT(it->comm, gyre_all_reduce(it->comm, figures, figures, FIGURES, GYRE_FLOAT64, GYRE_MAX));
     if (figures[OVER] > 0)
         it->products = it->products * 3 / 4 + 1;
@@ -135,6 +176,11 @@ static int report(struct background *it, size_t rounds)
     print("processor of the other threads, % of that time", kept[BUSY], counted);
     print("their sleeps per second", kept[SLEEPS], counted);
     print("the all_reduce, ms", kept[WHOLE], counted);
+    if (it->bare.fd < 0)
+        return 0;
+    print("a bare exchange of as many bytes: cost, %", kept[BARE_COST], counted);
+    print("its threads' processor, % of that time", kept[BARE_BUSY], counted);
+    print("their sleeps per second", kept[BARE_SLEEPS], counted);
     return 0;
 }
 
@@ -151,6 +197,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gyre-background: no memory\n");
         exit(1);
     }
+    bare_open(&it.bare, it.comm, it.input, it.output, bytes);
     calibrate(&it);
     int status = report(&it, rounds);
     free(it.input);
