@@ -8,8 +8,10 @@ cd "$(dirname "$0")/.."
 rounds=${1:-15} program=${2:-build/release}/perf/costs/gyre-background rate=${RATE:-200mbit} mib=${MIB:-8}
 [ -x "$program" ] || { echo "progress_thread: there is no $program: build it, or name another folder" >&2; exit 1; }
 export GYRE_PROGRESS_THREAD=1
+status=0
 for case in 128k 32k 32k:16000; do
     burst=${case%:*} gso=${case#"$burst"}
     echo "# links of $rate each way, burst $burst${gso:+, packets of ${gso#:}}, $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F)"
-    BURST=$burst GSO=${gso#:} timeout 300 scripts/hosts 2 "$rate" 0 "$program" "$mib" "$rounds"
+    BURST=$burst GSO=${gso#:} timeout 300 scripts/hosts 2 "$rate" 0 "$program" "$mib" "$rounds" || status=$? # 1: it was never through in time
 done
+exit "$status"
