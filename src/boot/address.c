@@ -6,8 +6,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -15,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/interface.h"
 #include "boot/wire.h"
 
 static bool parse_port(const char *text, uint16_t *port_p)
@@ -139,6 +138,17 @@ void gy_address_set_port(struct sockaddr_storage *address, uint16_t port)
         ((struct sockaddr_in *)address)->sin_port = htons(port);
 }
 
+/* As 16 bytes. */
+static struct in6_addr mapped(const struct sockaddr_storage *address)
+{
+    struct in6_addr all = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+
+    if (address->ss_family == AF_INET6)
+        return ((const struct sockaddr_in6 *)address)->sin6_addr;
+    memcpy(all.s6_addr + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    return all;
+}
+
 const char *gy_address_format(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT])
 {
     char host[INET6_ADDRSTRLEN] = "?";
@@ -153,6 +163,24 @@ const char *gy_address_format(const struct sockaddr_storage *address, char text_
         snprintf(text_p, GY_ADDRESS_TEXT, "a local socket");
     }
     return text_p;
+}
+
+const char *gy_address_format_host(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT])
+{
+    struct in6_addr all = mapped(address);
+
+    if (IN6_IS_ADDR_V4MAPPED(&all))
+        inet_ntop(AF_INET, all.s6_addr + 12, text_p, GY_ADDRESS_TEXT);
+    else
+        inet_ntop(AF_INET6, &all, text_p, GY_ADDRESS_TEXT);
+    return text_p;
+}
+
+bool gy_address_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    struct in6_addr one = mapped(a), other = mapped(b);
+
+    return memcmp(&one, &other, sizeof(one)) == 0;
 }
 
 bool gy_address_is_local(const struct sockaddr_storage *address)
@@ -215,39 +243,7 @@ static bool own_by_route(const struct sockaddr_storage *towards, struct sockaddr
     return found;
 }
 
-static int interface_merit(const struct ifaddrs *entry, const char *interface, int family)
-{
-    if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP))
-        return 0;
-    if (entry->ifa_addr->sa_family != AF_INET && entry->ifa_addr->sa_family != AF_INET6)
-        return 0;
-    if (*interface && strcmp(entry->ifa_name, interface) != 0)
-        return 0;
-    return (family != AF_UNSPEC && entry->ifa_addr->sa_family == family ? 16 : 0) +
-           (entry->ifa_addr->sa_family == AF_INET ? 2 : 1) + (entry->ifa_flags & IFF_LOOPBACK ? 0 : 4);
-}
-
-/* The best address of `interface` ("" any), of the family of `towards` if possible. */
-static bool own_by_interface(const char *interface, int family, struct sockaddr_storage *address_p)
-{
-    struct ifaddrs *list = NULL, *best = NULL;
-
-    if (getifaddrs(&list) < 0)
-        return false;
-    for (struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
-        if (interface_merit(entry, interface, family) > (best ? interface_merit(best, interface, family) : 0))
-            best = entry;
-    }
-    if (best) {
-        memset(address_p, 0, sizeof(*address_p));
-        memcpy(address_p, best->ifa_addr,
-               best->ifa_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-    }
-    freeifaddrs(list);
-    return best != NULL;
-}
-
-gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interface,
+gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interfaces,
                            struct sockaddr_storage *address_p, struct gy_error *error)
 {
     struct sockaddr_storage address, outside = {.ss_family = AF_INET};
@@ -258,17 +254,14 @@ gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *i
     /* Any address that is not ours leads through the default route; this one is reserved for documentation. */
     inet_pton(AF_INET, "192.0.2.1", &((struct sockaddr_in *)&outside)->sin_addr);
     gy_address_set_port(&outside, 9);
-    if (*interface)
-        found = own_by_interface(interface, towards ? towards->ss_family : AF_UNSPEC, &address);
-    else if (towards)
+    if (*interfaces)
+        return gy_interface_address(interfaces, 0, towards ? towards->ss_family : AF_UNSPEC, address_p, error);
+    if (towards)
         found = own_by_route(towards, &address);
     else
-        found = own_by_route(&outside, &address) || own_by_interface("", AF_UNSPEC, &address);
+        found = own_by_route(&outside, &address) || gy_interface_any(&address);
     if (!found && gy_error_is_shortage(errno))
         return gy_error_system(error, errno, "cannot find out which address of this host leads to the meeting");
-    if (!found && *interface)
-        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
-                            "GYRE_INTERFACE=%s: no such interface, or it is down or has no address", interface);
     if (!found)
         return gy_error_set(error, GYRE_PEER_UNREACHABLE, 0,
                             "no route to the meeting address %s: is an interface down? GYRE_INTERFACE chooses one",

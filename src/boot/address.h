@@ -33,6 +33,8 @@ uint16_t gy_address_port(const struct sockaddr_storage *address);
 void gy_address_set_port(struct sockaddr_storage *address, uint16_t port);
 /* "10.0.0.1:29500", "[::1]:29500" */
 const char *gy_address_format(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT]);
+/* "10.0.0.1", mapped into IPv6 or not; "::1" */
+const char *gy_address_format_host(const struct sockaddr_storage *address, char text_p[GY_ADDRESS_TEXT]);
 /* Is it one of this host's own addresses? */
 bool gy_address_is_local(const struct sockaddr_storage *address);
 bool gy_address_is_loopback(const struct sockaddr_storage *address);
@@ -40,9 +42,11 @@ bool gy_address_is_loopback(const struct sockaddr_storage *address);
 bool gy_address_is_name(const char *host);
 /* Every interface, IPv6 and IPv4 at once; where there is no IPv6, IPv4. */
 void gy_address_any(uint16_t port, struct sockaddr_storage *address_p);
-/* Our own address (port 0) on `interface` if that is not empty, else on the interface that routes to `towards`; with
- * NULL the one that leads out, or loopback where nothing does. */
-gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interface,
+/* The same host, whatever the ports, and whether IPv4 is written as it is or mapped into IPv6. */
+bool gy_address_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+/* Our own address (port 0) on the first of `interfaces` if they are not empty, else on the interface that routes to
+ * `towards`; with NULL the one that leads out, or loopback where nothing does. */
+gyre_status gy_address_own(const struct sockaddr_storage *towards, const char *interfaces,
                            struct sockaddr_storage *address_p, struct gy_error *error);
 void gy_address_encode(const struct sockaddr_storage *address, uint8_t wire_p[GY_ADDRESS_WIRE]);
 bool gy_address_decode(const uint8_t wire[GY_ADDRESS_WIRE], struct sockaddr_storage *address_p);

@@ -20,6 +20,7 @@ struct gy_dial {
     struct gy_dial *next;
     struct gy_greeting greeting;
     int rank, attempts;
+    struct gy_route route; /* of no family: to the member's address, from any of ours */
     enum gy_purpose purpose;
     gy_door_func callback;
     void *user;
@@ -72,8 +73,10 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
 static int dial_start(struct gy_dial *dial)
 {
     struct gy_world *world = dial->world;
-    struct gy_place place = {.address = world->members[dial->rank].address};
-    int fd = gy_socket_connect(&place);
+    const struct gy_route *route = &dial->route;
+    bool routed = route->to.ss_family != AF_UNSPEC;
+    struct gy_place place = {.address = routed ? route->to : world->members[dial->rank].address};
+    int fd = gy_socket_connect_from(&place, routed ? &route->from : NULL);
 
     if (fd < 0)
         return errno;
@@ -86,8 +89,8 @@ static int dial_start(struct gy_dial *dial)
     return gy_greeting_start(&dial->greeting, world->poller, fd, true, on_greeted, dial) ? 0 : ENOMEM;
 }
 
-static gyre_status dial_begin(struct gy_world *world, int rank, enum gy_purpose purpose, gy_door_func callback,
-                              void *user, struct gy_error *error)
+static gyre_status dial_begin(struct gy_world *world, int rank, const struct gy_route *route, enum gy_purpose purpose,
+                              gy_door_func callback, void *user, struct gy_error *error)
 {
     struct gy_dial *dial = gy_alloc_zero(1, sizeof(*dial));
     int errnum;
@@ -97,6 +100,8 @@ static gyre_status dial_begin(struct gy_world *world, int rank, enum gy_purpose 
                             rank);
     dial->world = world;
     dial->rank = rank;
+    if (route)
+        dial->route = *route;
     dial->purpose = purpose;
     dial->callback = callback;
     dial->user = user;
@@ -112,19 +117,25 @@ static gyre_status dial_begin(struct gy_world *world, int rank, enum gy_purpose 
 
 gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error)
 {
-    return dial_begin(world, rank, GY_PURPOSE_LINK, callback, user, error);
+    return dial_begin(world, rank, NULL, GY_PURPOSE_LINK, callback, user, error);
+}
+
+gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route, gy_door_func callback,
+                                void *user, struct gy_error *error)
+{
+    return dial_begin(world, rank, route, GY_PURPOSE_LINK, callback, user, error);
 }
 
 gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,
                                   struct gy_error *error)
 {
-    return dial_begin(world, rank, GY_PURPOSE_OVERLAY, callback, user, error);
+    return dial_begin(world, rank, NULL, GY_PURPOSE_OVERLAY, callback, user, error);
 }
 
 gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_door_func callback, void *user,
                                struct gy_error *error)
 {
-    return dial_begin(world, rank, GY_PURPOSE_RDMA, callback, user, error);
+    return dial_begin(world, rank, NULL, GY_PURPOSE_RDMA, callback, user, error);
 }
 
 void gy_world_on_rdma(struct gy_world *world, gy_door_func callback, void *user)

@@ -247,7 +247,7 @@ static gyre_status make_door(struct joiner *joiner)
         status = gy_address_own(joiner->place.local ? NULL : &joiner->place.address, joiner->config->interface, &at,
                                 joiner->error);
     if (status == GYRE_SUCCESS)
-        status = gy_world_next_prepare_at(&joiner->own, &at, &joiner->next, joiner->error);
+        status = gy_world_next_prepare_at(&joiner->own, &at, joiner->config, &joiner->next, joiner->error);
     return status;
 }
 

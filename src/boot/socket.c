@@ -78,12 +78,19 @@ int gy_socket_listen(struct gy_place *place)
 
 int gy_socket_connect(const struct gy_place *place)
 {
+    return gy_socket_connect_from(place, NULL);
+}
+
+int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from)
+{
     struct sockaddr_storage address;
     socklen_t bytes = place_encode(place, &address);
     int fd = socket_of(place);
 
     if (fd < 0)
         return -1;
+    if (from && bind(fd, (const struct sockaddr *)from, gy_address_bytes(from)) < 0)
+        return close_with(fd, errno);
     if (connect(fd, (struct sockaddr *)&address, bytes) < 0 && errno != EINPROGRESS)
         return close_with(fd, errno);
     return fd;

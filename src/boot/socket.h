@@ -20,6 +20,8 @@ const char *gy_place_format(const struct gy_place *place, char *text_p, size_t b
 int gy_socket_listen(struct gy_place *place);
 /* Begins to connect: the descriptor, or −1 and errno. */
 int gy_socket_connect(const struct gy_place *place);
+/* The same from `from`, an address of ours (port 0); NULL: from any. */
+int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
 /* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another
  * user EPERM. */
 int gy_socket_check(int fd);

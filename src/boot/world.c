@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "boot/house.h"
+#include "boot/interface.h"
 #include "boot/meet.h"
 #include "boot/overlay.h"
 #include "boot/wire.h"
@@ -75,13 +76,13 @@ void gy_world_know_members(struct gy_world *world)
 
 static gyre_status make_door(struct gy_world *world, const struct sockaddr_storage *own, struct gy_error *error)
 {
-    struct gy_place place = {.address = *own};
-    char text[GY_ADDRESS_TEXT];
-    int fd = gy_socket_listen(&place);
+    struct sockaddr_storage at = *own;
+    int fd;
+    gyre_status status = gy_interface_listen(world->config, &at, &fd, error);
 
-    if (fd < 0)
-        return gy_error_system(error, errno, "rank %d cannot listen at %s", world->rank, gy_address_format(own, text));
-    world->members[world->rank].address = place.address;
+    if (status != GYRE_SUCCESS)
+        return status;
+    world->members[world->rank].address = at;
     return gy_door_create(fd, &world->door, error);
 }
 

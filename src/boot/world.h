@@ -85,7 +85,8 @@ struct gy_next_world {
 gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_world *next_p, struct gy_error *error);
 /* The same with a door in any case, at `own` (port 0): for who may be alone now and will not be. */
 gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct sockaddr_storage *at,
-                                     struct gy_next_world *next_p, struct gy_error *error);
+                                     const struct gy_config *config, struct gy_next_world *next_p,
+                                     struct gy_error *error);
 void gy_world_next_cancel(struct gy_next_world *next);
 /* The members of `members` are as they shall be; `next` is used up. */
 struct gy_next_plan {
@@ -121,6 +122,12 @@ void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user)
  * poller with the connected fd and its keys, or fd = −1 when it could not be made (reason logged, and in the overlay if the peer is
  * dead). */
 gyre_status gy_world_dial(struct gy_world *world, int rank, gy_door_func callback, void *user, struct gy_error *error);
+/* The same from another address of ours (port 0) to another of the member's, behind which is the same door. */
+struct gy_route {
+    struct sockaddr_storage from, to;
+};
+gyre_status gy_world_dial_along(struct gy_world *world, int rank, const struct gy_route *route, gy_door_func callback,
+                                void *user, struct gy_error *error);
 /* The same for the rdma transport, whose connections agree on queue pairs and end when the peer does. */
 void gy_world_on_rdma(struct gy_world *world, gy_door_func callback, void *user);
 gyre_status gy_world_dial_rdma(struct gy_world *world, int rank, gy_door_func callback, void *user,

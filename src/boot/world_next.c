@@ -17,25 +17,24 @@
 #include <unistd.h>
 
 #include "boot/house.h"
+#include "boot/interface.h"
 #include "boot/meet.h"
-#include "boot/socket.h"
 #include "core/log.h"
 #include "core/mem.h"
 
 gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct sockaddr_storage *at,
-                                     struct gy_next_world *next_p, struct gy_error *error)
+                                     const struct gy_config *config, struct gy_next_world *next_p,
+                                     struct gy_error *error)
 {
     struct gy_next_world next = {.own = *own};
-    struct gy_place place = {.address = *at};
     gyre_status status;
     int fd;
 
     gy_random(&next.own.nonce, sizeof(next.own.nonce));
-    fd = gy_socket_listen(&place);
-    if (fd < 0)
-        return gy_error_system(error, errno, "process %d cannot listen for the next epoch of its world", own->pid);
-    next.own.address = place.address;
-    status = gy_door_create(fd, &next.door, error);
+    next.own.address = *at;
+    status = gy_interface_listen(config, &next.own.address, &fd, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_door_create(fd, &next.door, error);
     if (status == GYRE_SUCCESS)
         *next_p = next;
     return status;
@@ -48,7 +47,7 @@ gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_wor
 
     if (old->size > 1) {
         gy_address_set_port(&at, 0);
-        return gy_world_next_prepare_at(own, &at, next_p, error);
+        return gy_world_next_prepare_at(own, &at, old->config, next_p, error);
     }
     *next_p = (struct gy_next_world){.own = *own};
     gy_random(&next_p->own.nonce, sizeof(next_p->own.nonce));

@@ -88,7 +88,7 @@ static void prepare(struct growing *growing)
     struct sockaddr_storage at;
     struct gy_error *error = &growing->error;
     if (gy_house_address(world, &at, error) == GYRE_SUCCESS)
-        gy_world_next_prepare_at(&world->members[world->rank], &at, &growing->next, error);
+        gy_world_next_prepare_at(&world->members[world->rank], &at, world->config, &growing->next, error);
     if (well(growing))
         gy_house_open(world, error);
 }

@@ -216,6 +216,23 @@ static bool parse_names(const struct row *row, const char *text, void *field)
     return parse_list(row, text, field, name_item);
 }
 
+/* An interface, or an address. */
+static size_t interface_item(const char *at)
+{
+    return strcspn(at, ", \t");
+}
+
+/* "eth0,eth1": as many as there can be rails. */
+static bool parse_interfaces(const struct row *row, const char *text, void *field)
+{
+    int names = 1;
+
+    for (const char *at = text; (at = strchr(at, ',')); at++)
+        names++;
+    return names <= GY_RAILS_MOST &&
+           (*text ? parse_list(row, text, field, interface_item) : parse_text(row, text, field));
+}
+
 /* A number from 1 to 9999. */
 static size_t count_item(const char *at)
 {
@@ -304,8 +321,11 @@ static const struct row rows[] = {
      "host, off, or sizes of groups between commas, such as 4 or 2,2,3", SHARED},
     {"GYRE_HOST_ID", parse_text, FIELD(host_id), 0, 0, "", "text",
      "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", PLAIN},
-    {"GYRE_INTERFACE", parse_text, FIELD(interface), 0, 0, "", "name",
-     "network interface; empty: the one that routes to the meeting address", "shorter than 64 characters", PLAIN},
+    {"GYRE_INTERFACE", parse_interfaces, FIELD(interface), 0, 0, "", "names",
+     "network interfaces, or own addresses, as many on every rank: all meet over the first, and TCP links are spread "
+     "over all; "
+     "empty: the one that routes to the meeting address",
+     "one to four names or addresses between commas, such as eth0 or eth0,eth1", PLAIN},
     {"GYRE_LAUNCHER", parse_launcher, FIELD(launcher), 0, 0, "", "name",
      "whose variables say rank and size: torchrun (RANK, WORLD_SIZE), openmpi, pmix, pmi (MPICH) or slurm; empty: "
      "whose there are",
@@ -529,6 +549,15 @@ static void print_value(const struct row *row, const struct gy_config *config, c
         snprintf(text_p, bytes, "%s", (const char *)field);
 }
 
+int gy_config_rails(const struct gy_config *config)
+{
+    int rails = 1;
+
+    for (const char *at = config->interface; (at = strchr(at, ',')); at++)
+        rails++;
+    return rails;
+}
+
 size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED])
 {
     size_t used = 0;
@@ -544,5 +573,8 @@ size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SH
         if (used >= GY_CONFIG_SHARED)
             return GY_CONFIG_SHARED - 1; /* cut off, and so on every rank at the same place */
     }
-    return used;
+    /* The names are each host's own. */
+    used += (size_t)snprintf(text_p + used, GY_CONFIG_SHARED - used, "GYRE_INTERFACE=%d name%s\n",
+                             gy_config_rails(config), gy_config_rails(config) > 1 ? "s" : "");
+    return gy_min_size(used, GY_CONFIG_SHARED - 1);
 }

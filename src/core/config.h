@@ -24,15 +24,15 @@ struct gy_config {
     bool uniform;             /* GYRE_ENDS           local|uniform */
     char hierarchy[128];      /* GYRE_HIERARCHY      host|off|sizes, "host" */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
-    char interface[64];       /* GYRE_INTERFACE      "" = the one that routes to the meeting address */
-    char launcher[16];        /* GYRE_LAUNCHER       "" = by the variables that are there */
-    char address[256];        /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */
-    bool join;                /* GYRE_JOIN           0|1: into a world that is there */
-    char secret[256];         /* GYRE_SECRET         "" (not shown by describe) */
-    char secret_file[256];    /* GYRE_SECRET_FILE    "" */
-    bool insecure;            /* GYRE_INSECURE       0|1 */
-    int integrity;            /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
-    size_t verify;            /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
+    char interface[192]; /* GYRE_INTERFACE      "" = the one that routes to the meeting address; names between commas */
+    char launcher[16];   /* GYRE_LAUNCHER       "" = by the variables that are there */
+    char address[256];   /* GYRE_ADDRESS        meeting place, "" = MASTER_ADDR:MASTER_PORT */
+    bool join;           /* GYRE_JOIN           0|1: into a world that is there */
+    char secret[256];    /* GYRE_SECRET         "" (not shown by describe) */
+    char secret_file[256]; /* GYRE_SECRET_FILE    "" */
+    bool insecure;         /* GYRE_INSECURE       0|1 */
+    int integrity;         /* GYRE_INTEGRITY      off|crc|mac|encrypt, off */
+    size_t verify;         /* GYRE_VERIFY         results after which their hashes are compared, 0 = never */
     size_t shm_reserve; /* GYRE_SHM_RESERVE    address space per local rank for gyre_mem_alloc, bytes with k/M/G, 16G */
     size_t shm_slot;    /* GYRE_SHM_SLOT       window slot, bytes, 256k */
     bool shm_read;      /* GYRE_SHM_READ       0|1: ranks of a host read each other's memory through the kernel, 1 */
@@ -59,6 +59,10 @@ gyre_status gy_config_read(struct gy_config *config_p, struct gy_error *error);
 /* As above but unknown names are errors: for tools. */
 gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *error);
 void gy_config_describe(gyre_print_func print, void *user);
+
+/* How many interfaces GYRE_INTERFACE names, at least 1: over TCP so many connections are a link (transport/tcp_rails.c). */
+#define GY_RAILS_MOST 4
+int gy_config_rails(const struct gy_config *config);
 
 /* The settings that every rank must share, with their values: lines of NAME=VALUE, canonical. Returns the length. */
 #define GY_CONFIG_SHARED 1024

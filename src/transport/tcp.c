@@ -1,8 +1,9 @@
 /* Links over TCP, one socket per pair of ranks, made when first wanted: the higher rank dials, the lower waits for the
- * door. Here are the connections and the table; tcp_send.c and tcp_receive.c move the bytes.
+ * door. Here are the connections and the table; tcp_send.c and tcp_receive.c move the bytes, and where GYRE_INTERFACE
+ * names several interfaces, tcp_rails.c makes several sockets one link.
  *
- * Invariants: progress never waits; EPOLLIN is watched from the first moment to the last, EPOLLOUT only while frames are
- * stuck and somebody is about to sleep. */
+ * Invariants: progress never waits; EPOLLIN is watched from the first moment to the last on the rail that is read,
+ * EPOLLOUT only on the one that is written, while frames are stuck and somebody is about to sleep. */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "boot/interface.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -24,40 +26,68 @@
 
 static void watch_out(struct tcp_link *link)
 {
-    uint32_t events = EPOLLIN | (link->base.first && !link->mute ? (uint32_t)EPOLLOUT : 0);
-    if (link->watch.fd >= 0 && link->watch.events != events)
-        gy_poller_change(link->tcp->env.poller, &link->watch, events);
+    bool stuck = link->base.first && !link->mute;
+    for (int i = 0; i < link->tcp->rails; i++) {
+        struct tcp_rail *rail = &link->rail[i];
+        uint32_t events = (rail == link->in.rail ? (uint32_t)EPOLLIN : 0) |
+                          (rail == link->out.rail && stuck ? (uint32_t)EPOLLOUT : 0);
+        if (rail->watch.fd >= 0 && rail->watch.events != events)
+            gy_poller_change(link->tcp->env.poller, &rail->watch, events);
+    }
 }
 
 static void disconnect(struct tcp_link *link)
 {
-    if (link->watch.fd < 0)
-        return;
-    gy_poller_remove(link->tcp->env.poller, &link->watch);
-    close(link->watch.fd);
-    link->watch.fd = -1;
+    for (int i = 0; i < link->tcp->rails; i++) {
+        struct tcp_rail *rail = &link->rail[i];
+        if (rail->watch.fd < 0)
+            continue;
+        gy_poller_remove(link->tcp->env.poller, &rail->watch);
+        close(rail->watch.fd);
+        rail->watch.fd = -1;
+    }
+}
+
+void gy_tcp_fail(struct tcp_rail *rail, int reason)
+{
+    char which[GY_TCP_RAIL_TEXT];
+    gy_link_fail(&rail->link->base, GYRE_PEER_UNREACHABLE, "the tcp connection to rank %d%s broke: %s",
+                 rail->link->base.peer, gy_tcp_rails_name(rail, which),
+                 reason ? strerror(reason) : "closed by the peer");
+    if (rail->link->rails)
+        gy_tcp_rails_fail(rail, reason);
 }
 
 static bool tcp_progress(struct gy_link *base)
 {
     struct tcp_link *link = (struct tcp_link *)base;
     bool moved = false;
-    if (base->state == GY_LINK_OPEN && link->watch.fd >= 0) {
+    if (base->state == GY_LINK_OPEN) {
         moved = gy_tcp_receive(link);
         if (base->state == GY_LINK_OPEN)
             moved |= gy_tcp_flush(link);
+        if (link->rails) {
+            gy_tcp_rails_check(link);
+            watch_out(link); /* somebody may be asleep on the rail that was read until now */
+        }
     }
-    if (base->state != GY_LINK_OPEN)
-        disconnect(link);
+    if (base->state != GY_LINK_OPEN) {
+        if (link->rails)
+            gy_tcp_rails_rest(link);
+        else
+            disconnect(link);
+    }
     return gy_link_report(base, &link->tcp->env.sink) || moved;
 }
 
 static void readable(void *owner, uint32_t events)
 {
-    struct tcp_link *link = owner;
-    (void)events;
+    struct tcp_rail *rail = owner;
+    struct tcp_link *link = rail->link;
+    if (events & (EPOLLERR | EPOLLHUP) && rail != link->in.rail)
+        gy_tcp_rails_end(rail);
     tcp_progress(&link->base);
-    if (link->watch.events & EPOLLOUT)
+    if (rail->watch.events & EPOLLOUT)
         watch_out(link);
 }
 
@@ -124,21 +154,24 @@ static bool seal(struct tcp_link *link, const struct gy_seal_keys *keys)
     return link->envelopes != NULL;
 }
 
-/* Takes the connected socket into use. */
-static void connected(struct tcp_link *link, int fd, const struct gy_seal_keys *keys)
+/* A link's seals are those of its first rail. */
+void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *keys)
 {
+    struct tcp_link *link = rail->link;
     struct gy_error error;
     gy_error_clear(&error);
     set_options(fd, link->tcp->env.config->tcp_congestion);
-    link->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = readable, .owner = link};
-    if (!seal(link, keys))
+    rail->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = readable, .owner = rail};
+    if (rail == link->rail && !seal(link, keys))
         gy_error_set(&error, GYRE_NO_MEMORY, -1, "rank %d has no memory to seal its link to rank %d",
                      link->tcp->env.world->rank, link->base.peer);
-    if (error.status != GYRE_SUCCESS || gy_poller_add(link->tcp->env.poller, &link->watch, &error) != GYRE_SUCCESS) {
+    if (error.status != GYRE_SUCCESS || gy_poller_add(link->tcp->env.poller, &rail->watch, &error) != GYRE_SUCCESS) {
         close(fd);
-        link->watch.fd = -1;
+        rail->watch.fd = -1;
         gy_link_fail(&link->base, error.status, "%s", error.text);
     } else {
+        if (link->rails)
+            gy_tcp_rails_connected(rail);
         gy_tcp_flush(link);
         watch_out(link); /* the caller may be asleep in the poller already */
     }
@@ -164,31 +197,37 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
 {
     struct tcp *tcp = user;
     struct tcp_link *link = find(tcp, rank);
-    bool taken = link ? link->watch.fd >= 0 || link->base.state != GY_LINK_OPEN : tcp->parked[rank].fd >= 0;
+    int number = fd >= 0 ? gy_tcp_rails_come_by(tcp, fd) : 0;
+    bool taken = link ? link->rail[number].watch.fd >= 0 || link->base.state != GY_LINK_OPEN
+                      : number > 0 || tcp->parked[rank].fd >= 0;
     if (fd < 0 || tcp->closed || taken || rank <= tcp->env.world->rank) {
         gy_log(GY_LOG_WARN, "a data connection of rank %d was refused: there is one already", rank);
         if (fd >= 0)
             close(fd);
     } else if (link) {
-        connected(link, fd, keys);
+        gy_tcp_connected(&link->rail[number], fd, keys);
     } else {
         tcp->parked[rank] = (struct tcp_parked){fd, *keys};
     }
 }
 
-/* The dial's answer: the higher rank's half. Close cancels what is under way, so `user` is alive. */
-static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+/* The dial's answer: the higher rank's half. Close cancels what is under way, so the rail is alive. */
+void gy_tcp_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
-    struct tcp *tcp = user;
-    struct tcp_link *link = find(tcp, rank);
-    if (!link || link->base.state != GY_LINK_OPEN) {
+    struct tcp_rail *rail = user;
+    struct tcp_link *link = rail->link;
+    char which[GY_TCP_RAIL_TEXT];
+    if (link->base.state != GY_LINK_OPEN) {
         if (fd >= 0)
             close(fd);
     } else if (fd >= 0) {
-        connected(link, fd, keys);
+        gy_tcp_connected(rail, fd, keys);
     } else {
-        gy_link_fail(&link->base, GYRE_PEER_UNREACHABLE, "no tcp connection to rank %d could be made", rank);
-        gy_link_report(&link->base, &tcp->env.sink);
+        gy_link_fail(&link->base, GYRE_PEER_UNREACHABLE, "no tcp connection to rank %d%s could be made", rank,
+                     gy_tcp_rails_name(rail, which));
+        if (link->rails)
+            gy_tcp_rails_fail(rail, link->tcp->env.world->dial_errnum);
+        gy_link_report(&link->base, &link->tcp->env.sink);
     }
 }
 
@@ -211,6 +250,13 @@ static gyre_status tcp_open(const struct gy_transport_env *env, void **instance_
         parked[i].fd = -1;
     tcp->env = *env;
     tcp->parked = parked;
+    tcp->rails = gy_config_rails(env->config);
+    status = gy_interface_addresses(env->config, &env->world->members[env->world->rank].address, tcp->own, error);
+    if (status != GYRE_SUCCESS) {
+        gy_free(tcp);
+        gy_free(parked);
+        return status;
+    }
     gy_world_on_link(env->world, accepted, tcp);
     *instance_p = tcp;
     return GYRE_SUCCESS;
@@ -219,6 +265,12 @@ static gyre_status tcp_open(const struct gy_transport_env *env, void **instance_
 static bool tcp_reaches(void *instance, int peer)
 {
     return peer != ((struct tcp *)instance)->env.world->rank;
+}
+
+static gyre_status no_memory(const struct tcp *tcp, int peer, struct gy_error *error)
+{
+    return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory for the link to rank %d",
+                        tcp->env.world->rank, peer);
 }
 
 static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, struct gy_error *error)
@@ -234,24 +286,26 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
                             "transport tcp was asked for a link to rank %d, which is this one", peer);
     link = gy_alloc_zero(1, sizeof(*link));
     if (!link)
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "rank %d has no memory for the link to rank %d",
-                            tcp->env.world->rank, peer);
+        return no_memory(tcp, peer, error);
     link->base.peer = peer;
     link->tcp = tcp;
-    link->watch.fd = -1;
-    link->next = tcp->links;
-    tcp->links = link;
+    if (!gy_tcp_rails_make(link)) {
+        gy_free(link);
+        return no_memory(tcp, peer, error);
+    }
     gyre_status status = GYRE_SUCCESS;
     if (peer < tcp->env.world->rank)
-        status = gy_world_dial(tcp->env.world, peer, dialled, tcp, error);
+        status = gy_world_dial(tcp->env.world, peer, gy_tcp_dialled, &link->rail[0], error);
     if (status != GYRE_SUCCESS) {
-        tcp->links = link->next;
+        gy_free(link->rails);
         gy_free(link);
         return status;
     }
+    link->next = tcp->links;
+    tcp->links = link;
     struct tcp_parked *parked = &tcp->parked[peer];
     if (parked->fd >= 0)
-        connected(link, parked->fd, &parked->keys);
+        gy_tcp_connected(&link->rail[0], parked->fd, &parked->keys);
     forget(parked);
     *link_p = &link->base;
     return GYRE_SUCCESS;
@@ -294,8 +348,9 @@ static void tcp_close(void *instance)
         return;
     tcp->closed = true;
     gy_world_on_link(tcp->env.world, NULL, NULL);
-    gy_world_cancel_dials(tcp->env.world, tcp);
     for (struct tcp_link *link = tcp->links; link; link = link->next) {
+        for (int i = 0; i < tcp->rails; i++)
+            gy_world_cancel_dials(tcp->env.world, &link->rail[i]);
         disconnect(link);
         link->base.first = link->base.last = NULL;
         link->base.state = GY_LINK_DEAD;
@@ -310,8 +365,26 @@ static void tcp_close(void *instance)
 /* Has the kernel sent all that it took? It holds small packets back while many have not been acknowledged. */
 static bool has_left(const struct tcp_link *link)
 {
-    int unsent = 0;
-    return ioctl(link->watch.fd, SIOCOUTQNSD, &unsent) < 0 || unsent == 0;
+    for (int i = 0; i < link->tcp->rails; i++) {
+        int unsent = 0, fd = link->rail[i].watch.fd;
+        if (fd >= 0 && ioctl(fd, SIOCOUTQNSD, &unsent) == 0 && unsent > 0)
+            return false;
+    }
+    return true;
+}
+
+/* Everything that is queued goes to the kernel, as far as it takes it before the deadline. The first rail may be there, and
+ * the one whose turn it is on its way. */
+static void hand_over(struct tcp_link *link, int64_t deadline)
+{
+    while (link->base.state == GY_LINK_OPEN && link->rail[0].watch.fd >= 0 && link->base.first && !link->mute &&
+           gy_now() < deadline) {
+        struct pollfd room = {.fd = link->out.rail->watch.fd, .events = POLLOUT};
+        if (room.fd < 0)
+            gy_poller_poll(link->tcp->env.poller, 5 * GY_MILLISECOND);
+        else if (!gy_tcp_flush(link))
+            (void)poll(&room, 1, 5);
+    }
 }
 
 /* Sends what is queued and says that no more comes. Closing with unread bytes would reset the connection and could lose
@@ -321,18 +394,13 @@ static void tcp_stop(void *instance)
     struct tcp *tcp = instance;
     int64_t deadline = gy_now() + STOP_NS;
     for (struct tcp_link *link = tcp->links; link; link = link->next) {
-        while (link->base.state == GY_LINK_OPEN && link->watch.fd >= 0 && link->base.first && !link->mute &&
-               gy_now() < deadline) {
-            struct pollfd room = {.fd = link->watch.fd, .events = POLLOUT};
-            if (!gy_tcp_flush(link))
-                (void)poll(&room, 1, 5);
-        }
-        if (link->watch.fd >= 0)
-            (void)shutdown(link->watch.fd, SHUT_WR);
+        hand_over(link, deadline);
+        for (int i = 0; i < tcp->rails; i++)
+            if (link->rail[i].watch.fd >= 0)
+                (void)shutdown(link->rail[i].watch.fd, SHUT_WR);
     }
     for (struct tcp_link *link = tcp->links; link; link = link->next)
-        while (link->base.state == GY_LINK_OPEN && link->watch.fd >= 0 && !link->mute && !has_left(link) &&
-               gy_now() < deadline)
+        while (link->base.state == GY_LINK_OPEN && !link->mute && !has_left(link) && gy_now() < deadline)
             (void)poll(NULL, 0, 1);
 }
 
@@ -344,9 +412,11 @@ static void tcp_fini(void *instance, bool forked)
     while (tcp->links) {
         struct tcp_link *link = tcp->links;
         tcp->links = link->next;
-        if (forked && link->watch.fd >= 0) /* the epoll set is the parent's: hands off */
-            close(link->watch.fd);
+        for (int i = 0; forked && i < tcp->rails; i++) /* the epoll set is the parent's: hands off */
+            if (link->rail[i].watch.fd >= 0)
+                close(link->rail[i].watch.fd);
         gy_envelopes_free(link->envelopes);
+        gy_free(link->rails);
         explicit_bzero(&link->opens, sizeof(link->opens));
         gy_free(link);
     }

@@ -1,5 +1,5 @@
 /* Shared by the parts of the tcp transport only: tcp.c (connections, the table), tcp_send.c and tcp_receive.c (frames
- * to bytes and back). Touched by the driving thread alone. */
+ * to bytes and back), tcp_rails.c (several connections as one link). Touched by the driving thread alone. */
 #ifndef GY_TRANSPORT_TCP_PRIVATE_H
 #define GY_TRANSPORT_TCP_PRIVATE_H
 
@@ -8,17 +8,34 @@
 
 #define GY_TCP_AHEAD (16u << 10)
 
+struct tcp_link;
+
+/* A connection. A link has one, or one for each interface of ours. */
+struct tcp_rail {
+    struct gy_watch watch; /* fd −1: not connected yet, or no more */
+    struct tcp_link *link;
+    size_t wakes_at; /* bytes in the socket that end a sleep, 0 and 1 alike: any */
+};
+
+/* How far a link's stream of bytes has come, in one direction. */
+struct tcp_way {
+    struct tcp_rail *rail;
+    size_t left; /* bytes that go over it before the next has its turn; where it is alone, more than ever will */
+};
+
 struct tcp_link {
     struct gy_link base;
     struct tcp *tcp;
-    struct gy_watch watch; /* fd −1: not connected yet, or no more */
     struct tcp_link *next;
+    const struct gy_sink *sink; /* the layer above; until RAILS has come, tcp_rails.c before it */
+    struct tcp_way out, in;
     bool mute; /* sending failed: what the peer sent before it went is still read, then the end is reported */
     struct gy_envelopes *envelopes; /* what leaves sealed, see envelope.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
     size_t start, end;              /* unread bytes of ahead */
-    size_t wakes_at;                /* bytes in the socket that end a sleep, 0 and 1 alike: any */
     unsigned char ahead[GY_TCP_AHEAD];
+    struct tcp_rail rail[GY_RAILS_MOST];
+    struct tcp_rails *rails; /* what several need besides; NULL: there is one */
 };
 
 /* Accepted before anybody here asked for the link. */
@@ -29,13 +46,20 @@ struct tcp_parked {
 
 struct tcp {
     struct gy_transport_env env;
-    struct tcp_link *links;    /* asked for so far */
-    struct tcp_parked *parked; /* [world size] */
+    int rails;                                  /* connections of a link */
+    struct sockaddr_storage own[GY_RAILS_MOST]; /* their addresses here (port 0), where there are several */
+    struct tcp_link *links;                     /* asked for so far */
+    struct tcp_parked *parked;                  /* [world size], of first rails */
     bool closed;
 };
 
-/* The connection is at its end; `reason` an errno, or 0: by the peer, in order. */
-void gy_tcp_fail(struct tcp_link *link, int reason);
+/* tcp.c. Takes the connected socket into use. */
+void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *keys);
+/* The answer to a dial of `rail`. */
+void gy_tcp_dialled(void *rail, int rank, int fd, const struct gy_seal_keys *keys);
+
+/* The connection is at its end, and the link with it; `reason` an errno, or 0: by the peer, in order. */
+void gy_tcp_fail(struct tcp_rail *rail, int reason);
 /* Sends what the socket takes; true if anything moved. */
 bool gy_tcp_flush(struct tcp_link *link);
 /* Is there something to do with what is in memory already? */
@@ -44,5 +68,35 @@ bool gy_tcp_digestible(const struct tcp_link *link);
 void gy_tcp_expect(struct tcp_link *link);
 /* Reads what is there, within bounds, and hands complete frames to the sink; true if anything moved. */
 bool gy_tcp_receive(struct tcp_link *link);
+
+/* tcp_rails.c. Whose turn it is after so many bytes. */
+void gy_tcp_turn(struct tcp_way *way);
+static inline void gy_tcp_passed(struct tcp_way *way, size_t bytes)
+{
+    way->left -= bytes;
+    if (way->left == 0)
+        gy_tcp_turn(way);
+}
+/* A new link gets its rails, and tells the peer of them if its rank is the higher one. False: no memory. */
+bool gy_tcp_rails_make(struct tcp_link *link);
+/* By which of a link's rails has the peer come? */
+int gy_tcp_rails_come_by(const struct tcp *tcp, int fd);
+/* " over eth1 (10.1.0.1) to 10.1.0.2" for sentences, or "" where there is one rail. */
+#define GY_TCP_RAIL_TEXT 288
+const char *gy_tcp_rails_name(const struct tcp_rail *rail, char text_p[GY_TCP_RAIL_TEXT]);
+
+/* Where link->rails is not NULL only: */
+/* This one is there: from now on its other end has a name. */
+void gy_tcp_rails_connected(struct tcp_rail *rail);
+/* Nothing can be sent over this one. */
+void gy_tcp_rails_mute(struct tcp_rail *rail, int reason);
+/* The poller says that this one, which is not being read, has ended. */
+void gy_tcp_rails_end(struct tcp_rail *rail);
+/* Does what a mute link had to wait for come no more? Then it fails. */
+void gy_tcp_rails_check(struct tcp_link *link);
+/* The link has failed because of this one: all ranks are told if nobody else can know. */
+void gy_tcp_rails_fail(struct tcp_rail *rail, int reason);
+/* The link has failed: it is quiet until it is closed. */
+void gy_tcp_rails_rest(struct tcp_link *link);
 
 #endif

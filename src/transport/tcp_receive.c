@@ -2,7 +2,7 @@
  *
  *   recv(msg) --> [rest of the payload under way, in the sink's memory][16 KiB read-ahead]
  *
- * The second half of that vector makes a stream of tiny frames cost one call, and lets the header behind a payload come
+ * Neither goes further than the turn of this rail (tcp_rails.c). The second half of that vector makes a stream of tiny frames cost one call, and lets the header behind a payload come
  * with it. Frames that lie whole in the read-ahead are given to the sink there; the others are completed in its own
  * memory. On a sealed link a header is opened before anything of it is believed, and a payload, where it lies, before
  * the sink hears of it: wrong bytes may reach the memory that the sink gave, but never count as having arrived.
@@ -24,32 +24,35 @@
 static ssize_t fill(struct tcp_link *link, bool *more_p)
 {
     struct iovec pieces[2];
-    size_t count = 0, wanted = 0;
+    size_t count = 0, wanted = 0, room;
     if (link->base.inbound.active) {
         size_t got = link->base.inbound.got;
-        wanted = link->base.inbound.frame.bytes - got;
+        wanted = gy_min_size(link->base.inbound.frame.bytes - got, link->in.left);
         pieces[count++] = (struct iovec){link->base.inbound.place + got, wanted};
     }
     if (link->start < link->end)
         memmove(link->ahead, link->ahead + link->start, link->end - link->start);
     link->end -= link->start;
     link->start = 0;
-    pieces[count++] = (struct iovec){link->ahead + link->end, GY_TCP_AHEAD - link->end};
+    room = gy_min_size(GY_TCP_AHEAD - link->end, link->in.left - wanted);
+    pieces[count++] = (struct iovec){link->ahead + link->end, room};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+    struct tcp_rail *rail = link->in.rail;
     ssize_t got;
     do {
-        got = count == 1 ? recv(link->watch.fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
-                         : recvmsg(link->watch.fd, &message, MSG_DONTWAIT);
+        got = count == 1 ? recv(rail->watch.fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
+                         : recvmsg(rail->watch.fd, &message, MSG_DONTWAIT);
     } while (got < 0 && errno == EINTR);
     if (got <= 0) {
         if (got == 0 || errno != EAGAIN)
-            gy_tcp_fail(link, got == 0 ? 0 : errno);
+            gy_tcp_fail(rail, got == 0 ? 0 : errno);
         return -1;
     }
-    *more_p = (size_t)got == wanted + GY_TCP_AHEAD - link->end; /* short: the socket is empty now, do not ask again */
+    *more_p = (size_t)got == wanted + room; /* short: the socket is empty now, do not ask again */
     size_t direct = gy_min_size(wanted, (size_t)got);
     link->base.inbound.got += direct;
     link->end += (size_t)got - direct;
+    gy_tcp_passed(&link->in, (size_t)got);
     return got;
 }
 
@@ -87,7 +90,7 @@ static bool finish(struct tcp_link *link)
             return refuse(link, frame, GY_FLAW_DAMAGED);
         link->start += GY_SEAL_TAG_BYTES;
     }
-    return gy_link_inbound_end(&link->base, &link->tcp->env.sink);
+    return gy_link_inbound_end(&link->base, link->sink);
 }
 
 /* A header as it came; *bytes_p is how many that were. */
@@ -114,7 +117,7 @@ static bool open_header(struct tcp_link *link, struct gy_frame *frame_p, size_t 
  * more. */
 static bool digest(struct tcp_link *link, int *frames_p)
 {
-    const struct gy_sink *sink = &link->tcp->env.sink;
+    const struct gy_sink *sink = link->sink;
     size_t available = link->end - link->start, bytes;
     if (link->base.inbound.active) {
         size_t rest = gy_min_size(link->base.inbound.frame.bytes - link->base.inbound.got, available);
@@ -141,26 +144,27 @@ static bool digest(struct tcp_link *link, int *frames_p)
     return gy_link_arrived(&link->base, sink, &frame, frame.bytes ? payload : NULL);
 }
 
-/* What the payload under way lacks before anything can be done with it. */
+/* What the payload under way lacks, and this rail shall bring, before anything can be done with it. */
 static size_t lacking(const struct tcp_link *link)
 {
-    return link->base.inbound.active ? link->base.inbound.frame.bytes - link->base.inbound.got : 0;
+    size_t rest = link->base.inbound.active ? link->base.inbound.frame.bytes - link->base.inbound.got : 0;
+    return gy_min_size(rest, link->in.left);
 }
 
 /* Where a link is slower than the one who reads, each packet would wake him, for a piece that he can only put beside the
  * others. The kernel counts instead, and never past its own buffer: it grows that, and wakes when it is full; the end of
  * the connection wakes whatever came. */
-static void wake_at(struct tcp_link *link, size_t bytes)
+static void wake_at(struct tcp_rail *rail, size_t bytes)
 {
     int lowest = (int)gy_max_size(bytes, 1);
-    if (link->watch.fd >= 0 && gy_max_size(link->wakes_at, 1) != (size_t)lowest &&
-        setsockopt(link->watch.fd, SOL_SOCKET, SO_RCVLOWAT, &lowest, sizeof(lowest)) == 0)
-        link->wakes_at = (size_t)lowest;
+    if (rail->watch.fd >= 0 && gy_max_size(rail->wakes_at, 1) != (size_t)lowest &&
+        setsockopt(rail->watch.fd, SOL_SOCKET, SO_RCVLOWAT, &lowest, sizeof(lowest)) == 0)
+        rail->wakes_at = (size_t)lowest;
 }
 
 void gy_tcp_expect(struct tcp_link *link)
 {
-    wake_at(link, gy_min_size(lacking(link), SLEEP_BYTES));
+    wake_at(link->in.rail, gy_min_size(lacking(link), SLEEP_BYTES));
 }
 
 static bool receive(struct tcp_link *link)
@@ -168,15 +172,14 @@ static bool receive(struct tcp_link *link)
     uint64_t bytes = 0;
     int frames = 0;
     bool more = true, moved = false;
-    while (link->base.state == GY_LINK_OPEN && link->watch.fd >= 0 && frames < RECEIVE_FRAMES &&
-           bytes < RECEIVE_BYTES) {
+    while (link->base.state == GY_LINK_OPEN && frames < RECEIVE_FRAMES && bytes < RECEIVE_BYTES) {
         if (gy_tcp_digestible(link)) {
             if (!digest(link, &frames))
                 break;
             moved = true;
             continue;
         }
-        ssize_t got = more ? fill(link, &more) : -1;
+        ssize_t got = more && link->in.rail->watch.fd >= 0 ? fill(link, &more) : -1;
         if (got < 0)
             break;
         bytes += (uint64_t)got;
@@ -189,7 +192,7 @@ static bool receive(struct tcp_link *link)
 bool gy_tcp_receive(struct tcp_link *link)
 {
     bool moved = receive(link);
-    if (link->wakes_at > lacking(link))
-        wake_at(link, lacking(link));
+    if (link->in.rail->wakes_at > lacking(link))
+        wake_at(link->in.rail, lacking(link));
     return moved;
 }

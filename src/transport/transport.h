@@ -64,6 +64,7 @@ enum gy_frame_kind {
     GY_FRAME_FLUSH,
     GY_FRAME_FLUSHED,
     GY_FRAME_ENDS, /* operations up to `value` are complete on the sender and those it has heard of: collectives/ends.h */
+    GY_FRAME_RAILS, /* where the other connections of this link come in: transport/tcp_rails.c */
     GY_FRAME_KINDS
 };
 
@@ -205,6 +206,8 @@ gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error
 bool gy_transport_is_dialled(const struct gy_transport_ops *ops);
 /* Is `name` in the list of GYRE_TRANSPORT? */
 bool gy_transport_wanted(const char *list, const char *name);
+/* tcp_rails.c: the interfaces of GYRE_INTERFACE with their addresses, a line each. */
+void gy_tcp_describe(const struct gy_config *config, gyre_print_func print, void *user);
 /* What choosing looked at, a line each: for gyre-info. */
 void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user);
 

@@ -47,4 +47,5 @@ bool gy_transport_is_dialled(const struct gy_transport_ops *ops)
 void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user)
 {
     gy_rdma_describe(config, print, user);
+    gy_tcp_describe(config, print, user);
 }

@@ -190,6 +190,10 @@ static void other_settings(void)
     other_setting("GYRE_ALGORITHM", "all_reduce:ring",
                   "GYRE_ALGORITHM differs: (empty) on rank 0, all_reduce:ring on rank 2", false);
     other_setting("GYRE_TCP_TILE", "64k", "GYRE_TCP_TILE differs: 262144 on rank 0, 65536 on rank 2", true);
+    other_setting("GYRE_INTERFACE", "127.0.0.1,127.0.0.2",
+                  "GYRE_INTERFACE differs: 1 name on rank 0, 2 names on rank 2", false);
+    other_setting("GYRE_INTERFACE", "127.0.0.1,127.0.0.2",
+                  "GYRE_INTERFACE differs: 1 name on rank 0, 2 names on rank 2", true);
 }
 
 /* Seven of eight wait in the tree; one dies, and is named at once and not at the deadline. */

@@ -67,6 +67,10 @@ name() { # Debian gives the host's own name 127.0.1.1: to the others it would be
 
 interface() {
     GYRE_INTERFACE=nosuch0 says 1 "GYRE_INTERFACE=nosuch0: no such interface, or it is down or has no address"
+    GYRE_INTERFACE=lo,nosuch1 says 1 "GYRE_INTERFACE=nosuch1: no such interface, or it is down or has no address"
+    GYRE_INTERFACE=lo,127.0.0.1 says 1 "GYRE_INTERFACE=lo,127.0.0.1: lo and 127.0.0.1 are the same interface; name each one once"
+    GYRE_INTERFACE=lo,,lo says 1 "GYRE_INTERFACE=lo,,lo is invalid: it must be one to four names or addresses between commas"
+    GYRE_INTERFACE=a,b,c,d,e says 1 "GYRE_INTERFACE=a,b,c,d,e is invalid"
     unshare -rn true 2>/dev/null || { echo "no user and network namespaces here" >&2; exit 77; }
     export -f says
     export program

@@ -3,7 +3,7 @@
  * its timing.
  *
  *   plain     one newcomer, then two at once, one of them at the address of a member that is not rank 0; then nobody
- *   refused   a wrong secret and another setting: refused, and the world neither grows nor notices
+ *   refused   a wrong secret, another setting, another number of interfaces: refused, and the world neither grows nor notices
  *   heirs     the rank that the file:// leads to dies, several times: who comes later finds the world all the same, also
  *             when it consists of newcomers, whose order has become another than that of their settings, and of whom some
  *             have come to a member's own address
@@ -317,16 +317,17 @@ static void plain(void)
 
 static void refused(int own)
 {
+    static const struct {
+        const char *name, *value, *words;
+    } unfit[] = {{"GYRE_SECRET", "another-secret-of-the-tests-9876", "wrong secret"},
+                 {"GYRE_ORDER", "canonical", "GYRE_ORDER differs: shape on rank 0, canonical"},
+                 {"GYRE_INTERFACE", "127.0.0.1,127.0.0.2", "GYRE_INTERFACE differs: 1 name on rank 0, 2 names"}};
     gyre_comm *comm;
     alarm(60);
-    if (own % 2)
-        setenv("GYRE_SECRET", "another-secret-of-the-tests-9876", 1);
-    else
-        setenv("GYRE_ORDER", "canonical", 1);
+    setenv(unfit[own % 3].name, unfit[own % 3].value, 1);
     gyre_status status = gyre_comm_create(NULL, &comm);
     const char *text = gyre_last_error(NULL);
-    if (status != GYRE_REFUSED ||
-        !strstr(text, own % 2 ? "wrong secret" : "GYRE_ORDER differs: shape on rank 0, canonical"))
+    if (status != GYRE_REFUSED || !strstr(text, unfit[own % 3].words))
         rank_fail("a newcomer that does not fit: %s: %s", gyre_status_name(status), text);
 }
 
@@ -334,7 +335,7 @@ static void refuse(int ranks)
 {
     begin(ranks);
     int epoch = atomic_load(&page->of[0].epoch);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         int stranger = start(refused);
         mortals_reap(stranger, false);
         mortals_forget(stranger);

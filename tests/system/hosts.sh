@@ -1,6 +1,7 @@
 # For tests that source it: HOSTS hosts as network namespaces $job-1, $job-2 ... around a router $job-r, itself a namespace, so
 # that the machine's own network is not touched; veth is the one kind of device that is needed. Host H is 10.77.H.1 and
-# fd77:0:0:H::1, and has one more interface that leads nowhere. All is taken down at the end. Needs root, or a kernel that
+# fd77:0:0:H::1, and has one more interface that leads nowhere; with LINKS it has so many links, net, net1, ... to the router's ports
+# portH, portH.1, ..., each in a network of its own, 10.77, 10.78, ... All is taken down at the end. Needs root, or a kernel that
 # lets a user be root in a namespace of its own: there the test runs again.
 if [ "$(id -u)" != 0 ] && unshare --user --map-root-user --net --mount true 2>/dev/null; then
     export GYRE_TEST_OWN_NAMESPACE=1
@@ -35,9 +36,20 @@ clean()
 trap clean EXIT
 trap 'exit 1' INT TERM
 
+add_link() # HOST NUMBER
+{
+    local ns=$job-$1 device=net$2 port=port$1.$2 network=10.$((77 + $2))
+    ip -n "$ns" link add "$device" type veth peer name "$port" netns "$job-r"
+    ip -n "$job-r" addr add "$network.$1.254/24" dev "$port"
+    ip -n "$job-r" link set "$port" up
+    ip -n "$ns" addr add "$network.$1.1/24" dev "$device"
+    ip -n "$ns" link set "$device" up
+    ip -n "$ns" route add "$network.0.0/16" via "$network.$1.254"
+}
+
 make_host() # NUMBER
 {
-    local host=$1 ns=$job-$1
+    local host=$1 ns=$job-$1 link
     ip netns add "$ns"
     ip -n "$ns" link add net type veth peer name "port$host" netns "$job-r"
     ip -n "$job-r" addr add "10.77.$host.254/24" dev "port$host"
@@ -49,6 +61,7 @@ make_host() # NUMBER
     ip -n "$ns" link set net up
     ip -n "$ns" route add default via "10.77.$host.254"
     ip -n "$ns" -6 route add default via "fd77:0:0:$host::fe"
+    for ((link = 1; link < ${LINKS:-1}; link++)); do add_link "$host" "$link"; done
     ip -n "$ns" link add nowhere type veth peer name silent
     ip -n "$ns" addr add 198.51.100.7/24 dev nowhere
     ip -n "$ns" addr add "fd99::7/64" dev nowhere nodad
