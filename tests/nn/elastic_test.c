@@ -519,11 +519,10 @@ static bool gave_the_best(int ranks, const char *what)
         const struct end *end = &page->end[i];
         if (end->status != GYRE_SUCCESS)
             return complain(what, end->sentence);
-        if (!(end->latest > 1.01 * end->given && fabs(end->given / end->least - 1) < 1e-9)) {
-            fprintf(stderr, "%s: rank %d gave a model of test loss %g: the best epoch had %g, the last %g\n", what, i,
-                    end->given, end->least, end->latest);
-            return false;
-        }
+        printf("%s: rank %d of %d: the best epoch had %g, the last %g, the model has %g\n", what, i, end->ranks,
+               end->least, end->latest, end->given);
+        if (!(end->latest > 1.01 * end->given && fabs(end->given / end->least - 1) < 1e-9))
+            return complain(what, "the model is not the best epoch's");
     }
     return true;
 }
