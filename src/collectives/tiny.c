@@ -221,7 +221,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     struct gy_context *ctx = comm->ctx;
     it.number = ++comm->inline_started;
     shape.sequence = ++comm->sequence;
-    gy_exchange_publish(&it);
+    show(&it);
     gy_window_wake(comm);
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
     count_bytes(&it);
