@@ -160,8 +160,11 @@ static void report(struct bench *bench)
         for (size_t i = 0; i < count; i++)
             printf("%s[%zu, %.9f]", i ? ", " : "", bench->parts[i].last, median(bench->parts[i].alone, ROUNDS));
         printf("], \"beside\": [");
-        for (size_t i = 0; i < ranks * count; i++)
-            printf("%s%.9f%s", i % count ? ", " : i ? ", [" : "[", all[i], i % count + 1 == count ? "]" : "");
+        for (size_t rank = 0; rank < ranks; rank++) {
+            for (size_t i = 0; i < count; i++)
+                printf("%s%.9f", i ? ", " : rank ? ", [" : "[", all[rank * count + i]);
+            printf("]");
+        }
         printf("], \"places\": [");
         for (size_t i = 0; i < arrays[1].count; i++)
             printf("%s%.0f", i ? ", " : "", ((const double *)arrays[1].data)[i]);
