@@ -76,7 +76,7 @@ static int dial_start(struct gy_dial *dial)
     const struct gy_route *route = &dial->route;
     bool routed = route->to.ss_family != AF_UNSPEC;
     struct gy_place place = {.address = routed ? route->to : world->members[dial->rank].address};
-    int fd = gy_socket_connect_from(&place, routed ? &route->from : NULL);
+    int fd = routed ? gy_socket_connect_from(&place, &route->from) : gy_socket_connect(&place);
 
     if (fd < 0)
         return errno;

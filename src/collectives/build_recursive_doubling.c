@@ -53,8 +53,10 @@ static void emit_sends(struct script *script)
     for (; round < group->bits; round++) {
         struct gy_step *step = add_step(script, GY_SEND, group->first + (own ^ (1 << round)), place_of(round),
                                         GY_OUTPUT);
-        if (round > 0)
-            gy_step_need(step, RECV_LANE, 1, false, true);
+        if (round == 0)
+            continue;
+        gy_step_need(step, RECV_LANE, 1, false, true);
+        step->needs[0].paced = true;
     }
     for (int i = own; script->of.mine > 0 && i < 1 << group[-1].bits; i += 1 << group->bits, round++) {
         struct gy_step *step = add_step(script, GY_SEND, group[-1].first + i, place_of(version), GY_OUTPUT);

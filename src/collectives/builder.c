@@ -83,7 +83,7 @@ void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool w
     while (i < GY_NEEDS && step->needs[i].lane >= 0)
         i++;
     assert(i < GY_NEEDS);
-    step->needs[i] = (struct gy_need){(int8_t)lane, everyone, whole, lag};
+    step->needs[i] = (struct gy_need){.lane = (int8_t)lane, .everyone = everyone, .whole = whole, .lag = lag};
 }
 
 struct gy_bit_groups gy_bit_groups(int size, int rank)

@@ -124,6 +124,7 @@ struct gy_need {
     int8_t lane;   /* −1: unused */
     bool everyone; /* on the counters of all ranks, else on mine */
     bool whole;
+    bool paced; /* whole for the links' sake alone: the same tile would do */
     int32_t lag;
 };
 

@@ -61,7 +61,7 @@ static void need(struct gy_rounds_entry *entry, int lane, int number, bool whole
     assert(n < GY_NEEDS);
     struct gy_need *found = &entry->needs[n];
     if (found->lane < 0 || found->lag > lag)
-        *found = (struct gy_need){(int8_t)lane, false, whole, lag};
+        *found = (struct gy_need){.lane = (int8_t)lane, .whole = whole, .lag = lag};
     else if (found->lag == lag)
         found->whole |= whole;
 }

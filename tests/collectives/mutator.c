@@ -8,6 +8,8 @@
  *   reordered  over links only: its dataflow is the original's, and it is not merely weaker: messages that have nothing
  *              to do with each other come in another order. Nothing of a call over links outlives it (its buffers are
  *              its own, and messages belong to calls), so that the runs of it alone have proved it
+ *   paced      its dataflow is the original's, and it is merely weaker, but by a need of which the plan itself says that
+ *              the same tile would do (gy_need.paced)
  *   barrier    of barriers only: no data are in it, so that the checker's proof (no rank leaves before all have entered,
  *              and the collectives around it are right) is the whole definition
  * Any other survivor is a failure.
@@ -74,7 +76,7 @@ struct arena {
 static const struct gy_checker_mapped everyone = {UINT64_MAX, UINT64_MAX}, some = {0x35, 0x5a};
 
 static struct {
-    long made, killed, same, stronger, reordered, barrier, unexplained;
+    long made, killed, same, stronger, reordered, paced, barrier, unexplained;
 } tally[MUTATIONS];
 
 static size_t vector(const struct gy_plan_shape *shape, size_t per_block)
@@ -268,14 +270,14 @@ static bool mutate(struct gy_plan *plan, int s, enum mutation mutation, int n)
 
 /* What a mutant that is not rejected has done, in all runs. */
 struct survival {
-    bool same, stronger, reordered;
+    bool same, stronger, reordered, weaker;
 };
 
 /* Runs the mutant everywhere. False: it was rejected. */
 static bool survives(struct arena *arena, struct survival *did_p)
 {
     struct gy_checker_report report;
-    *did_p = (struct survival){true, true, true};
+    *did_p = (struct survival){true, true, true, true};
     for (int i = 0; i < arena->runs; i++) {
         struct gy_order order;
         const struct gy_order *original = &arena->order[i];
@@ -285,12 +287,13 @@ static bool survives(struct arena *arena, struct survival *did_p)
         did_p->stronger = did_p->stronger && flow && gy_order_contains(&order, original);
         did_p->same = did_p->same && did_p->stronger && weaker;
         did_p->reordered = did_p->reordered && flow && !weaker;
+        did_p->weaker = did_p->weaker && flow && weaker;
         gy_order_close(&order);
     }
     return true;
 }
 
-static void judge(struct arena *arena, enum mutation mutation, bool window, int rank, int s)
+static void judge(struct arena *arena, enum mutation mutation, bool window, bool paced, int rank, int s)
 {
     struct survival did;
     tally[mutation].made++;
@@ -302,6 +305,8 @@ static void judge(struct arena *arena, enum mutation mutation, bool window, int 
         tally[mutation].stronger++;
     else if (did.reordered && !window)
         tally[mutation].reordered++;
+    else if (did.weaker && paced)
+        tally[mutation].paced++;
     else if (arena->shape.collective == GY_BARRIER)
         tally[mutation].barrier++;
     else {
@@ -321,7 +326,7 @@ static void break_protocols(struct arena *arena)
             for (int c = 0; c < arena->count[i]; c++)
                 if (arena->calls[i][c].plans == arena->mine)
                     arena->calls[i][c].flaw = (enum gy_checker_flaw)flaw;
-        judge(arena, (enum mutation)(FLAWS + flaw - 1), first->window, 0, -1);
+        judge(arena, (enum mutation)(FLAWS + flaw - 1), first->window, false, 0, -1);
     }
     for (int i = 0; i < arena->runs; i++)
         for (int c = 0; c < arena->count[i]; c++)
@@ -342,8 +347,9 @@ static void mutate_rank(struct arena *arena, int rank)
         for (int m = 0; m < FLAWS; m++)
             for (int n = 0; n < (m < NEED_MUTATIONS ? 1 : GY_NEEDS); n++) {
                 memcpy(mutant, original, bytes);
+                bool paced = m == TOGGLE_WHOLE && original->step[s].needs[n].paced;
                 if (mutate(mutant, s, (enum mutation)m, n))
-                    judge(arena, (enum mutation)m, mutant->window, rank, s);
+                    judge(arena, (enum mutation)m, mutant->window, paced, rank, s);
             }
     arena->mine[rank] = original;
     free(mutant);
@@ -384,11 +390,12 @@ int main(void)
         for (int a = 0; a < GY_ALGORITHMS; a++)
             for (int n = gy_is_point_to_point((unsigned)c) ? 1 : 2; n <= 7; n++)
                 mutate_groupings((enum gy_collective)c, (enum gy_algorithm)a, n);
-    printf("%-16s %7s %7s %8s %8s %9s %8s %s\n", "mutation", "mutants", "killed", "same", "stronger", "reordered",
-           "barrier", "unexplained");
+    printf("%-16s %7s %7s %8s %8s %9s %7s %8s %s\n", "mutation", "mutants", "killed", "same", "stronger", "reordered",
+           "paced", "barrier", "unexplained");
     for (int m = 0; m < MUTATIONS; m++) {
-        printf("%-16s %7ld %7ld %8ld %8ld %9ld %8ld %ld\n", names[m], tally[m].made, tally[m].killed, tally[m].same,
-               tally[m].stronger, tally[m].reordered, tally[m].barrier, tally[m].unexplained);
+        printf("%-16s %7ld %7ld %8ld %8ld %9ld %7ld %8ld %ld\n", names[m], tally[m].made, tally[m].killed,
+               tally[m].same, tally[m].stronger, tally[m].reordered, tally[m].paced, tally[m].barrier,
+               tally[m].unexplained);
         made += tally[m].made;
         killed += tally[m].killed;
         unexplained += tally[m].unexplained;
