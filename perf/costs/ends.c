@@ -49,10 +49,8 @@ static void compare(struct ends *e, size_t bytes, size_t rounds)
             local[at] = measure(e, e->local);
         ratios[at] = uniform[at] / local[at];
     }
-    struct turns_quartiles ratio = turns_quartiles(ratios, rounds);
     if (gyre_comm_rank(e->local) == 0)
-        printf("%10zu %14.2f %14.2f %8.2f   (%.2f to %.2f)\n", bytes, turns_quartiles(local, rounds).middle,
-               turns_quartiles(uniform, rounds).middle, ratio.middle, ratio.low, ratio.high);
+        turns_row(bytes, local, uniform, ratios, rounds);
 }
 
 int main(int argc, char **argv)

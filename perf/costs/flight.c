@@ -70,10 +70,8 @@ static void compare(struct flight *f, size_t bytes, size_t rounds)
         check(f);
         ratios[at] = requests[at] / calls[at];
     }
-    struct turns_quartiles ratio = turns_quartiles(ratios, rounds);
     if (gyre_comm_rank(f->comm) == 0)
-        printf("%10zu %14.1f %14.1f %8.2f   (%.2f to %.2f)\n", bytes, turns_quartiles(calls, rounds).middle,
-               turns_quartiles(requests, rounds).middle, ratio.middle, ratio.low, ratio.high);
+        turns_row(bytes, calls, requests, ratios, rounds);
 }
 
 int main(int argc, char **argv)

@@ -51,6 +51,14 @@ static inline struct turns_quartiles turns_quartiles(double *values, size_t coun
     return (struct turns_quartiles){values[count / 4], values[count / 2], values[(3 * count - 1) / 4]};
 }
 
+/* A row of the table: the medians of two ways, and of the second one's times by the first one's. Sorts all three. */
+static inline void turns_row(size_t bytes, double *first, double *second, double *ratios, size_t rounds)
+{
+    struct turns_quartiles ratio = turns_quartiles(ratios, rounds);
+    printf("%10zu %14.2f %14.2f %8.2f   (%.2f to %.2f)\n", bytes, turns_quartiles(first, rounds).middle,
+           turns_quartiles(second, rounds).middle, ratio.middle, ratio.low, ratio.high);
+}
+
 /* A whole number above zero from the command line. */
 static inline long turns_number(const char *program, const char *text, long most)
 {
