@@ -6,7 +6,8 @@
 #   han      the same with han, its hierarchical component
 # Open MPI is launched as over ssh, but what takes the ssh's place enters a namespace. A call's time is from the latest start to the latest end,
 # results are checked. Medians over the rounds with the quartiles; ratios are taken round by round, to the faster of tuned and han. To be reached: 1.8.
-#   perf/hosts_beside_open_mpi.sh [HOSTS [ROUNDS [BUILD]]]     4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="1048576 4194304 16777216" in the environment
+#   perf/hosts_beside_open_mpi.sh [HOSTS [ROUNDS [BUILD]]]     4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="1048576 4194304 16777216" in the environment,
+#                                                             and CONGESTION as in scripts/hosts, for both
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "hosts_beside_open_mpi: $*" >&2; exit 1; }
@@ -72,7 +73,7 @@ mpi() { # COMPONENT SIZE
     cat "$work/time"
 }
 
-echo "# $hosts hosts, 2 ranks each, $rate each way, packets of ${GSO:-up to 64 KiB}, $(nproc) cores, $(mpirun.openmpi --version | head -n 1), load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
+echo "# $hosts hosts, 2 ranks each, $rate each way, packets of ${GSO:-up to 64 KiB}, ${CONGESTION:-$(sysctl -n net.ipv4.tcp_congestion_control)}, $(nproc) cores, $(mpirun.openmpi --version | head -n 1), load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
 for ((round = 0; round < rounds; round++)); do
     for size in $sizes; do
         echo "$size gyre $(gyre "$size")"
