@@ -9,6 +9,7 @@
 # where that is allowed: links of 200 Mbit/s leave the cores mostly idle, and what is asked for is the time on links. The load is printed.
 #   perf/hierarchy.sh [HOSTS [ROUNDS [BUILD]]]         4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="1M 4M 16M" in the environment
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 hosts=${1:-4} rounds=${2:-5} build=${3:-build/demo} rate=${RATE:-200mbit} sizes=${SIZES:-1M 4M 16M}
 perf=$build/perf/gyre-perf

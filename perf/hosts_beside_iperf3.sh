@@ -10,6 +10,7 @@
 # machine's cores that are measured (GSO= for that). CPU is how busy they were.
 #   perf/hosts_beside_iperf3.sh [HOSTS [ROUNDS [BUILD]]]         4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="4M 16M 64M" in the environment
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 fail() { echo "hosts_beside_iperf3: $*" >&2; exit 1; }
 
@@ -86,7 +87,7 @@ trap 'rm -rf "$work"' EXIT
 export GSO=${GSO-16000}
 echo "# $hosts hosts, $rate each way, burst 32 KiB, packets of ${GSO:-up to 64 KiB}, $(cat /proc/sys/net/ipv4/tcp_congestion_control), $(nproc) cores, $(iperf3 --version | head -n 1 | cut -d' ' -f1,2), load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
 # shellcheck disable=SC2086 # sizes are words
-BURST=32k timeout 1800 scripts/hosts "$hosts" "$rate" 0 "$0" rank "$build" "$rounds" "$work" $sizes
+BURST=32k timeout 1800 scripts/hosts "$hosts" "$rate" 0 perf/hosts_beside_iperf3.sh rank "$build" "$rounds" "$work" $sizes
 python3 - "$work" "$rounds" "$hosts" $sizes <<'END'
 import json, statistics, sys
 from pathlib import Path

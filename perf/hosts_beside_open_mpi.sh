@@ -9,6 +9,7 @@
 #   perf/hosts_beside_open_mpi.sh [HOSTS [ROUNDS [BUILD]]]     4 hosts, 5 rounds, build/demo; RATE=200mbit SIZES="1048576 4194304 16777216" in the environment,
 #                                                             and CONGESTION as in scripts/hosts, for both
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 fail() { echo "hosts_beside_open_mpi: $*" >&2; exit 1; }
 calls=5
@@ -69,7 +70,7 @@ gyre() { # SIZE
 }
 mpi() { # COMPONENT SIZE
     rm -f "$work/done" "$work/time"
-    timeout 200 scripts/hosts "${hosts}x2" "$rate" 0 "$0" mpi "$work" "$@" >&2
+    timeout 200 scripts/hosts "${hosts}x2" "$rate" 0 perf/hosts_beside_open_mpi.sh mpi "$work" "$@" >&2
     cat "$work/time"
 }
 

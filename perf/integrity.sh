@@ -3,6 +3,7 @@
 # Round by round the time is divided by that of `off`; medians of these ratios over the rounds, with the quartiles.
 #   perf/integrity.sh [ROUNDS [BUILD]]         7 rounds, build/demo; on a busy machine the ratios are still of use, the absolute figures not
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 rounds=${1:-7} build=${2:-build/demo}
 fail() { echo "integrity: $*" >&2; exit 1; }

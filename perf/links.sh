@@ -5,6 +5,7 @@
 # scripts/hosts, and as in perf/hosts_beside_iperf3.sh.
 #   perf/links.sh [HOSTS [ROUNDS [BUILD]]]         4 hosts, 5 rounds, build/demo; LINKS=2 RATE=200mbit SIZES="4M 16M" in the environment
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 hosts=${1:-4} rounds=${2:-5} build=${3:-build/demo} links=${LINKS:-2} rate=${RATE:-200mbit} sizes=${SIZES:-4M 16M}
 fail() { echo "links: $*" >&2; exit 1; }

@@ -11,8 +11,10 @@
 # there; soft-RoCE does not, every packet of an IPv4 address is dropped, and the ranks wait for ever: UCX_UD_VERBS_ETH_DGID_CHECK=n. Its
 # openib path connects by rdmacm, which Debian's is built without, or by udcm, which is for InfiniBand: "CPCs attempted: udcm".
 set -euo pipefail
+self=$(realpath "$0")
+usage() { sed -n '2,/^set/{/^set/!s/^# \?//p}' "$self"; }
 cd "$(dirname "$0")/.."
-usage() { sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0" >&2; exit 2; }
+case ${1:-} in -h | --help) usage; exit ;; esac
 rounds=7 quick='' device='' seconds=3000 only='' who='own,device_tools,openmpi,tcp' kept=''
 while getopts qr:i:t:s:c:k: option; do
     case $option in
@@ -23,7 +25,7 @@ while getopts qr:i:t:s:c:k: option; do
     s) only=$OPTARG ;;
     c) who=$OPTARG ;;
     k) kept=$(realpath -m "$OPTARG") ;;
-    *) usage ;;
+    *) usage >&2; exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))

@@ -4,6 +4,7 @@
 # beside the mean of iperf3's two directions. Medians over the rounds, with the quartiles; the ratio is taken round by round.
 #   perf/tcp_beside_iperf3.sh [ROUNDS [BUILD]]         7 rounds, build/demo; nothing else should run
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 rounds=${1:-7} build=${2:-build/demo} port=${GYRE_IPERF_PORT:-25201}
 fail() { echo "tcp_beside_iperf3: $*" >&2; exit 1; }

@@ -1,9 +1,10 @@
 #!/bin/bash
 # limit-sockets over a pair of virtual Ethernet devices between two network namespaces (root), unshaped.
-#   perf/limits/sockets.sh [MIB [BUILD]]         256, build/release
+#   perf/limits/sockets.sh [MIB [BUILD]]         256, build/demo
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \?//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/../.."
-mib=${1:-256} program=${2:-build/release}/perf/limits/limit-sockets tag=gys$$
+mib=${1:-256} program=${2:-build/demo}/perf/limits/limit-sockets tag=gys$$
 [ -x "$program" ] || { echo "sockets: there is no $program: build it, or name another folder" >&2; exit 1; }
 trap 'ip netns del ${tag}a 2>/dev/null || true; ip netns del ${tag}b 2>/dev/null || true' EXIT
 ip netns add ${tag}a
