@@ -85,7 +85,9 @@ command -v iperf3 >/dev/null || fail "iperf3 is missing (scripts/install-depende
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export GSO=${GSO-16000}
-echo "# $hosts hosts, $rate each way, burst 32 KiB, packets of ${GSO:-up to 64 KiB}, $(cat /proc/sys/net/ipv4/tcp_congestion_control), $(nproc) cores, $(iperf3 --version | head -n 1 | cut -d' ' -f1,2), load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
+control=${CONGESTION:-$(cat /proc/sys/net/ipv4/tcp_congestion_control)}
+[ -z "${GYRE_TCP_CONGESTION:-}" ] || control="$control, gyre with $GYRE_TCP_CONGESTION"
+echo "# $hosts hosts, $rate each way, burst 32 KiB, packets of ${GSO:-up to 64 KiB}, $control, $(nproc) cores, $(iperf3 --version | head -n 1 | cut -d' ' -f1,2), load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
 # shellcheck disable=SC2086 # sizes are words
 BURST=32k timeout 1800 scripts/hosts "$hosts" "$rate" 0 perf/hosts_beside_iperf3.sh rank "$build" "$rounds" "$work" $sizes
 python3 - "$work" "$rounds" "$hosts" $sizes <<'END'

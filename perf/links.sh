@@ -22,7 +22,9 @@ measure() { # LINKS ROUND SIZE
     LINKS=$1 timeout 200 scripts/hosts "$hosts" "$rate" 0 sh -c 'json=$1.$RANK; shift; exec "$@" --json "$json"' rank "$work/$1.$2.$3" \
         ${first:+$first} "$build/perf/gyre-perf" all_reduce -b "$3" -e "$3" -n 4 -w 1 --no-pin >"$work/log" || fail "$1 links, $3: $(tail -n 1 "$work/log")"
 }
-echo "# $hosts hosts, links of $rate each way, burst $BURST, packets of ${GSO:-up to 64 KiB}, $(cat /proc/sys/net/ipv4/tcp_congestion_control), $(nproc) cores, load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
+control=${CONGESTION:-$(cat /proc/sys/net/ipv4/tcp_congestion_control)}
+[ -z "${GYRE_TCP_CONGESTION:-}" ] || control="$control, gyre with $GYRE_TCP_CONGESTION"
+echo "# $hosts hosts, links of $rate each way, burst $BURST, packets of ${GSO:-up to 64 KiB}, $control, $(nproc) cores, load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
 for ((round = 1; round <= rounds; round++)); do
     for size in $sizes; do
         if ((round % 2)); then order="1 $links"; else order="$links 1"; fi
