@@ -1,5 +1,5 @@
-/* One rank of a launch: pin, meet, then for each size fill, warm up, measure, check, and let rank 0 print a JSON
- * object.
+/* One rank of a launch: pin, meet, then for each collective and size fill, warm up, measure, check, and let rank 0 print
+ * a JSON object.
  *
  * The clock is read right after the harness's barrier and right after the call, by every rank, into memory that
  * nobody else reads until the loop is over. What two reads and the way out of the barrier cost is measured the same
@@ -18,8 +18,10 @@
 #include "traffic.h"
 
 #define EXIT_NOT_OFFERED 77
-#define WARM_UP_CALLS 3
+#define WARM_UP_CALLS 2
 #define TRIAL_CALLS 5
+/* A call that takes more of its size's budget than this has been tried once it has been made twice. */
+#define LONG_SHARE 0.05
 #define EMPTY_CALLS 1001
 /* What a process manager or a keep-alive may send beside a library that uses shared memory. */
 #define STRAY_BYTES 65536
@@ -30,6 +32,7 @@ struct measure {
     struct gy_options options;
     struct gy_arena arena;
     struct gy_world world;
+    enum gy_kind kind; /* of the moment */
     struct gy_call call;
     float *input;
 };
@@ -135,11 +138,16 @@ static struct gy_samples run(void (*function)(const struct gy_call *), size_t ca
     return result;
 }
 
-/* As many calls as the budget has room for, by the wall time of a few; rank 0 decides. */
+/* As many calls as the budget has room for, by the wall time of a few; rank 0 decides. The first call makes what the size
+ * needs for the first time, and every rank gets the same figures of the second one. */
 static size_t choose_calls(void (*function)(const struct gy_call *))
 {
-    run(function, WARM_UP_CALLS);
-    struct gy_samples trial = run(function, TRIAL_CALLS);
+    run(function, 1);
+    struct gy_samples trial = run(function, 1);
+    if (trial.wall_us < LONG_SHARE * self.options.budget_ms * 1e3) {
+        run(function, WARM_UP_CALLS);
+        trial = run(function, TRIAL_CALLS);
+    }
     if (self.world.rank == 0) {
         double calls = self.options.budget_ms * 1e3 / (trial.wall_us > 0.01 ? trial.wall_us : 0.01);
         double least = (double)self.options.calls_least, most = (double)self.options.calls_most;
@@ -163,7 +171,7 @@ static double sent_by_all(void)
 
 static void check_transport(double sent, double packets, size_t calls, size_t bytes)
 {
-    double vectors = gy_collectives[self.options.kind].sent(self.world.size) * (double)calls;
+    double vectors = gy_collectives[self.kind].sent(self.world.size) * (double)calls;
     double floor = vectors * (double)(bytes ? bytes : 1);
     if (self.world.size > 1 && self.options.wire == GY_TCP && sent < 0.99 * floor)
         gy_die("was to use TCP, but sent %.0f of at least %.0f bytes over it", sent, floor);
@@ -175,20 +183,20 @@ static void check_transport(double sent, double packets, size_t calls, size_t by
 
 static void fill(void)
 {
-    size_t inputs = gy_collective_input(self.options.kind, self.call.count, self.world.size);
-    size_t outputs = gy_collective_output(self.options.kind, self.call.count, self.world.size);
+    size_t inputs = gy_collective_input(self.kind, self.call.count, self.world.size);
+    size_t outputs = gy_collective_output(self.kind, self.call.count, self.world.size);
     for (size_t i = 0; i < inputs; i++)
         self.input[i] = gy_collective_value(self.world.rank, i);
     for (size_t i = 0; i < outputs; i++)
-        self.call.output[i] = self.options.kind == GY_BROADCAST && self.world.rank == 0 ? self.input[i] : -1;
+        self.call.output[i] = self.kind == GY_BROADCAST && self.world.rank == 0 ? self.input[i] : -1;
 }
 
 static void print_row(size_t bytes, size_t calls, struct gy_samples samples, struct gy_samples empty, double sent)
 {
     const struct gy_options *options = &self.options;
-    double factor = gy_collectives[options->kind].bus_factor(self.world.size);
+    double factor = gy_collectives[self.kind].bus_factor(self.world.size);
     printf("{\"library\": \"%s\", \"collective\": \"%s\", \"mode\": \"%s\", \"ranks\": %d, \"transport\": \"%s\", ",
-           gy_driver.name, gy_collectives[options->kind].name, gy_options_mode(options->mode), self.world.size,
+           gy_driver.name, gy_collectives[self.kind].name, gy_options_mode(options->mode), self.world.size,
            gy_options_wire(options->wire));
     printf("\"memory\": \"%s\", \"bytes\": %zu, \"calls\": %zu, ", options->own_memory ? "own" : "private", bytes,
            calls);
@@ -202,9 +210,8 @@ static void print_row(size_t bytes, size_t calls, struct gy_samples samples, str
 
 static void measure_size(size_t count, struct gy_samples empty)
 {
-    const struct gy_options *options = &self.options;
-    void (*function)(const struct gy_call *) = gy_driver.call[options->kind];
-    size_t bytes = gy_collective_bytes(options->kind, count, self.world.size);
+    void (*function)(const struct gy_call *) = gy_driver.call[self.kind];
+    size_t bytes = gy_collective_bytes(self.kind, count, self.world.size);
     self.call.count = count;
     fill();
     size_t calls = choose_calls(function);
@@ -213,7 +220,7 @@ static void measure_size(size_t count, struct gy_samples empty)
     sent = sent_by_all() - sent;
     packets = (double)gy_traffic_rdma() - packets;
     check_transport(sent, packets, calls, bytes);
-    if (options->kind != GY_BARRIER && gy_collective_wrong(options->kind, &self.call, self.world))
+    if (self.kind != GY_BARRIER && gy_collective_wrong(self.kind, &self.call, self.world))
         gy_die("%zu bytes: the result is wrong", bytes);
     if (self.world.rank == 0)
         print_row(bytes, calls, samples, empty, sent);
@@ -242,26 +249,58 @@ static void join(void)
         printf("{\"library\": \"%s\", \"version\": \"%s\"}\n", gy_driver.name, gy_driver.version());
 }
 
+static bool is_offered(enum gy_kind kind)
+{
+    return gy_driver.call[kind] != NULL;
+}
+
+/* The largest that any of the collectives needs; one launch, one pair of buffers. */
+static void allocate_both(const struct gy_options *options)
+{
+    size_t inputs = 0, outputs = 0;
+    for (size_t k = 0; k < options->kinds_count; k++) {
+        enum gy_kind kind = options->kinds[k];
+        size_t count = gy_collective_count(kind, options->most, options->ranks);
+        size_t input = gy_collective_input(kind, count, options->ranks);
+        size_t output = gy_collective_output(kind, count, options->ranks);
+        inputs = input > inputs ? input : inputs;
+        outputs = output > outputs ? output : outputs;
+    }
+    self.input = allocate(inputs);
+    self.call.input = self.input;
+    self.call.output = allocate(outputs);
+}
+
+static void measure_collective(const struct gy_options *options, struct gy_samples empty)
+{
+    for (size_t bytes = options->least; bytes <= options->most; bytes *= options->factor) {
+        measure_size(gy_collective_count(self.kind, bytes, options->ranks), empty);
+        if (self.kind == GY_BARRIER)
+            return;
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const struct gy_options *options = &self.options;
-    gy_options_parse(argc, argv, &self.options);
-    if (!gy_driver.call[options->kind] || (options->own_memory && !gy_driver.alloc) ||
-        (options->mode == GY_OSU && !gy_driver.call[GY_BARRIER]))
+    struct gy_options *options = &self.options;
+    size_t offered = 0;
+    gy_options_parse(argc, argv, options);
+    for (size_t k = 0; k < options->kinds_count; k++)
+        if (is_offered(options->kinds[k]))
+            options->kinds[offered++] = options->kinds[k];
+    options->kinds_count = offered;
+    if (offered == 0 || (options->own_memory && !gy_driver.alloc) ||
+        (options->mode == GY_OSU && !is_offered(GY_BARRIER)))
         return EXIT_NOT_OFFERED;
     join();
-    size_t count = gy_collective_count(options->kind, options->most, options->ranks);
-    self.input = allocate(gy_collective_input(options->kind, count, options->ranks));
-    self.call.input = self.input;
-    self.call.output = allocate(gy_collective_output(options->kind, count, options->ranks));
+    allocate_both(options);
 
     isolated(nothing, EMPTY_CALLS);
     gy_arena_barrier(&self.arena);
     struct gy_samples empty = gy_samples_make(self.arena.stamps, self.world.size, EMPTY_CALLS);
-    for (size_t bytes = options->least; bytes <= options->most; bytes *= options->factor) {
-        measure_size(gy_collective_count(options->kind, bytes, options->ranks), empty);
-        if (options->kind == GY_BARRIER)
-            break;
+    for (size_t k = 0; k < offered; k++) {
+        self.kind = options->kinds[k];
+        measure_collective(options, empty);
     }
     gy_arena_barrier(&self.arena);
     gy_driver.finish();

@@ -2,6 +2,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ static const struct argp_option table[] = {
     {"arena", 'a', "PATH", 0, "memory that the ranks share (required)", 0},
     {"store", 's', "FOLDER", 0, "where ranks may meet (required)", 0},
     {"ranks", 'n', "N", 0, "ranks of this launch (required)", 0},
-    {"collective", 'c', "NAME", 0, "all_reduce (default), reduce_scatter, all_gather, broadcast, barrier", 0},
+    {"collective", 'c', "NAME,...", 0,
+     "all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, all_to_all, barrier", 0},
     {"mode", 'm', "MODE", 0, "isolated (default), streaming, osu", 0},
     {"transport", 't', "shm|tcp|rdma", 0, "what the library was told to use, and is checked to use; default shm", 0},
     {"memory", 'M', "private|own", 0, "heap (default) or the library's own memory", 0},
@@ -49,6 +51,21 @@ static int choose(struct argp_state *state, const char *text, const char *const 
     return 0;
 }
 
+static void parse_kinds(struct argp_state *state, const char *names, struct gy_options *to)
+{
+    to->kinds_count = 0;
+    for (const char *at = names; *at; at += *at == ',') {
+        char name[32];
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        if (to->kinds_count == GY_KINDS || !gy_collective_find(name, &to->kinds[to->kinds_count++]))
+            argp_error(state, "no collective is called '%s', or there are too many", name);
+        at += length;
+    }
+    if (to->kinds_count == 0)
+        argp_error(state, "--collective names none");
+}
+
 static void check(struct argp_state *state, const struct gy_options *to)
 {
     if (!to->arena || !to->store || to->ranks == 0)
@@ -65,10 +82,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'a': to->arena = text; return 0;
     case 's': to->store = text; return 0;
     case 'n': to->ranks = (int)number(state, text, 1, GY_RANKS_MOST); return 0;
-    case 'c':
-        if (!gy_collective_find(text, &to->kind))
-            argp_error(state, "no collective is called '%s'", text);
-        return 0;
+    case 'c': parse_kinds(state, text, to); return 0;
     case 'm': to->mode = (enum gy_mode)choose(state, text, modes); return 0;
     case 't': to->wire = (enum gy_wire)choose(state, text, wires); return 0;
     case 'M': to->own_memory = choose(state, text, memories); return 0;
@@ -91,6 +105,8 @@ void gy_options_parse(int argc, char **argv, struct gy_options *options_p)
         .doc = "One rank of a launch of perf/compare/run, which starts it. Rank 0 prints a JSON object per size.",
     };
     *options_p = (struct gy_options){
+        .kinds = {GY_ALL_REDUCE},
+        .kinds_count = 1,
         .least = 4,
         .most = (size_t)64 << 20,
         .factor = 4,

@@ -18,7 +18,8 @@ enum gy_wire { GY_SHM, GY_TCP, GY_RDMA };
 struct gy_options {
     const char *arena, *store;
     int ranks;
-    enum gy_kind kind;
+    enum gy_kind kinds[GY_KINDS]; /* measured one after the other */
+    size_t kinds_count;
     enum gy_mode mode;
     enum gy_wire wire; /* the transport that must be used */
     bool own_memory;   /* the library's memory instead of the heap */

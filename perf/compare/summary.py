@@ -50,6 +50,36 @@ def gather(rows):
     return cases
 
 
+def figures(cases):
+    """The figures as rows {collective, ranks, transport, mode, label, bytes, variant, median, low, high, wall, busbw, medians}: what
+    results.json keeps of the launches; medians are theirs, in order."""
+    found = []
+    for case, labels in sorted(cases.items()):
+        for label, sizes in sorted(labels.items()):
+            for size, figure in sorted(sizes.items()):
+                numbers = {part: float(f"{figure[part]:.5g}") for part in ("median", "low", "high", "wall", "busbw")}
+                found.append({**dict(zip(("collective", "ranks", "transport", "mode"), case)), "label": label, "bytes": size,
+                              "variant": figure["variant"], **numbers, "medians": [median for _, median in sorted(figure["launches"].items())]})
+    return found
+
+
+def behind(rows, place, peers, factor):
+    """(library, variant, mode) of the peers and limits whose every figure at this (ranks, transport) is at least `factor` times that of
+    the best of its kind. gyre is no peer."""
+    figures = {}
+    for row in rows:
+        if (row["ranks"], row["transport"]) == place and row["library"] != "gyre":
+            kind = "peer" if row["library"] in peers else row["library"]
+            name = row["library"], row["variant"], row["mode"]
+            figures.setdefault((kind, row["collective"], row["mode"], row["bytes"]), {}).setdefault(name, []).append(row["median_us"])
+    near, seen = set(), set()
+    for values in figures.values():
+        medians = {name: quantile(times, 0.5) for name, times in values.items()}
+        seen.update(medians)
+        near.update(name for name, median in medians.items() if median < factor * min(medians.values()))
+    return seen - near
+
+
 def compare(ours, theirs, of="launches"):
     """How many times as fast as `theirs` we are: the ratio of medians, and the quartiles of the ratios launch by launch,
     widened to it where launches were so few or so unlike that they leave it out."""
@@ -133,7 +163,9 @@ def table_of(case, labels, all_ratios, cores):
         if (ratio["collective"], ratio["ranks"], ratio["transport"], ratio["mode"]) == case:
             against.setdefault(ratio["bytes"], []).append(
                 ("mem: " if ratio["memory"] == "own" else "") + ratio_text(ratio, crowded))
+    launches = [(name, [len(figure["launches"]) for figure in labels[name].values()]) for name in names]
     lines = [f"### {case[0]}, {case[1]} ranks, {case[2]}" + ("" if case[3] == "isolated" else f", {case[3]}"), "",
+             "Launches: " + ", ".join(f"{name} " + "–".join(str(n) for n in sorted({min(many), max(many)})) for name, many in launches) + ".", "",
              "| bytes | " + " | ".join(names) + " | gyre is times as fast as |", "|---" * (len(names) + 2) + "|"]
     for size in sizes:
         cells = [figure_text(labels[name].get(size), crowded) for name in names]
@@ -148,9 +180,11 @@ def report(results):
     about = results["about"]
     empty = [row["empty_us"] for row in results["rows"]]
     lines = [f"# {about['what']}, {about['date']}", "",
-             f"{about['machine']}; {about['cores']} cores; gyre {about['gyre']}; load {about['load']}.", "",
-             "Microseconds: the median over {0} launches of each launch's median, and the quartiles over launches; a call's time is from "
-             "the latest start to the latest end.".format(about["launches"]),
+             f"{about['machine']}; {about['cores']} cores.", ""]
+    lines += [f"- gyre {piece['gyre']}, {piece['date']}, load {piece['load']}: `{piece['command']}`" for piece in results["pieces"]]
+    lines += ["",
+             "Microseconds: the median over launches of each launch's median, and the quartiles over launches; a call's time is from the "
+             "latest start to the latest end.",
              "“wall” is the time of the whole by the number of calls, the harness's barrier included; it is shown where ranks outnumber "
              "cores.",
              f"An empty call, two readings of the clock and the way out of the barrier, takes {quantile(empty, 0.5):.3f} µs; it is in "

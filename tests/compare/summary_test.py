@@ -20,6 +20,7 @@ COMPARE = Path(__file__).resolve().parent.parent.parent / "perf" / "compare"
 sys.path.insert(0, str(COMPARE))
 import launch           # noqa: E402
 import libraries        # noqa: E402
+import record           # noqa: E402
 import summary          # noqa: E402
 
 
@@ -84,13 +85,46 @@ class Summary(unittest.TestCase):
     def test_table(self):
         measured = rows("gyre", [2, 2, 2], size=1 << 20) + rows("openmpi", [5, 5, 5], size=1 << 20)
         results = {"rows": measured, "peers": ["openmpi"], "failures": ["mpich died"], "versions": {"gyre": "0"},
-                   "about": {"what": "test", "date": "today", "machine": "m", "cores": 2, "gyre": "x", "load": "0", "launches": 3}}
+                   "about": {"what": "test", "date": "today", "machine": "m", "cores": 2},
+                   "pieces": [{"gyre": "x", "load": "0", "date": "today", "command": "run it"}]}
         text = summary.report(results)
         self.assertIn("| 1 Mi | 2.00 (2.00–2.00) | 5.00 (5.00–5.00) | 2.50 (2.50–2.50) openmpi |", text)
         self.assertIn("mpich died", text)
+        self.assertIn("`run it`", text)
+        self.assertIn("Launches: gyre 3, openmpi 3.", text)
         self.assertNotIn(" wall 4.00", text)
         results["about"]["cores"] = 1
         self.assertIn("2.00 (2.00–2.00) wall 4.00", summary.report(results))
+
+
+    def test_a_variant_behind_everywhere(self):
+        measured = (rows("gyre", [1]) + rows("openmpi", [10, 10, 10]) + rows("openmpi", [22, 22, 99], "sm") + rows("mpich", [30] * 3) +
+                    rows("openmpi", [22, 22, 22], "sm", 64) + rows("openmpi", [40] * 3, "", 64) + rows("mpich", [90] * 3, "", 64) +
+                    rows("limit_private", [1], "32k") + rows("limit_private", [3], "128k"))
+        self.assertEqual(summary.behind(measured, (2, "shm"), ["openmpi", "mpich"], 2),
+                         {("mpich", "", "isolated"), ("limit_private", "128k", "isolated")})
+        self.assertEqual(summary.behind(measured, (4, "shm"), ["openmpi", "mpich"], 2), set())
+
+
+class Kept(unittest.TestCase):
+    def test_what_is_measured_is_not_measured_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with record.Record(Path(folder), {"date": "a"}, ["mpich"], True) as first:
+                first.add("gyre", 0, ["all_reduce", "barrier"], "gyre", "1", rows("gyre", [2]))
+                first.add("gloo", 0, ["reduce_scatter"], "gloo", None, [])
+                with contextlib.redirect_stdout(io.StringIO()):
+                    first.fail("died")
+            with open(Path(folder, "launches.jsonl"), "a", encoding="utf-8") as file:
+                file.write('{"launch": "gyre", "numb')     # the machine went down
+            with record.Record(Path(folder), {"date": "b"}, ["mpich"], True) as second:
+                self.assertTrue(second.has("gyre", 0, "barrier") and second.offered("gyre", 0))
+                self.assertTrue(second.has("gloo", 0, "reduce_scatter") and not second.offered("gloo", 0))
+                self.assertFalse(second.has("gyre", 1, "barrier") or second.has("gyre", 0, "reduce"))
+                self.assertEqual((len(second.results["rows"]), second.results["failures"], second.results["versions"]),
+                                 (1, [], {"gyre": "1"}))
+                self.assertEqual([piece["date"] for piece in second.results["pieces"]], ["a", "b"])
+            with record.Record(Path(folder), {"date": "c"}, ["mpich"], False) as third:
+                self.assertEqual(third.results["rows"], [])
 
 
 class Regressions(unittest.TestCase):
@@ -140,12 +174,12 @@ class Run(unittest.TestCase):
             done = subprocess.run(words, capture_output=True, text=True, timeout=100)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             results = json.loads(Path(folder, "results.json").read_text(encoding="utf-8"))
-            seen = {(row["library"], row["collective"], row["transport"], row["bytes"]) for row in results["rows"]}
+            seen = {(row["label"], row["collective"], row["transport"], row["bytes"]) for row in results["figures"]}
             for size in (4, 256, 16384):
                 self.assertIn(("gyre", "all_reduce", "tcp", size), seen)
                 self.assertIn(("limit_private", "all_reduce", "shm", size), seen)
             self.assertIn(("gyre", "barrier", "shm", 0), seen)
-            self.assertTrue(all(row["median_us"] > 0 for row in results["rows"]))
+            self.assertTrue(all(row["median"] > 0 and len(row["medians"]) == 2 for row in results["figures"]))
             self.assertIn("### all_reduce, 2 ranks, shm", Path(folder, "table.md").read_text(encoding="utf-8"))
 
     def gyre(self, claimed, used, options=("--max", "4096")):
