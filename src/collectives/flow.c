@@ -464,6 +464,16 @@ static bool is_over(struct gyre_comm *comm, int peer, uint64_t sequence)
     return comm->channels[peer] && (sequence & ~GY_POINT_TO_POINT) <= comm->channels[peer]->sent;
 }
 
+/* Has the lane still to come to a step with the peer? */
+static bool comes_to(const struct gyre_request *r, int l, int peer)
+{
+    const struct gy_lane *lane = &r->plan->lane[l];
+    for (int32_t s = r->lane[l].step + 1; s < lane->first + lane->count; s++)
+        if (r->plan->step[s].peer == peer)
+            return true;
+    return false;
+}
+
 static gyre_status grant_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
     struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, true);
@@ -478,8 +488,10 @@ static gyre_status grant_arrived(struct gyre_comm *comm, int peer, const struct 
             lane->granted = frame->value;
         return GYRE_SUCCESS;
     }
+    if (r && (l < 0 || !comes_to(r, l, peer)))
+        return GYRE_SUCCESS; /* ... for a step that is over: nobody would ever take it out of the channel's few places */
     struct gy_channel *channel = gy_comm_channel(comm, peer);
-    if (channel && !(lane && lane->exhausted))
+    if (channel)
         gy_channel_keep_grant(channel, frame->sequence, frame->lane, frame->value);
     return GYRE_SUCCESS;
 }

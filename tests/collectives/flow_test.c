@@ -1,0 +1,76 @@
+/* Grants that come when nobody sends: one for a step that is still to come is kept until then, once; a repeated one for a step
+ * that is over is not, since nobody would ever take it out of the channel's few places. */
+#include <criterion/criterion.h>
+
+#include "collectives/request.h"
+
+#define RANKS 5
+
+static struct gy_world world = {.rank = 0, .size = RANKS, .epoch = 1};
+static struct gy_peer peers[RANKS];
+static struct gy_channel *channels[RANKS];
+static struct gyre_request request;
+static struct gyre_comm comm = {.id = 3, .rank = 0, .size = RANKS, .channels = channels, .group.size = RANKS};
+static struct gy_context ctx = {.world = &world, .peers = peers, .comms = &comm, .active_first = &request};
+
+static int kept_of(int peer)
+{
+    int count = 0;
+    for (int i = 0; channels[peer] && i < GY_GRANTS_KEPT; i++)
+        count += channels[peer]->grants[i].sequence != 0;
+    return count;
+}
+
+static bool comes_later(const struct gy_lane *lane, int32_t step, int peer)
+{
+    for (int32_t s = step + 1; s < lane->first + lane->count; s++)
+        if (request.plan->step[s].peer == peer)
+            return true;
+    return false;
+}
+
+/* The lane is at `step` and `peer` allows the first two iterations, twice. */
+static void grant(int l, int32_t step, int peer)
+{
+    const struct gy_lane *lane = &request.plan->lane[l];
+    struct gy_frame frame = {.kind = GY_FRAME_GRANT,
+                             .epoch = world.epoch,
+                             .comm = comm.id,
+                             .sequence = request.shape.sequence,
+                             .collective = request.shape.collective,
+                             .algorithm = request.shape.algorithm,
+                             .lane = lane->channel,
+                             .value = 2};
+    bool over = step == lane->first + lane->count, now = !over && request.plan->step[step].peer == peer;
+    request.lane[l] = (struct gy_lane_state){.step = step, .exhausted = over};
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(gy_flow_sink.arrived(&ctx, peer, &frame, NULL), GYRE_SUCCESS);
+    cr_assert_eq(request.lane[l].granted, now ? 2 : 0);
+    cr_assert_eq(kept_of(peer), !now && comes_later(lane, step, peer), "%s: step %d of %d, peer %d",
+                 gy_algorithm_name(request.plan->shape.algorithm), step - lane->first, lane->count, peer);
+    gy_channel_free(channels[peer]);
+    channels[peer] = NULL;
+}
+
+Test(flow, grants_are_kept_for_steps_to_come_alone, .timeout = 20)
+{
+    static const enum gy_algorithm algorithms[] = {GY_RING, GY_HALVING_DOUBLING, GY_RECURSIVE_DOUBLING, GY_BINARY_TREE};
+    comm.ctx = &ctx;
+    request.comm = &comm;
+    for (size_t a = 0; a < sizeof(algorithms) / sizeof(*algorithms); a++) {
+        struct gy_plan_shape shape = {
+            .collective = GY_ALL_REDUCE, .algorithm = algorithms[a], .rank = 0, .size = RANKS};
+        request.plan = gy_plan_build(&shape);
+        request.shape = (struct gy_arrival){
+            .sequence = 7, .collective = GY_ALL_REDUCE, .algorithm = (uint8_t)algorithms[a]};
+        for (int l = 0; l < request.plan->lanes; l++) {
+            const struct gy_lane *lane = &request.plan->lane[l];
+            if (request.plan->step[lane->first].kind != GY_SEND)
+                continue;
+            for (int32_t step = lane->first; step <= lane->first + lane->count; step++)
+                for (int s = lane->first; s < lane->first + lane->count; s++)
+                    grant(l, step, request.plan->step[s].peer);
+        }
+        gy_plan_free(request.plan);
+    }
+}
