@@ -132,8 +132,9 @@ bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, si
 /* Does every local rank read every other's private memory? False also while not all have found out, which each does when it
  * asks. Cheap when known. */
 bool gy_segment_reaches_all(struct gy_segment *segment);
-/* [address, address+bytes) of a local rank's private memory; returns 0 or an errno. */
-int gy_segment_reach(const struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
+/* [address, address+bytes) of a local rank's private memory; returns 0 or an errno, ESRCH: that process is not there any more,
+ * whoever has its number now. */
+int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
 
 /* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits
  * for. The two halves serve those who wake several: one fence, then a bell for each. */

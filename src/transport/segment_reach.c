@@ -8,7 +8,10 @@
  *   every rank   reads that word of every other one, and shows whether it found them all: `reaches`
  *   all do       then, and only then, somebody may rely on it; it does not change any more
  *
- * Until the last one has tried, which it does when it first asks, the answer is no, and nobody waits for it. */
+ * Until the last one has tried, which it does when it first asks, the answer is no, and nobody waits for it.
+ *
+ * Later, too, every read brings the word along: when a rank has died, and nobody has said so yet, its number may already be that of
+ * another process, which would be read in its place. */
 #include <errno.h>
 #include <sys/uio.h>
 
@@ -23,20 +26,36 @@ void gy_segment_reach_register(struct gy_segment *segment)
                           memory_order_release);
 }
 
-int gy_segment_reach(const struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to)
+/* A piece, and the proof behind it by the same call, so that both are of one process. */
+static ssize_t read_both(pid_t process, uint64_t address, size_t bytes, void *to, uint64_t proof, uint64_t *word_p)
 {
-    const struct gy_world *world = segment->world;
-    pid_t process = world->members[world->locals[local]].pid;
-    for (size_t done = 0; done < bytes;) {
-        struct iovec here = {(unsigned char *)to + done, bytes - done};
-        struct iovec there = {(void *)(uintptr_t)(address + done),
-                              bytes - done}; /* NOLINT: only the kernel follows it */
-        ssize_t n = process_vm_readv(process, &here, 1, &there, 1, 0);
+    struct iovec here[] = {{to, bytes}, {word_p, sizeof(*word_p)}};
+    /* NOLINTNEXTLINE: only the kernel follows these */
+    struct iovec there[] = {{(void *)(uintptr_t)address, bytes}, {(void *)(uintptr_t)proof, sizeof(*word_p)}};
+    return process_vm_readv(process, here, 2, there, 2, 0);
+}
+
+/* EFAULT: that process cannot be read there; it may be another one, which has the number now. */
+static int blame(pid_t process, uint64_t proof, uint64_t nonce, int errnum)
+{
+    uint64_t word;
+    if (errnum != EFAULT || (read_both(process, proof, 0, NULL, proof, &word) == sizeof(word) && word == nonce))
+        return errnum;
+    return ESRCH;
+}
+
+int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to)
+{
+    const struct gy_member *member = &segment->world->members[segment->world->locals[local]];
+    uint64_t proof = atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire), word;
+    for (size_t done = 0;;) { /* until one call brings the rest and the proof */
+        ssize_t n = read_both(member->pid, address + done, bytes - done, (unsigned char *)to + done, proof, &word);
         if (n <= 0)
-            return n < 0 ? errno : EFAULT;
-        done += (size_t)n;
+            return blame(member->pid, proof, member->nonce, n < 0 ? errno : EFAULT);
+        if ((size_t)n == bytes - done + sizeof(word))
+            return word == member->nonce ? 0 : ESRCH;
+        done += gy_min_size((size_t)n, bytes - done);
     }
-    return 0;
 }
 
 /* UNKNOWN: somebody has not said yet where to look. */
@@ -45,13 +64,11 @@ static enum gy_reach try_all(struct gy_segment *segment)
     const struct gy_world *world = segment->world;
     enum gy_reach result = GY_REACH_ALL;
     for (int local = 0; local < world->nlocals && result == GY_REACH_ALL; local++) {
-        uint64_t at = atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire), word = 0;
         if (local == world->local)
             continue;
-        if (at == 0)
+        if (atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire) == 0)
             result = GY_REACH_UNKNOWN;
-        else if (gy_segment_reach(segment, local, at, sizeof(word), &word) != 0 ||
-                 word != world->members[world->locals[local]].nonce)
+        else if (gy_segment_reach(segment, local, 0, 0, NULL) != 0)
             result = GY_REACH_SOME;
     }
     return result;

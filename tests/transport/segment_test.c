@@ -130,8 +130,37 @@ Test(segment, private_memory_is_read_when_all_have_found_that_they_can, .timeout
     cr_assert_eq(reaching(3), 3);
     cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), 0);
     cr_assert_str_eq(found, text);
-    cr_assert_neq(gy_segment_reach(ranks[0].segment, 1, 8, 1, found), 0);
+    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, 8, 1, found), EFAULT);
     free_all(3);
+}
+
+/* A rank dies, and another process gets its number: here one that has the same memory, but for the word. */
+Test(segment, private_memory_of_who_has_the_number_now_is_not_taken_for_the_ranks, .timeout = 20)
+{
+    static const char text[] = "private";
+    char found[sizeof(text)] = "";
+    int ends[2];
+    create_good(2, 1 << 20);
+    number_all(2, true);
+    gy_segment_reaches_all(ranks[1].segment);
+    cr_assert(gy_segment_reaches_all(ranks[0].segment));
+    cr_assert_eq(pipe(ends), 0);
+    uint64_t proof = atomic_load(&gy_segment_rank(ranks[0].segment, 1)->proof);
+    pid_t child = fork();
+    if (child == 0) {
+        *(uint64_t *)(uintptr_t)proof += 1;
+        _exit(write(ends[1], "1", 1) == 1 && pause() == 0);
+    }
+    cr_assert_eq(read(ends[0], found, 1), 1);
+    ranks[0].members[1].pid = child;
+    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), ESRCH);
+    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, 8, 1, found), ESRCH, "not the rank's fault");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    cr_assert_eq(gy_segment_reach(ranks[0].segment, 1, (uint64_t)(uintptr_t)text, sizeof(text), found), ESRCH);
+    close(ends[0]);
+    close(ends[1]);
+    free_all(2);
 }
 
 Test(segment, private_memory_is_left_alone_where_one_may_not_or_meets_a_stranger, .timeout = 20)
