@@ -376,75 +376,119 @@ static void abort_late(gyre_comm *comm, int own)
     GIVES(GYRE_ABORTED, comm, gyre_comm_agree(comm, 1, &bits));
 }
 
-static void calls(int own)
+static void sum_up(gyre_comm *comm, int ranks)
 {
-    gyre_comm *comm = rank_begin(60), *next, *half, *pair;
+    uint64_t sum, mine = 1;
+    OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    CHECK(sum == (uint64_t)ranks);
+}
+
+/* Nothing fails: all take part, and the world stays as it is. Returns the one that follows it. */
+static gyre_comm *go_on_unharmed(gyre_comm *comm, int own)
+{
+    gyre_comm *next;
     int ranks = gyre_comm_size(comm);
-    uint64_t bits, sum, mine = 1;
+    uint64_t bits;
     gyre_failure failure = {.size = sizeof failure, .when = 1};
     OK(comm, gyre_comm_failed(comm, ranks - 1, &failure));
     CHECK(failure.status == GYRE_SUCCESS && failure.when == 0 && !failure.why[0]);
-    for (uint64_t i = 0; i < 20; i++) { /* nothing fails: all take part, and the world stays as it is */
+    for (uint64_t i = 0; i < 20; i++) {
         OK(comm, gyre_comm_agree(comm, ~(UINT64_C(1) << own) ^ i << 20, &bits));
         CHECK(bits == (~((UINT64_C(1) << ranks) - 1) ^ i << 20));
-        OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
-        CHECK(sum == (uint64_t)ranks);
+        sum_up(comm, ranks);
     }
     OK(comm, gyre_comm_shrink(comm, &next));
     CHECK(gyre_comm_rank(next) == own && gyre_comm_size(next) == ranks);
-    OK(next, gyre_all_reduce(next, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
-    OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM)); /* the old one still works */
+    sum_up(next, ranks);
+    sum_up(comm, ranks); /* the old one still works */
     OK(comm, gyre_comm_destroy(comm));
+    return next;
+}
 
-    OK(next, gyre_comm_shrink(next, &comm));
-    abort_late(comm, own);
-    OK(comm, gyre_comm_destroy(comm));
-
-    OK(next, gyre_comm_split(next, own % 2, -own, &half)); /* a part of a world: its order, and nobody else waits */
+/* A part of a world: its order, and nobody else waits. */
+static void shrink_part(gyre_comm *comm, int own)
+{
+    gyre_comm *half, *pair;
+    int ranks = gyre_comm_size(comm);
+    OK(comm, gyre_comm_split(comm, own % 2, -own, &half));
     if (own % 2 == 0) {
         OK(half, gyre_comm_shrink(half, &pair));
         CHECK(gyre_comm_size(pair) == (ranks + 1) / 2 && gyre_comm_rank(pair) == gyre_comm_size(pair) - 1 - own / 2);
-        OK(pair, gyre_all_reduce(pair, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
-        CHECK(sum == (uint64_t)(ranks + 1) / 2);
+        sum_up(pair, (ranks + 1) / 2);
         OK(pair, gyre_comm_destroy(pair));
     }
     OK(half, gyre_comm_destroy(half));
-    OK(next, gyre_barrier(next));
+    OK(comm, gyre_barrier(comm));
+}
 
-    gyre_status status = own == 0 ? gyre_comm_agree(next, 1, &bits) : gyre_comm_shrink(next, &pair);
-    if (ranks > 1)
-        GIVES(GYRE_MISMATCH, next, status);
-    GIVES(GYRE_SUCCESS, next, gyre_comm_agree(next, 7, &bits));
+static void differ(gyre_comm *comm, int own)
+{
+    gyre_comm *none;
+    uint64_t bits;
+    gyre_status status = own == 0 ? gyre_comm_agree(comm, 1, &bits) : gyre_comm_shrink(comm, &none);
+    if (gyre_comm_size(comm) > 1)
+        GIVES(GYRE_MISMATCH, comm, status);
+    OK(comm, gyre_comm_agree(comm, 7, &bits));
     CHECK(bits == 7);
+}
 
-    if (own == ranks - 1) /* everybody waits for one who does not come, but revokes */
-        OK(next, gyre_comm_revoke(next));
-    GIVES(GYRE_REVOKED, next, gyre_all_reduce(next, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
-    GIVES(GYRE_REVOKED, next, gyre_barrier(next));
-    OK(next, gyre_comm_agree(next, 5, &bits));
+/* Everybody waits for one who does not come, but revokes. Returns the world that follows. */
+static gyre_comm *wait_in_vain(gyre_comm *comm, int own)
+{
+    gyre_comm *next;
+    int ranks = gyre_comm_size(comm);
+    uint64_t bits, sum, mine = 1;
+    if (own == ranks - 1)
+        OK(comm, gyre_comm_revoke(comm));
+    GIVES(GYRE_REVOKED, comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    GIVES(GYRE_REVOKED, comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_agree(comm, 5, &bits));
     CHECK(bits == 5);
-    OK(next, gyre_comm_shrink(next, &comm));
-    OK(next, gyre_comm_destroy(next));
-    OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
-    CHECK(sum == (uint64_t)ranks);
+    OK(comm, gyre_comm_shrink(comm, &next));
+    OK(comm, gyre_comm_destroy(comm));
+    sum_up(next, ranks);
+    return next;
+}
 
-    if (own == ranks - 1) { /* who leaves is not waited for */
+/* Who leaves is not waited for. NULL: it is this rank. */
+static gyre_comm *leave(gyre_comm *comm, int own)
+{
+    gyre_comm *next;
+    int last = gyre_comm_size(comm) - 1;
+    gyre_failure failure = {.size = sizeof failure};
+    if (own == last) {
         OK(comm, gyre_comm_destroy(comm));
-        return;
+        return NULL;
     }
     OK(comm, gyre_comm_shrink(comm, &next));
-    CHECK(gyre_comm_size(next) == ranks - 1);
-    OK(comm, gyre_comm_failed(comm, ranks - 1, &failure));
+    CHECK(gyre_comm_size(next) == last);
+    OK(comm, gyre_comm_failed(comm, last, &failure));
     CHECK(failure.status == GYRE_PEER_LEFT && failure.when > 0 && failure.why[0]);
     OK(comm, gyre_comm_destroy(comm));
-    if (own == 0)
-        OK(next, gyre_comm_abort(next));
-    status = gyre_comm_agree(next, 1, &bits); /* it may have ended before the abort comes, not the next one */
-    while (status == GYRE_SUCCESS)
-        status = gyre_comm_agree(next, 1, &bits);
-    GIVES(GYRE_ABORTED, next, status);
-    GIVES(GYRE_ABORTED, next, gyre_comm_shrink(next, &comm));
+    return next;
+}
+
+static void calls(int own)
+{
+    gyre_comm *comm = go_on_unharmed(rank_begin(60), own), *next;
+    gyre_status status;
+    uint64_t bits;
+    OK(comm, gyre_comm_shrink(comm, &next));
+    abort_late(next, own);
     OK(next, gyre_comm_destroy(next));
+    shrink_part(comm, own);
+    differ(comm, own);
+    comm = leave(wait_in_vain(comm, own), own);
+    if (!comm)
+        return;
+    if (own == 0)
+        OK(comm, gyre_comm_abort(comm));
+    do /* one may have ended before the abort comes, not all of them */
+        status = gyre_comm_agree(comm, 1, &bits);
+    while (status == GYRE_SUCCESS);
+    GIVES(GYRE_ABORTED, comm, status);
+    GIVES(GYRE_ABORTED, comm, gyre_comm_shrink(comm, &next));
+    OK(comm, gyre_comm_destroy(comm));
 }
 
 static int thin_out_all(const char *scenario, int ranks, int most)
