@@ -272,11 +272,17 @@ forget_fd:
     return status;
 }
 
+/* Where the end is reached what waits is moved to the beginning: its room is what waits at once, not what has passed. */
 static bool make_room(struct gy_stream *stream, size_t bytes)
 {
-    size_t room = stream->out_end + bytes;
+    size_t waits = stream->out_end - stream->out_begin, room = waits + bytes;
     uint8_t *grown;
 
+    if (stream->out_end + bytes <= stream->out_room)
+        return true;
+    memmove(stream->out, stream->out + stream->out_begin, waits);
+    stream->out_begin = 0;
+    stream->out_end = waits;
     if (room <= stream->out_room)
         return true;
     grown = gy_realloc(stream->out, room);

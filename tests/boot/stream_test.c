@@ -1,5 +1,5 @@
 /* How a connection's end is told: by the error that there was, and as an end of file only where there was one, since that
- * proves the end of a process. */
+ * proves the end of a process. And what a stream holds back. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include "core/clock.h"
 
 #define LIMIT 4096u
-#define QUEUED 256 /* messages: more than the kernel's buffers hold */
+#define QUEUED 256              /* messages: more than the kernel's buffers hold */
+#define WAITS ((size_t)1 << 19) /* likewise, in bytes */
 
 static struct gy_poller *poller;
 static int mine, theirs; /* the two ends */
@@ -65,6 +66,34 @@ static void reset(void *owner, uint32_t events)
     setsockopt(theirs, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     close(theirs);
     cr_assert(becomes(mine, POLLERR));
+}
+
+/* The socket takes a little all the time, never all: what has left takes no room. */
+Test(stream, room_is_for_what_waits, .timeout = 20)
+{
+    static uint8_t body[1000], read[1 << 14];
+    const struct gy_seal_keys keys = {.suite = GY_SUITE_OFF};
+    struct gy_error error = {.rank = -1};
+    struct gy_stream stream = {.fd = -1};
+
+    connect_ends();
+    cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
+    cr_assert(fcntl(mine, F_SETFL, O_NONBLOCK) == 0);
+    cr_assert_eq(gy_stream_open(&stream, poller, mine, &keys, LIMIT, on_message, on_closed, NULL, &error),
+                 GYRE_SUCCESS);
+    for (int sent = 0; sent < 4000;) {
+        if (stream.out_end - stream.out_begin < WAITS) {
+            cr_assert(gy_stream_send(&stream, 1, body, sizeof(body)));
+            sent++;
+            continue;
+        }
+        cr_assert(becomes(theirs, POLLIN) && recv(theirs, read, sizeof(read), 0) > 0);
+        gy_poller_poll(poller, 0);
+    }
+    cr_assert_leq(stream.out_room, 2 * WAITS, "%zu bytes", stream.out_room);
+    gy_stream_close(&stream);
+    close(theirs);
+    gy_poller_free(poller);
 }
 
 Test(stream, a_reset_that_sending_finds_is_no_end_of_file)
