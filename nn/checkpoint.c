@@ -207,6 +207,51 @@ static gyre_status check_strategy(const struct gy_st_file *file, const char *pat
     return GYRE_SUCCESS;
 }
 
+/* "128 × 64 float32" */
+static const char *shape_text(const struct gy_st_tensor *tensor, char text[64])
+{
+    size_t used = 0;
+    *text = 0;
+    for (int i = 0; i < tensor->rank && used < 40; i++)
+        used += (size_t)snprintf(text + used, 64 - used, "%zu%s", tensor->shape[i], i + 1 < tensor->rank ? " × " : " ");
+    snprintf(text + used, 64 - used, "%s", gyre_dtype_name(tensor->dtype));
+    return text;
+}
+
+static gyre_status refuse_shape(const char *path, const struct gy_st_tensor *mine, const struct gy_st_tensor *theirs)
+{
+    char there[64], here[64];
+    if (!theirs)
+        return gy_nn_fail(
+            GYRE_INVALID_ARGUMENT,
+            "%s does not fit this model: the tensor %s is missing; it was written by another model or with "
+            "other settings",
+            path, mine->name);
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                      "%s does not fit this model: the tensor %s has another type or shape, %s there and %s here", path,
+                      mine->name, shape_text(theirs, there), shape_text(mine, here));
+}
+
+/* What the file has and this run has not would be lost: a layer, or an exchange that was under way. The best model so far may
+ * be, for a run without patience. Who asks for the model alone (`whole` false) has no use for a strategy's arrays. */
+static gyre_status check_rest(const struct gy_st_file *file, const char *path, const struct gy_st_tensor *mine,
+                              size_t n, bool whole)
+{
+    for (size_t t = 0; t < file->ntensors; t++) {
+        const char *name = file->tensors[t].name;
+        bool of_model = *name >= '0' && *name <= '9', known = strcmp(name, GY_NN_BEST_NAME) == 0;
+        for (size_t i = 0; i < n && !known; i++)
+            known = strcmp(mine[i].name, name) == 0;
+        if (!known && (whole || of_model))
+            return gy_nn_fail(
+                GYRE_INVALID_ARGUMENT,
+                "%s does not fit this %s: it has %.64s, for which there is no place here; it was written by "
+                "another model or with other settings",
+                path, of_model ? "model" : "run", name);
+    }
+    return GYRE_SUCCESS;
+}
+
 /* beside NULL: the model and its optimiser, whatever the strategy. */
 static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_nn_model *model,
                          gyre_nn_optimizer *optimizer, const struct beside *beside, struct gyre_nn_position *position_p)
@@ -218,6 +263,7 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
         status = check_strategy(file, path, beside);
     if (status != GYRE_SUCCESS)
         return status;
+    bool whole = beside != NULL;
     beside = beside ? beside : &nothing;
     struct gy_st_tensor *mine = calloc(gyre_nn_tensor_count(model) + 2 + beside->narrays, sizeof(*mine));
     if (!mine)
@@ -228,9 +274,9 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
         if (!theirs && strcmp(mine[i].name, GY_NN_BEST_NAME) == 0)
             position.best = 0; /* of a run without patience */
         else if (!theirs || !same_shape(theirs, &mine[i]))
-            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s does not fit this model: the tensor %s %s", path,
-                                mine[i].name, theirs ? "has another type or shape" : "is missing");
+            status = refuse_shape(path, &mine[i], theirs);
     }
+    status = status ? status : check_rest(file, path, mine, n, whole);
     for (size_t i = 0; i < n && status == GYRE_SUCCESS; i++) {
         const struct gy_st_tensor *theirs = gy_st_find(file, mine[i].name);
         if (!theirs)

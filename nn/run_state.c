@@ -34,6 +34,16 @@ static void add(struct state *state, const char *name, void *data, size_t count,
     snprintf(array->name, sizeof(array->name), "%s", name);
 }
 
+/* Files hold no other types. */
+static gyre_status check_types(const gyre_nn_strategy *strategy, const struct state *state)
+{
+    for (size_t i = 0; i < state->n; i++)
+        if (state->own[i].dtype != GYRE_FLOAT32 && state->own[i].dtype != GYRE_FLOAT64)
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "strategy %s: the array %.31s is neither float32 nor float64",
+                              strategy->name, state->own[i].name);
+    return GYRE_SUCCESS;
+}
+
 /* The optimiser's state is listed where it is not replicated; else it is in the file as it always was. */
 static gyre_status list(struct gyre_nn_run *run, const struct gy_nn_best *best, struct state *state)
 {
@@ -42,6 +52,7 @@ static gyre_status list(struct gyre_nn_run *run, const struct gy_nn_best *best, 
     size_t count = gyre_nn_param_count(run->model);
     gyre_dtype dtype = gyre_nn_dtype(run->model);
     gyre_status status = strategy->arrays ? strategy->arrays(run->self, state->own, &state->n) : GYRE_SUCCESS;
+    status = status ? status : check_types(strategy, state);
     if (status != GYRE_SUCCESS)
         return status;
     if (strategy->params == GYRE_NN_LOCAL)

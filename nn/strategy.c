@@ -4,6 +4,7 @@
 #include "error.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,37 @@ static gyre_status refuse(const gyre_nn_strategy *strategy, const char *word, si
 {
     return gy_nn_fail(GYRE_INVALID_ARGUMENT, "strategy %s: \"%.*s\" %s", strategy->name,
                       (int)(length < 64 ? length : 64), word, why);
+}
+
+#define LIST 256
+
+static void append(char text[LIST], const char *word)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, LIST - used, "%s%s", used ? ", " : "", word);
+}
+
+static gyre_status refuse_name(const gyre_nn_strategy *strategy, const char *word, size_t length)
+{
+    char list[LIST] = "", why[LIST + 64];
+    for (const struct gyre_nn_setting *s = strategy->settings; s && s->name; s++)
+        append(list, s->name);
+    snprintf(why, sizeof(why),
+             *list ? "is none of its settings, which are %s" : "is none of its settings: it has none%s", list);
+    return refuse(strategy, word, length, why);
+}
+
+static gyre_status refuse_value(const gyre_nn_strategy *strategy, const struct gyre_nn_setting *setting,
+                                const char *word, size_t length)
+{
+    char list[LIST] = "", why[LIST + 64];
+    for (int i = 0; setting->choices && setting->choices[i]; i++)
+        append(list, setting->choices[i]);
+    if (*list)
+        snprintf(why, sizeof(why), "is out of bounds: one of %s", list);
+    else
+        snprintf(why, sizeof(why), "is out of bounds: a number from %g to %g", setting->least, setting->most);
+    return refuse(strategy, word, length, why);
 }
 
 static bool equals(const char *name, const char *word, size_t length)
@@ -65,13 +97,13 @@ gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy, const char 
     while (text && *text) {
         size_t length = strcspn(text, ","), name = strcspn(text, "=,"), i = 0;
         if (text[name] != '=')
-            return refuse(strategy, text, length, "is no name=value");
+            return refuse(strategy, text, length, "is no name=value; several are divided by commas");
         while (i < n && !equals(settings[i].name, text, name))
             i++;
         if (i == n)
-            return refuse(strategy, text, name, "is none of its settings");
+            return refuse_name(strategy, text, name);
         if (!read_value(&settings[i], text + name + 1, length - name - 1, &out[i]))
-            return refuse(strategy, text, length, "is out of bounds or no value");
+            return refuse_value(strategy, &settings[i], text, length);
         text += length + (text[length] == ',');
     }
     memcpy(values, out, sizeof(out));

@@ -258,7 +258,7 @@ static size_t param_bytes(const struct run *run)
 static void watch(struct run *run, double loss)
 {
     struct gyre_nn_position *position = &run->position;
-    bool better = position->best == 0 || loss < position->best;
+    bool better = position->best == 0 || isnan(position->best) || loss < position->best;
     position->waited = better ? 0 : position->waited + 1;
     position->best = better ? loss : position->best;
     if (better && run->best.params)

@@ -42,12 +42,12 @@ void gy_options_parse(const char *name, const struct argp *argp, unsigned flags,
 
 void gy_options_refuse(const char *format, ...)
 {
+    char text[2048]; /* in one piece: ranks that are refused alike must not write into each other's lines */
     va_list arguments;
-    fprintf(stderr, "%s: ", program);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fprintf(stderr, " (try %s --help)\n", program);
+    fprintf(stderr, "%s: %s (try %s --help)\n", program, text, program);
     exit(GY_EXIT_USAGE);
 }
 

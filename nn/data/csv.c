@@ -1,6 +1,7 @@
 /* Comma-separated numbers, one sample per line, the label in the last column. Two passes over the text: count lines and
- * columns, then fill; so nothing is allocated before its size is known. A first line whose first field is no number is
- * a header. */
+ * columns, then fill; so nothing is allocated before its size is known. A first line of which no field is a number is a
+ * header: a sample whose first value is missing is none, and is refused. A byte order mark, as spreadsheets write it, is
+ * passed over. */
 #include "data/dataset.h"
 #include "error.h"
 
@@ -33,11 +34,37 @@ static bool next_line(struct csv *csv, const char **first_p, const char **last_p
     return false;
 }
 
-static bool is_header(const char *first)
+/* The number that begins at `first`; behind it, but for blanks, the comma or the line's end, *stop_p. */
+static bool read_number(const char *first, const char *last, double *value_p, const char **stop_p)
 {
     char *stop;
-    strtod(first, &stop);
-    return stop == first;
+    *value_p = strtod(first, &stop);
+    if (stop == first || stop > last || !isfinite((float)*value_p))
+        return false;
+    *stop_p = stop + strspn(stop, " \t");
+    return *stop_p == last || **stop_p == ',';
+}
+
+static bool is_header(const char *first, const char *last)
+{
+    double value;
+    const char *stop;
+    for (; first <= last; first = stop + 1) {
+        if (read_number(first, last, &value, &stop))
+            return false;
+        stop = first < last ? memchr(first, ',', (size_t)(last - first)) : NULL;
+        if (!stop)
+            return true;
+    }
+    return true;
+}
+
+#define MARK "\xEF\xBB\xBF"
+
+static const char *begin_of(const struct gy_nn_bytes *text)
+{
+    bool marked = text->size >= strlen(MARK) && memcmp(text->data, MARK, strlen(MARK)) == 0;
+    return (const char *)text->data + (marked ? strlen(MARK) : 0);
 }
 
 static size_t columns_of(const char *first, const char *last)
@@ -48,19 +75,20 @@ static size_t columns_of(const char *first, const char *last)
     return columns;
 }
 
-/* strtof stops at the comma or the line's end: the text ends with a 0. */
+/* A number ends at the comma or the line's end: the text ends with a 0. */
 static gyre_status parse_line(const struct csv *csv, const char *first, const char *last, gyre_nn_dataset *data,
                               size_t row)
 {
     float *x = data->x + row * data->features;
     for (size_t c = 0; c <= data->features; c++) {
-        char *stop;
-        double value = strtod(first, &stop);
+        const char *stop;
+        double value;
         bool end = c == data->features;
-        if (stop == first || stop > last || (end ? stop != last : *stop != ',') || !isfinite(value))
+        if (!read_number(first, last, &value, &stop) || (stop == last) != end)
             return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                              "%s, line %zu, column %zu: not a number followed by %s; %zu columns expected", csv->name,
-                              csv->line, c + 1, end ? "the line's end" : "a comma", data->features + 1);
+                              "%s, line %zu, column %zu: no finite number followed by %s; %zu columns expected, as in "
+                              "the first line",
+                              csv->name, csv->line, c + 1, end ? "the line's end" : "a comma", data->features + 1);
         if (!end)
             x[c] = (float)value;
         else if (value < 0 || value >= GY_NN_LARGEST_CLASS || value != floor(value))
@@ -75,13 +103,13 @@ static gyre_status parse_line(const struct csv *csv, const char *first, const ch
 
 gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gyre_nn_dataset **data_p)
 {
-    const char *start = (const char *)text->data, *first, *last;
-    struct csv csv = {.name = name, .at = start, .end = start + text->size};
+    const char *start = begin_of(text), *end = (const char *)text->data + text->size, *first, *last;
+    struct csv csv = {.name = name, .at = start, .end = end};
     size_t rows = 0, columns = 0;
     bool header = false;
     for (; next_line(&csv, &first, &last); rows++) {
         if (rows == 0) {
-            header = is_header(first);
+            header = is_header(first, last);
             columns = columns_of(first, last);
         }
     }
@@ -95,7 +123,7 @@ gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gy
     gyre_status status = gy_nn_dataset_alloc(rows, columns - 1, 1, &data);
     if (status != GYRE_SUCCESS)
         return status;
-    csv = (struct csv){.name = name, .at = start, .end = start + text->size};
+    csv = (struct csv){.name = name, .at = start, .end = end};
     if (header)
         next_line(&csv, &first, &last);
     for (size_t row = 0; status == GYRE_SUCCESS && next_line(&csv, &first, &last); row++)

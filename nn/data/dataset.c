@@ -88,8 +88,11 @@ gyre_status gy_nn_dataset_split(gyre_nn_dataset *data, const char *name)
     qsort(data->train, data->ntrain, sizeof(*data->train), compare_samples);
     qsort(data->test, data->ntest, sizeof(*data->test), compare_samples);
     if (data->ntest == 0 || data->ntrain == 0)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is too small to split: %zu samples in %zu classes", name,
-                          data->samples, data->classes);
+        return gy_nn_fail(
+            GYRE_INVALID_ARGUMENT,
+            "%s is too small to split: %zu samples in %zu classes; a fifth of each class is for testing, so "
+            "one of them at least needs 3",
+            name, data->samples, data->classes);
     return GYRE_SUCCESS;
 }
 

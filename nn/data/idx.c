@@ -44,6 +44,8 @@ static gyre_status load(const char *folder, const char *name, unsigned dimension
     if (status != GYRE_SUCCESS && missing) {
         snprintf(path, sizeof(path), "%s/%s.gz", folder, name);
         status = gy_nn_bytes_read(path, &idx.bytes, &missing);
+        if (status != GYRE_SUCCESS && missing)
+            return gy_nn_fail(GYRE_SYSTEM, "%s holds neither %s nor %s.gz", folder, name, name);
     }
     if (status != GYRE_SUCCESS)
         return status;

@@ -30,8 +30,11 @@ static gyre_status parse(const struct gy_nn_bytes *text, const char *path, size_
     gyre_nn_dataset *data;
     size_t samples = text->size > 0 ? (text->size - 1) / steps : 0;
     if (samples < 2)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s has %zu bytes, too few for two samples of %zu", path, text->size,
-                          steps);
+        return gy_nn_fail(
+            GYRE_INVALID_ARGUMENT,
+            "%s has %zu bytes, too few for two samples of %zu steps and the byte behind them: more text or "
+            "a shorter context is needed",
+            path, text->size, steps);
     gyre_status status = gy_nn_dataset_alloc(samples, steps, steps, &data);
     if (status != GYRE_SUCCESS)
         return status;

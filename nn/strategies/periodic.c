@@ -34,6 +34,13 @@ static bool make_exchanges(struct gy_nn_periodic *self)
     return self->exchanges != NULL;
 }
 
+/* What is set counts, in a run that goes on from one with another `every` too. */
+static double period_of(const struct gy_nn_periodic *self)
+{
+    double every = self->run.settings[GY_NN_EVERY] > 0 ? self->run.settings[GY_NN_EVERY] : INFINITY;
+    return self->adaptive ? fmin(self->counts[GY_NN_PERIOD], every) : every;
+}
+
 static bool make_memory(struct gy_nn_periodic *self)
 {
     self->mean = make(self);
@@ -59,7 +66,7 @@ gyre_status gy_nn_periodic_open(const struct gyre_nn_run *run, const struct gy_n
     self->count = gyre_nn_param_count(run->model);
     self->params = (struct gy_vector){dtype, gyre_nn_params(run->model)};
     self->grads = (struct gy_vector){dtype, gyre_nn_grads(run->model)};
-    self->counts[GY_NN_PERIOD] = run->settings[GY_NN_EVERY] > 0 ? run->settings[GY_NN_EVERY] : INFINITY;
+    self->counts[GY_NN_PERIOD] = period_of(self);
     self->counts[GY_NN_DUE] = -1;
     if (!make_memory(self)) {
         gy_nn_periodic_close(self);
@@ -186,7 +193,7 @@ gyre_status gy_nn_periodic_update(void *user, const struct gyre_nn_step *step)
     counts[GY_NN_ROWS] += (double)step->rows;
     counts[GY_NN_GLOBAL_ROWS] += (double)step->global_rows;
     counts[GY_NN_COST] += step->cost;
-    bool begin = counts[GY_NN_TAKEN] >= counts[GY_NN_PERIOD] || (double)step->number < self->sync_until;
+    bool begin = counts[GY_NN_TAKEN] >= period_of(self) || (double)step->number < self->sync_until;
     if (under_way(self) && (--counts[GY_NN_DUE] <= 0 || begin))
         status = end_exchange(self);
     if (begin && status == GYRE_SUCCESS)

@@ -46,7 +46,7 @@ enum gy_nn_count {
     GY_NN_DUE,         /* steps until the outer step of an exchange under way; −1: there is none */
     GY_NN_RATE,        /* learning rate at the exchange */
     GY_NN_OWN_COUNTS,  /* those before are a rank's own, and begin anew with it; those behind are all ranks' */
-    GY_NN_PERIOD = GY_NN_OWN_COUNTS, /* steps of this period */
+    GY_NN_PERIOD = GY_NN_OWN_COUNTS, /* steps of this period, where they change */
     GY_NN_FIRST_LOSS,                /* of the first period, 0 before it is over */
     GY_NN_COUNTS,
 };

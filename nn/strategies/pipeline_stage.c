@@ -2,6 +2,7 @@
  * Invariant: `places`, which every rank has alike, decides everything else here; `kept` is a copy of it as a strategy's
  * state, and differs from it only between a resume and the next gy_pipeline_settle. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "strategies/partition.h"
@@ -76,27 +77,70 @@ static gyre_status measure(struct gy_pipeline *p, double *times)
     return status ? gyre_nn_fail(status, p->run.comm, "the broadcast of the layers' times") : status;
 }
 
+static size_t most_stages(const gyre_nn_model *model)
+{
+    size_t most = 0;
+    for (size_t i = 1; i <= gyre_nn_module_count(model); i++)
+        most += gyre_nn_cut_values(model, i) > 0;
+    return most;
+}
+
+/* Bytes with which so many stages fit: the least, within a hundredth. */
+static double memory_needed(struct gy_pipeline *p, size_t stages, struct gy_nn_balance balance)
+{
+    double least = balance.memory, most = fmax(2 * least, 1024);
+    for (balance.memory = most; gy_nn_partition(p->run.model, stages, &balance, p->places) && most < 1e18; most *= 2)
+        balance.memory = 2 * most;
+    while (most > 1.01 * least + 1) {
+        balance.memory = (least + most) / 2;
+        if (gy_nn_partition(p->run.model, stages, &balance, p->places))
+            least = balance.memory;
+        else
+            most = balance.memory;
+    }
+    return most;
+}
+
+/* `stages`: the number wanted, or the largest one that was tried. */
+static gyre_status refuse(struct gy_pipeline *p, size_t stages, const struct gy_nn_balance *balance)
+{
+    char text[256];
+    size_t ranks = (size_t)p->run.ranks, most = most_stages(p->run.model);
+    if (ranks % stages != 0)
+        snprintf(text, sizeof(text), "strategy pipeline: %zu stages do not divide %zu rank%s", stages, ranks,
+                 ranks == 1 ? "" : "s");
+    else if (stages > most)
+        snprintf(text, sizeof(text), "strategy pipeline: this model can be cut into %zu stages at most, not %zu", most,
+                 stages);
+    else
+        snprintf(text, sizeof(text),
+                 "strategy pipeline: the model cannot be cut into %zu stage%s, each within its memory of %.0f bytes; "
+                 "memory=%.0f, or fewer samples, would do",
+                 stages, stages == 1 ? "" : "s", balance->memory, ceil(memory_needed(p, stages, *balance)));
+    return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL, text);
+}
+
 /* The largest number of stages that divides the ranks and that the model can be cut into. */
 static gyre_status divide(struct gy_pipeline *p, const double *times)
 {
     size_t ranks = (size_t)p->run.ranks, wanted = (size_t)p->run.settings[STAGES];
+    size_t most = most_stages(p->run.model);
     struct gy_nn_balance balance = {.times = times,
                                     .memory = p->run.settings[MEMORY],
                                     .samples = (size_t)p->run.settings[SAMPLES],
                                     .in_flight = p->run.settings[SCHEDULE] > 0 ? p->micro : ranks};
+    size_t first = 0;
     gyre_status status = GYRE_INVALID_ARGUMENT;
     for (size_t stages = ranks; stages > 0 && status == GYRE_INVALID_ARGUMENT; stages--)
-        if (ranks % stages == 0 && (wanted == 0 || wanted == stages)) {
+        if (ranks % stages == 0 && (wanted == 0 || wanted == stages) && stages <= most) {
+            first = first ? first : stages;
             status = gy_nn_partition(p->run.model, stages, &balance, p->places);
             p->stages = stages;
         }
     if (status == GYRE_NO_MEMORY)
         gyre_nn_fail(status, NULL, "no memory for the strategy pipeline");
     else if (status != GYRE_SUCCESS)
-        gyre_nn_fail(
-            status, NULL,
-            "strategy pipeline: these stages do not divide the ranks, or the model cannot be cut into so many, "
-            "each within its memory");
+        status = refuse(p, wanted ? wanted : first, &balance);
     return status;
 }
 

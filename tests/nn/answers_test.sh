@@ -81,4 +81,17 @@ quiet "$run" -n 4 "$train" --quiet --epochs 1 --pipeline 2
 four=$(bits)
 quiet "$run" -n 4 "$train" --quiet --epochs 1 --pipeline 2 --recompute
 [ -n "$four" ] && [ "$(bits)" = "$four" ] || fail "--recompute changes the bits: $(bits) and $four"
+timeout 30 "$run" -n 4 "$train" --quiet --epochs 1 --pipeline 4 >"$work/out" 2>&1 && fail "three modules in four stages"
+grep -q 'this model can be cut into 3 stages at most, not 4' "$work/out" || fail "--pipeline 4: $(cat "$work/out")"
+# Another period counts from where a run goes on: with `every=1` no rank is apart at the next check.
+quiet "$run" -n 2 "$train" --quiet --steps 10 --strategy average:every=1000 --checkpoint "$work/apart"
+quiet "$run" -n 2 "$train" --quiet --steps 12 --strategy average:every=1 --resume "$work/apart" --checkpoint "$work/met"
+python3 - "$work/met" <<'END' || fail "every=1 does not count in a run that goes on"
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", raw[:8])[0]
+first, last = json.loads(raw[8:8 + size])["local.params"]["data_offsets"]
+both = raw[8 + size + first:8 + size + last]
+sys.exit(both[:len(both) // 2] != both[len(both) // 2:])
+END
 [ $failures = 0 ]

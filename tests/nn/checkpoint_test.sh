@@ -151,13 +151,20 @@ byte()
 
 wrong()
 {
-    local size cut
+    local size cut option
     "$train" --quiet --hidden 32 --epochs 1 --checkpoint "$work/good" >/dev/null || fail "no checkpoint to begin with"
     size=$(stat -c %s "$work/good")
-    refused 'does not fit this model: the tensor 0.weight has another type or shape' --resume "$work/good" --hidden 64
+    refused 'does not fit this model: the tensor 0.weight has another type or shape, 32 × 64 float32 there and 64 × 64 float32 here' --resume "$work/good" --hidden 64
     refused 'does not fit this model: the tensor 0.weight has another type or shape' --resume "$work/good" --dtype float64
     refused 'does not fit this model: the tensor 2.weight is missing' --resume "$work/good" --hidden 32,10
     refused 'was written with the optimiser adam, and this run uses sgd' --resume "$work/good" --optimizer sgd
+    # What the file has and the run has no place for is not left out without a word: a layer, an exchange that was under way.
+    local sgd=(--optimizer sgd) late=(--strategy "average:every=4,delay=2")
+    "$train" --quiet --hidden 10,10 --epochs 1 "${sgd[@]}" --checkpoint "$work/deep" >/dev/null || fail "no checkpoint of two layers"
+    refused 'does not fit this model: it has 2.weight, for which there is no place' --resume "$work/deep" --hidden 10 "${sgd[@]}"
+    "$train" --quiet --hidden 32 --steps 5 "${late[@]}" --checkpoint "$work/late" >/dev/null || fail "no checkpoint with an exchange"
+    refused 'does not fit this run: it has exchange.mean, for which there is no place' --resume "$work/late" --strategy average:every=4
+    "$train" --quiet --hidden 32 --epochs 1 --resume "$work/late" "${late[@]}" >/dev/null || fail "an exchange under way does not go on"
     for cut in 0 5; do
         head -c $cut "$work/good" >"$work/bad"
         refused "bad is no safetensors file: it has $cut bytes" --resume "$work/bad"
@@ -178,7 +185,12 @@ wrong()
     refused 'is no checkpoint of gyre: its format is "gyre-xx 1"' --resume "$work/bad"
     refused 'cannot open .*/none: No such file' --resume "$work/none"
     refused 'cannot read .*: Is a directory' --resume "$work"
-    refused 'cannot create /proc/none.new' --checkpoint /proc/none
+    refused 'cannot create /proc/none.new|cannot write the checkpoint /proc/none' --checkpoint /proc/none
+    # What cannot be written at the end is said before training begins.
+    for option in checkpoint predict trace; do
+        refused "cannot write .*$work/no/such: No such file" "--$option" "$work/no/such" --epochs 1000000 --batch 1
+        refused "cannot write .*$work: Is a directory" "--$option" "$work" --epochs 1000000 --batch 1
+    done
     head -c 100 "$work/good" >"$work/bad"
     timeout 20 "$run" -n 4 "$train" --quiet --hidden 32 --resume "$work/bad" 2>"$work/err" >/dev/null
     [ $? = 1 ] || fail "4 ranks go on from a damaged file"

@@ -1,5 +1,5 @@
-/* NumPy arrays hold the samples that the same numbers hold as csv, in every type; text is cut as described; damaged
- * files are refused with their names. */
+/* NumPy arrays hold the samples that the same numbers hold as csv, in every type; text is cut as described; csv with and
+ * without a header holds the same samples; damaged files are refused with their names and the place. */
 #include <criterion/criterion.h>
 #include <gyre/nn.h>
 #include <stdio.h>
@@ -100,25 +100,96 @@ Test(data, npy_is_csv_in_another_form)
     gyre_nn_dataset_free(csv);
 }
 
-static void refused(const char *type, const char *order, const char *shape, size_t rows)
+static void told(gyre_status status, const char *why)
+{
+    cr_assert_neq(status, GYRE_SUCCESS, "no error: %s", why);
+    cr_assert(strstr(gyre_nn_last_error(), path), "%s", gyre_nn_last_error());
+    cr_assert(strstr(gyre_nn_last_error(), why), "'%s' instead of '%s'", gyre_nn_last_error(), why);
+}
+
+static void refused(const char *type, const char *order, const char *shape, size_t rows, const char *why)
 {
     gyre_nn_dataset *data = NULL;
     write_npy(type, order, shape, rows);
-    cr_assert_eq(open_file("npy", &data), GYRE_INVALID_ARGUMENT, "%s %s %s", type, order, shape);
-    cr_assert(strstr(gyre_nn_last_error(), path), "%s", gyre_nn_last_error());
+    told(open_file("npy", &data), why);
     cr_assert_null(data);
 }
 
 Test(data, npy_of_another_shape_or_length_is_refused)
 {
-    refused("<f4", "True", "(20, 4)", ROWS);
-    refused("<f4", "False", "(80,)", ROWS);
-    refused("<f4", "False", "(20, 2, 2)", ROWS);
-    refused("<f4", "False", "(21, 4)", ROWS);
-    refused("<f4", "False", "(20, 4)", ROWS - 1);
-    refused("<f4", "False", "(0, 4)", 0);
-    refused("<f4", "False", "(999999999999, 999999999999)", ROWS);
-    refused("<c8", "False", "(20, 4)", ROWS);
+    refused("<f4", "True", "(20, 4)", ROWS, "Fortran order: save numpy.ascontiguousarray");
+    refused("<f4", "False", "(80,)", ROWS, "no array of two dimensions");
+    refused("<f4", "False", "(20, 2, 2)", ROWS, "no array of two dimensions");
+    refused("<f4", "False", "(21, 4)", ROWS, "cut short: 21 times 4 elements of 4 bytes, and 320 bytes are there");
+    refused("<f4", "False", "(20, 4)", ROWS - 1, "cut short");
+    refused("<f4", "False", "(0, 4)", 0, "no array of two dimensions");
+    refused("<f4", "False", "(999999999999, 999999999999)", ROWS, "cut short");
+    refused("<c8", "False", "(20, 4)", ROWS, "none of float32");
+    refused("<f16", "False", "(20, 4)", ROWS, "none of float32");
+    refused(">f4", "False", "(20, 4)", ROWS, "none of float32");
+}
+
+/* What is in `text` as a file of this kind. */
+static gyre_status open_text(const char *kind, const char *text, gyre_nn_dataset **data_p)
+{
+    FILE *file = create(kind);
+    fputs(text, file);
+    fclose(file);
+    return open_file(kind, data_p);
+}
+
+#define SAMPLES "1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,6,0\n6,7,1\n"
+
+/* A header is a line without a number; a byte order mark, blanks and CRLF change nothing; no sample is lost on the way. */
+Test(data, csv_with_header_mark_and_blanks)
+{
+    static const char *const texts[] = {SAMPLES,
+                                        "a,b,label\n" SAMPLES,
+                                        ",,\n" SAMPLES,
+                                        "\"nan\",inf,nan\n" SAMPLES,
+                                        "\xEF\xBB\xBF" SAMPLES,
+                                        "\xEF\xBB\xBF"
+                                        "a,b,label\r\n" SAMPLES,
+                                        " 1 ,\t2, 0 \r\n2,3,1\r\n\r\n3,4,0\n4,5,1\n5,6,0\n6,7,1",
+                                        "1,2e0,0\n0x2,3,1\n3,4,0\n4,5,1\n5,6,0\n6,7,1.0\n"};
+    gyre_nn_dataset *first = NULL, *data = NULL;
+    cr_assert_eq(open_text("csv", SAMPLES, &first), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        cr_assert_eq(open_text("csv", texts[i], &data), GYRE_SUCCESS, "%zu: %s", i, gyre_nn_last_error());
+        cr_assert(data->samples == 6 && data->features == 2 && data->classes == 2, "%zu: %zu samples", i,
+                  data->samples);
+        cr_assert_arr_eq(data->x, first->x, 12 * sizeof(float));
+        cr_assert_arr_eq(data->labels, first->labels, 6 * sizeof(int32_t));
+        gyre_nn_dataset_free(data);
+    }
+    gyre_nn_dataset_free(first);
+}
+
+Test(data, csv_with_a_mistake_names_its_place)
+{
+    gyre_nn_dataset *data = NULL;
+    told(open_text("csv", ",2,0\n" SAMPLES, &data), "line 1, column 1: no finite number");
+    told(open_text("csv", "x,2,0\n" SAMPLES, &data), "line 1, column 1: no finite number");
+    told(open_text("csv", "a,b,c\n" SAMPLES "7,,1\n", &data), "line 8, column 2: no finite number");
+    told(open_text("csv", SAMPLES "7,8\n", &data), "line 7, column 2: no finite number followed by a comma");
+    told(open_text("csv", SAMPLES "7,8,1,\n", &data), "line 7, column 3: no finite number followed by the line's end");
+    told(open_text("csv", SAMPLES "7,8,\n9,9,1\n", &data), "line 7, column 3: no finite number");
+    told(open_text("csv", SAMPLES "1e39,8,1\n", &data), "line 7, column 1: no finite number");
+    told(open_text("csv", SAMPLES "7,nan,1\n", &data), "line 7, column 2: no finite number");
+    told(open_text("csv", SAMPLES "7,8,1.5\n", &data), "line 7: the label 1.5 is not an integer");
+    told(open_text("csv", SAMPLES "7,8,-1\n", &data), "line 7: the label -1 is not an integer");
+    told(open_text("csv", "1;2;0\n2;3;1\n", &data), "holds no samples: numbers separated by commas");
+    told(open_text("csv", "", &data), "holds no samples");
+    told(open_text("csv", "a,b,label\n", &data), "holds no samples");
+    told(open_text("csv", "1,0\n2,1\n3,0\n4,1\n", &data), "too small to split: 4 samples in 2 classes");
+    told(open_text("npy", "PK\3\4 and an archive", &data), "save one array with numpy.save");
+    told(open_text("npy", SAMPLES, &data), "is no NumPy array");
+    told(open_text("text", "", &data), "has 0 bytes, too few for two samples of 64");
+    cr_assert_null(data);
+    place("folder");
+    char name[96];
+    snprintf(name, sizeof(name), "idx:%s", path);
+    told(gyre_nn_dataset_open(name, &data), "holds neither train-images-idx3-ubyte nor train-images-idx3-ubyte.gz");
 }
 
 Test(data, text_is_cut_into_steps)

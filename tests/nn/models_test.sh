@@ -89,6 +89,14 @@ fi
 "$train" --quiet "${lstm[@]}" --epochs 1 --sample 50 >"$work/out" 2>&1 || fail "sample: $(cat "$work/out")"
 [ "$(tail -n +2 "$work/out" | wc -c)" = 51 ] || fail "not 50 bytes and a line's end: $(cat "$work/out")"
 
+# What is written goes on from all that was written before, also where the context is full, or a single byte.
+printf 'abcdefgh%.0s' {1..200} >"$work/letters"
+for context in 1 5; do
+    timeout 60 "$train" --quiet --model lstm --data "text:$work/letters" --context $context --hidden 16 --width 8 --lr 0.03 --batch 16 --epochs 15 \
+        --sample 80 >"$work/out" 2>&1 || fail "sample: $(cat "$work/out")"
+    [ "$(tail -n 1 "$work/out")" = "$(printf 'bcdefgha%.0s' {1..10})" ] || fail "written with a context of $context: $(tail -n 1 "$work/out")"
+done
+
 refused 'model lstm needs --data text:FILE' --model lstm
 refused 'model mlp does not read text' --data "text:$work/text"
 refused 'model recommender needs --data sessions' --model recommender
@@ -100,6 +108,8 @@ refused 'dropout is no option of --model mlp' --dropout 0.1
 refused 'heads 5 do not divide --width 16' "${transformer[@]}" --heads 5
 refused 'sample writes text' --sample 5
 refused 'there is none named "averages"' --strategy averages
-refused 'strategy average: "often" is none of its settings' --strategy average:often=3
-refused 'strategy bmuf: "eta=2" is out of bounds' --strategy bmuf:every=3,eta=2
+refused 'strategy average: "often" is none of its settings, which are every, delay, from, adaptive' --strategy average:often=3
+refused 'strategy sync: "often" is none of its settings: it has none' --strategy sync:often=3
+refused 'strategy bmuf: "eta=2" is out of bounds: a number from -1 to 0.999' --strategy bmuf:every=3,eta=2
+refused 'strategy bmuf: "momentum=2" is out of bounds: one of classic, nesterov' --strategy bmuf:momentum=2
 [ $failures = 0 ]

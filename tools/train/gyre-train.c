@@ -12,10 +12,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GROW_SECONDS 0.5
@@ -139,9 +141,42 @@ static int load(struct job *job)
     return 0;
 }
 
+/* May `path` be written, or replaced by a new file, as far as can be seen without doing it? errno says why not. */
+static bool can_write(const char *path, bool replaced)
+{
+    char folder[4096];
+    struct stat there;
+    bool exists = stat(path, &there) == 0;
+    if (exists && S_ISDIR(there.st_mode)) {
+        errno = EISDIR;
+        return false;
+    }
+    if (exists && !replaced)
+        return access(path, W_OK) == 0;
+    snprintf(folder, sizeof(folder), "%s", path);
+    return access(dirname(folder), W_OK | X_OK) == 0;
+}
+
+/* Training is long: what cannot be written at its end is said at its beginning. */
+static int try_files(const struct job *job)
+{
+    const struct arguments *a = &job->arguments;
+    const char *const paths[] = {a->predict, a->trace, a->membership};
+    char text[512];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && job->rank == 0; i++)
+        if (paths[i] && !can_write(paths[i], false)) {
+            snprintf(text, sizeof(text), "cannot write %s: %s", paths[i], strerror(errno));
+            return complain(job, text);
+        }
+    if (!a->train.checkpoint || job->rank != 0 || can_write(a->train.checkpoint, true))
+        return 0;
+    snprintf(text, sizeof(text), "cannot write the checkpoint %.400s: %s", a->train.checkpoint, strerror(errno));
+    return complain(job, text);
+}
+
 static int prepare(struct job *job)
 {
-    if (open_metrics(job))
+    if (open_metrics(job) || try_files(job))
         return 1;
     if (say(job))
         printf("%s on %s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n",

@@ -121,32 +121,33 @@ static size_t pick(const gyre_nn_model *model, const void *outputs, size_t row, 
     return classes - 1;
 }
 
-/* The context grows in place; when it is full, its later half is kept. What lies behind its end does not matter, for
- * no step of these models looks ahead. */
+/* The context, all that was written or its end, grows in place; when it is full, its later half is kept. What lies behind its
+ * end does not matter, for no step of these models looks ahead. */
 gyre_status model_write_text(gyre_nn_model *model, const gyre_nn_dataset *data, size_t count, uint64_t seed)
 {
     size_t steps = data->steps, length = 1;
     float *narrow = calloc(steps, sizeof(*narrow));
     double *wide = calloc(steps, sizeof(*wide));
-    unsigned short state[3] = {(unsigned short)seed, (unsigned short)(seed >> 16), (unsigned short)(seed >> 32)};
+    uint64_t mixed = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15); /* the first draws of a small state are near 0 */
+    unsigned short state[3] = {(unsigned short)(mixed >> 16), (unsigned short)(mixed >> 32),
+                               (unsigned short)(mixed >> 48)};
     gyre_status status = narrow && wide ? GYRE_SUCCESS : GYRE_NO_MEMORY;
     gyre_nn_test_mode(model);
     if (status == GYRE_SUCCESS)
         wide[0] = narrow[0] = data->x[0];
     for (size_t i = 0; i < count && status == GYRE_SUCCESS; i++) {
         const void *outputs = NULL;
-        if (length > steps) {
-            length = steps / 2 + 1;
-            memmove(narrow, narrow + steps - length, length * sizeof(*narrow));
-            memmove(wide, wide + steps - length, length * sizeof(*wide));
-        }
         status = gyre_nn_forward(model, gyre_nn_dtype(model) == GYRE_FLOAT64 ? (void *)wide : narrow, 1, &outputs);
         if (status != GYRE_SUCCESS)
             break;
         size_t next = pick(model, outputs, length - 1, erand48(state));
         putchar(data->alphabet[next]);
-        if (length < steps)
-            wide[length] = narrow[length] = (float)next;
+        if (length == steps) {
+            length = steps / 2;
+            memmove(narrow, narrow + steps - length, length * sizeof(*narrow));
+            memmove(wide, wide + steps - length, length * sizeof(*wide));
+        }
+        wide[length] = narrow[length] = (float)next;
         length++;
     }
     putchar('\n');
