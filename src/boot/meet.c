@@ -20,7 +20,8 @@ void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_W
     gy_wire_put(&wire, member->host_key, 8);
     gy_wire_put(&wire, (uint32_t)member->pid, 4);
     gy_wire_put(&wire, member->nonce, 8);
-    gy_wire_put(&wire, member->cores, 4);
+    gy_wire_put(&wire, member->cores, 2);
+    gy_wire_put(&wire, member->place, 2);
     gy_wire_put(&wire, member->reach, 4);
     gy_wire_put(&wire, member->links, 4);
     gy_address_encode(&member->address, wire.at);
@@ -36,7 +37,8 @@ bool gy_member_decode(const uint8_t wire_bytes[GY_MEMBER_WIRE], struct gy_member
     member.host_key = gy_wire_get(&wire, 8);
     member.pid = (int32_t)gy_wire_get(&wire, 4);
     member.nonce = gy_wire_get(&wire, 8);
-    member.cores = (uint32_t)gy_wire_get(&wire, 4);
+    member.cores = (uint16_t)gy_wire_get(&wire, 2);
+    member.place = (uint16_t)gy_wire_get(&wire, 2);
     member.reach = (uint32_t)gy_wire_get(&wire, 4);
     member.links = (uint32_t)gy_wire_get(&wire, 4);
     if (!gy_address_decode(wire.at, &member.address) || member.pid <= 0)

@@ -26,11 +26,12 @@ struct gy_member {
     uint64_t nonce;                  /* random, tells a restarted process from its predecessor; also names its Unix
                                       * sockets */
     struct sockaddr_storage address; /* where its listener (door) can be reached over TCP */
-    uint32_t cores;                  /* usable cores */
-    uint32_t reach;                  /* by what it can be reached besides TCP: enum gy_reach of transport.h */
-    uint32_t links;                  /* by how many others at most: it has locked memory for so many */
-    int host;                        /* dense host index, in order of lowest rank */
-    int local;                       /* index among the ranks of that host, in rank order */
+    uint16_t cores;                  /* usable cores */
+    uint16_t place; /* what it is bound to, if GYRE_HIERARCHY is numa or cache: gy_topology_place; else 0 */
+    uint32_t reach; /* by what it can be reached besides TCP: enum gy_reach of transport.h */
+    uint32_t links; /* by how many others at most: it has locked memory for so many */
+    int host;       /* dense host index, in order of lowest rank */
+    int local;      /* index among the ranks of that host, in rank order */
 };
 
 /* An accepted, authenticated connection for someone above (purpose GY_DOOR_LINK): the callee owns `fd`

@@ -19,6 +19,16 @@ static int by_sizes(const char *sizes, int rank)
     return group;
 }
 
+/* The lowest rank of the same host that is bound to the same node or cache; those that are bound to none are one group. */
+static int by_place(const struct gy_world *world, int rank)
+{
+    const struct gy_member *member = &world->members[rank];
+    int first = 0;
+    while (world->members[first].host != member->host || world->members[first].place != member->place)
+        first++;
+    return first;
+}
+
 /* Numbers groups anew, as they come; counts their members in `members`. */
 static void count(struct gy_grouping *grouping, int size, int *number, int *members)
 {
@@ -54,7 +64,7 @@ bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *wor
     *grouping_p = (struct gy_grouping){.of = NULL, .crowded = is_crowded(world, group)};
     if (strcmp(setting, "off") == 0)
         return true;
-    bool hosts = strcmp(setting, "host") == 0;
+    bool hosts = strcmp(setting, "host") == 0, places = strcmp(setting, "numa") == 0 || strcmp(setting, "cache") == 0;
     size_t size = (size_t)group->size, most = (size_t)world->size;
     int *scratch = gy_alloc_zero(most + size, sizeof(*scratch)); /* no more groups than ranks */
     grouping_p->of = gy_alloc(size * sizeof(*grouping_p->of));
@@ -65,7 +75,9 @@ bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *wor
     }
     for (int r = 0; r < group->size; r++) {
         int rank = gy_group_world(group, r);
-        grouping_p->of[r] = hosts ? world->members[rank].host : by_sizes(setting, rank);
+        grouping_p->of[r] = hosts    ? world->members[rank].host
+                            : places ? by_place(world, rank)
+                                     : by_sizes(setting, rank);
     }
     count(grouping_p, group->size, scratch, scratch + most);
     gy_free(scratch);

@@ -241,11 +241,15 @@ static size_t count_item(const char *at)
     return at[0] == '0' || digits > 4 ? 0 : digits;
 }
 
-/* "host", "off", or "2,2,3". */
+/* "host", "numa", "cache", "off", or "2,2,3". */
 static bool parse_hierarchy(const struct row *row, const char *text, void *field)
 {
-    if (strcmp(text, "host") == 0 || strcmp(text, "off") == 0)
-        return parse_text(row, text, field);
+    static const char *const words[] = {"host", "numa", "cache", "off"};
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(words); i++) {
+        if (strcmp(text, words[i]) == 0)
+            return parse_text(row, text, field);
+    }
     return parse_list(row, text, field, count_item);
 }
 
@@ -315,10 +319,10 @@ static const struct row rows[] = {
      "for one small exchange more; the same on every rank",
      "local or uniform", SHARED},
     {"GYRE_HIERARCHY", parse_hierarchy, FIELD(hierarchy), 0, 0, "host", "groups",
-     "ranks that hierarchical algorithms take as near each other: host, those of one host; sizes between commas, "
-     "groups "
-     "of so many consecutive ranks; off; the same on every rank",
-     "host, off, or sizes of groups between commas, such as 4 or 2,2,3", SHARED},
+     "ranks that hierarchical algorithms take as near each other: host, those of one host; numa, those of a host that "
+     "are bound to one NUMA node; cache, to one last-level cache; sizes between commas, groups of so many consecutive "
+     "ranks; off; the same on every rank",
+     "host, numa, cache, off, or sizes of groups between commas, such as 4 or 2,2,3", SHARED},
     {"GYRE_HOST_ID", parse_text, FIELD(host_id), 0, 0, "", "text",
      "what tells hosts apart; empty: boot id, network namespace and user", "shorter than 128 characters", PLAIN},
     {"GYRE_INTERFACE", parse_interfaces, FIELD(interface), 0, 0, "", "names",

@@ -22,7 +22,7 @@ struct gy_config {
     struct gy_tuning tuning;  /* GYRE_TUNING         a file of gyre-tune's, "" */
     bool canonical;           /* GYRE_ORDER          shape|canonical */
     bool uniform;             /* GYRE_ENDS           local|uniform */
-    char hierarchy[128];      /* GYRE_HIERARCHY      host|off|sizes, "host" */
+    char hierarchy[128];      /* GYRE_HIERARCHY      host|numa|cache|off|sizes, "host" */
     char host_id[128];        /* GYRE_HOST_ID        "" = from the boot id */
     char interface[192]; /* GYRE_INTERFACE      "" = the one that routes to the meeting address; names between commas */
     char launcher[16];   /* GYRE_LAUNCHER       "" = by the variables that are there */

@@ -1,5 +1,5 @@
 /* What this process can see of the machine. The core count is on the set-up path of every communicator and costs one
- * system call; hwloc is loaded only to describe the machine to a person. */
+ * system call; hwloc is loaded to describe the machine to a person, and where a choice needs it: of adapters, of groups. */
 #include "topology.h"
 
 #include <errno.h>
@@ -157,6 +157,40 @@ void gy_topology_device_distances(const char *const *names, int count, int *dist
     }
     hwloc_bitmap_free(here);
     hwloc_topology_destroy(topology);
+}
+
+static hwloc_obj_type_t last_cache(hwloc_topology_t topology)
+{
+    static const hwloc_obj_type_t levels[] = {HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE};
+
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        if (hwloc_get_nbobjs_by_type(topology, levels[i]) > 0)
+            return levels[i];
+    }
+    return HWLOC_OBJ_L2CACHE;
+}
+
+int gy_topology_place(bool caches)
+{
+    hwloc_topology_t topology;
+    hwloc_bitmap_t bound;
+    int place = 0;
+
+    if (hwloc_topology_init(&topology) != 0)
+        return 0;
+    bound = hwloc_bitmap_alloc();
+    if (bound && hwloc_topology_load(topology) == 0 && hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_THREAD) == 0 &&
+        !hwloc_bitmap_iszero(bound)) {
+        hwloc_obj_type_t type = caches ? last_cache(topology) : HWLOC_OBJ_NUMANODE;
+        for (hwloc_obj_t at = hwloc_get_next_obj_by_type(topology, type, NULL); at && place == 0;
+             at = hwloc_get_next_obj_by_type(topology, type, at)) {
+            if (hwloc_bitmap_isincluded(bound, at->cpuset))
+                place = (int)at->logical_index + 1;
+        }
+    }
+    hwloc_bitmap_free(bound);
+    hwloc_topology_destroy(topology);
+    return place;
 }
 
 uint64_t gy_topology_host_key(const char *host_id)

@@ -10,6 +10,9 @@ void gy_topology_describe(gyre_print_func print,
 /* How far devices, such as network adapters, are from where this thread runs: 0 on the same NUMA node (or there is only
  * one), 1 not known, 2 on another. Loads hwloc where there are several nodes: for set-up, where there is a choice. */
 void gy_topology_device_distances(const char *const *names, int count, int *distances_p);
+/* The NUMA node, or (caches) the last-level cache, within which this thread is bound: 1, 2, …; 0: it may run in several, or
+ * it is not known. Loads hwloc. */
+int gy_topology_place(bool caches);
 /* A 64-bit key that is equal for processes that can share memory: GYRE_HOST_ID if `host_id` is not empty, else boot id,
  * network namespace and user. */
 uint64_t gy_topology_host_key(const char *host_id);

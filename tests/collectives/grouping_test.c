@@ -18,7 +18,7 @@ static void expect(const char *setting, const int *world, int size, const int *g
     struct gy_group group;
     struct gy_grouping grouping;
     for (int r = 0; r < WORLD; r++)
-        members[r].host = r % 3;
+        members[r] = (struct gy_member){.host = r % 3, .place = (uint16_t)(r == 6 ? 2 : r == 4 || r == 7 ? 0 : 1)};
     cr_assert(gy_group_make(&group, world, size, WORLD));
     cr_assert(gy_grouping_make(&grouping, &all, &group, setting));
     for (int r = 0; groups && r < size; r++)
@@ -30,11 +30,13 @@ static void expect(const char *setting, const int *world, int size, const int *g
     gy_group_free(&group);
 }
 
-Test(grouping, hosts_sizes_and_off)
+Test(grouping, hosts_places_sizes_and_off)
 {
     const int some[] = {8, 4, 5, 1};
     expect("host", NULL, WORLD, (const int[]){0, 1, 2, 0, 1, 2, 0, 1, 2}, 3, 3, 3);
     expect("host", some, 4, (const int[]){0, 1, 0, 1}, 2, 2, 2);
+    expect("numa", NULL, WORLD, (const int[]){0, 1, 2, 0, 3, 2, 4, 3, 2}, 5, 1, 3);
+    expect("cache", some, 4, (const int[]){0, 1, 0, 2}, 3, 1, 2);
     expect("off", NULL, WORLD, NULL, 0, 0, 0);
     expect("9", NULL, WORLD, (const int[WORLD]){0}, 1, 9, 9);
     expect("1", NULL, WORLD, (const int[]){0, 1, 2, 3, 4, 5, 6, 7, 8}, 9, 1, 1);

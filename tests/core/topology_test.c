@@ -1,6 +1,7 @@
 /* Affinity, the description, and the key by which ranks of one host find each other. */
 #include <criterion/criterion.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,32 @@ Test(topology, cores_follow_the_affinity_mask)
     cr_assert_eq(gy_topology_usable_cores(), 1);
     sched_setaffinity(0, sizeof(all), &all);
     cr_assert_eq(gy_topology_usable_cores(), 1, "the count is cached");
+}
+
+/* hwloc reads a machine that is described to it: two nodes of one core each, or two caches on one node. */
+Test(topology, place_is_where_the_thread_is_bound)
+{
+    static const char *const machines[] = {"numa:2 l3:1 core:1 pu:1", "numa:1 l3:2 core:1 pu:1",
+                                           "numa:1 l2:2 core:1 pu:1"};
+    cpu_set_t all, one;
+
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    cr_assert_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+    for (int machine = 0; machine < 3; machine++) {
+        setenv("HWLOC_SYNTHETIC", machines[machine], 1);
+        for (size_t cpu = 0; cpu < 2; cpu++) {
+            if (!CPU_ISSET(cpu, &all))
+                continue;
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+            cr_expect_eq(gy_topology_place(false), machine == 0 ? (int)cpu + 1 : 1, "%s", machines[machine]);
+            cr_expect_eq(gy_topology_place(true), (int)cpu + 1, "%s", machines[machine]);
+        }
+        sched_setaffinity(0, sizeof(all), &all);
+        if (CPU_COUNT(&all) > 1 && CPU_ISSET(0, &all) && CPU_ISSET(1, &all))
+            cr_expect_eq(gy_topology_place(true), 0, "bound to no cache alone");
+    }
 }
 
 Test(topology, host_key)
