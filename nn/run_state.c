@@ -10,6 +10,7 @@
 
 #include "error.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,12 +151,33 @@ static const gyre_nn_optimizer *replicated_optimizer(const struct gyre_nn_run *r
     return run->strategy->optimizer == GYRE_NN_REPLICATED ? run->optimizer : NULL;
 }
 
-/* On rank 0, between show and hide. */
+static bool is_finite(const gyre_nn_model *model)
+{
+    const void *params = gyre_nn_params(model);
+    size_t count = gyre_nn_param_count(model), i = 0;
+    if (gyre_nn_dtype(model) == GYRE_FLOAT64)
+        while (i < count && isfinite(((const double *)params)[i]))
+            i++;
+    else
+        while (i < count && isfinite(((const float *)params)[i]))
+            i++;
+    return i == count;
+}
+
+/* On rank 0, between show and hide. A run that has diverged does not write over the checkpoint of before; but one with patience
+ * that has seen a good model will come to it. */
 static gyre_status write_model(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position,
                                const struct gy_nn_best *best, struct state *state)
 {
     size_t bytes = gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
     void *params = gyre_nn_params(run->model), *shown = NULL;
+    bool good = best->params && position->best > 0;
+    if (!good && !is_finite(run->model))
+        return gy_nn_fail(
+            GYRE_INVALID_ARGUMENT,
+            "after step %llu the parameters are no finite numbers any more, and %s is left as it is: take a "
+            "smaller learning rate, or clip gradients",
+            (unsigned long long)position->step, path);
     if (best->stands) {
         shown = malloc(bytes);
         if (!shown)

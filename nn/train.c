@@ -237,6 +237,18 @@ static gyre_status gather_cost(struct run *run, double *cost_p)
     return GYRE_SUCCESS;
 }
 
+/* A run that has diverged ends, on all ranks; but one with patience that has seen a good model will come to it. */
+static gyre_status check_loss(const struct run *run, double loss)
+{
+    bool good = run->best.params && run->position.best > 0;
+    if (isfinite(loss) || good)
+        return GYRE_SUCCESS;
+    return gy_nn_fail(
+        GYRE_INVALID_ARGUMENT,
+        "after step %llu the loss is no finite number any more: take a smaller learning rate, or clip gradients",
+        (unsigned long long)run->position.step);
+}
+
 /* Every rank learns whether rank 0 could write: a run whose checkpoints fail should end, on all ranks. */
 static gyre_status checkpoint(struct run *run)
 {
@@ -290,10 +302,12 @@ static gyre_status report(struct run *run, uint64_t samples, bool over, double r
     };
     if (run->options.report)
         run->options.report(run->options.report_user, &line);
+    if (over)
+        status = check_loss(run, cost + loss);
     if (over && run->options.patience)
         watch(run, loss);
     gyre_nn_run_hide(&run->part);
-    return GYRE_SUCCESS;
+    return status;
 }
 
 static bool stopped(const struct run *run)
@@ -384,6 +398,7 @@ static gyre_status conclude(struct run *run)
     if (status == GYRE_SUCCESS)
         status = gyre_nn_test(run->model, run->data, run->data->test, run->data->ntest, run->part.comm, &result->loss,
                               &result->accuracy);
+    status = status ? status : check_loss(run, result->loss);
     if (status != GYRE_SUCCESS)
         return status;
     result->ranks = run->part.ranks;

@@ -186,6 +186,15 @@ wrong()
     refused 'cannot open .*/none: No such file' --resume "$work/none"
     refused 'cannot read .*: Is a directory' --resume "$work"
     refused 'cannot create /proc/none.new|cannot write the checkpoint /proc/none' --checkpoint /proc/none
+    # A run that diverges ends with a sentence, and leaves the checkpoint of before as it is; with patience it comes to its best model.
+    local wild=(--optimizer momentum --lr 1e30 --schedule constant)
+    "$train" --quiet --hidden 32 --steps 2 "${wild[@]}" --lr 0.01 --checkpoint "$work/wild" >/dev/null || fail "no checkpoint to diverge from"
+    cp "$work/wild" "$work/kept"
+    refused 'after step 23 the parameters are no finite numbers any more, and .*wild is left as it is' "${wild[@]}" --resume "$work/wild" --checkpoint "$work/wild"
+    cmp "$work/wild" "$work/kept" || fail "a run that diverged changed the checkpoint"
+    refused 'after step 69 the loss is no finite number any more: take a smaller learning rate' "${wild[@]}" --epochs 3
+    "$train" --quiet --hidden 32 --epochs 6 --optimizer momentum --lr 0.01 --schedule step:23:1e60 --patience 2 --checkpoint "$work/patient" >"$work/out" 2>&1 &&
+        grep -q '^test accuracy [2-9].*, loss [0-9.]*; 69 steps' "$work/out" || fail "diverged with patience: $(cat "$work/out")"
     # What cannot be written at the end is said before training begins.
     for option in checkpoint predict trace; do
         refused "cannot write .*$work/no/such: No such file" "--$option" "$work/no/such" --epochs 1000000 --batch 1
