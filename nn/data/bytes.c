@@ -25,6 +25,14 @@ static gyre_status grow(struct gy_nn_bytes *bytes, size_t *room, const char *nam
     return GYRE_SUCCESS;
 }
 
+/* What zlib says of bytes that it does not unpack. */
+static gyre_status flaw(int code, const char *name, const char *text)
+{
+    if (code == Z_MEM_ERROR)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory to unpack %s", name);
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", name, text);
+}
+
 gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool *missing_p)
 {
     struct gy_nn_bytes bytes = {0};
@@ -44,8 +52,7 @@ gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool
         if (got < 0) {
             int code;
             const char *text = gzerror(file, &code);
-            status = code == Z_ERRNO ? gy_nn_fail_system(errno, "cannot read %s", path)
-                                     : gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", path, text);
+            status = code == Z_ERRNO ? gy_nn_fail_system(errno, "cannot read %s", path) : flaw(code, path, text);
             break;
         }
         if (got == 0)
@@ -79,8 +86,7 @@ gyre_status gy_nn_bytes_unpack(const void *packed, size_t size, const char *name
         code = inflate(&stream, Z_NO_FLUSH);
         bytes.size = room - stream.avail_out;
         if (code != Z_OK && code != Z_STREAM_END) {
-            status = gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", name,
-                                stream.msg ? stream.msg : "it ends too early");
+            status = flaw(code, name, stream.msg ? stream.msg : "it ends too early");
             break;
         }
     }

@@ -1,4 +1,4 @@
-/* Every allocation of libgyre-nn, one by one, and of the JSON library on its behalf, fails once: opening data, building
+/* Every allocation of libgyre-nn, one by one, and of the JSON library and zlib on its behalf, fails once: opening data, building
  * a model, training with checkpoints, resuming. The call that it hits says GYRE_NO_MEMORY and gives a sentence, or does
  * without; nothing is left that is half done; and the same call again, with memory, ends with the bits of a run that
  * lacked nothing.
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <zlib.h>
 
 #include <gyre/nn.h>
 
@@ -28,6 +29,8 @@ void *__wrap_realloc(void *memory, size_t bytes);
 char *__wrap_strdup(const char *text);
 int __wrap_posix_memalign(void **memory_p, size_t align, size_t bytes);
 void *__wrap_aligned_alloc(size_t align, size_t bytes);
+int __real_inflateInit2_(z_stream *stream, int bits, const char *version, int bytes);
+int __wrap_inflateInit2_(z_stream *stream, int bits, const char *version, int bytes);
 
 #pragma GCC visibility pop
 
@@ -74,6 +77,25 @@ int __wrap_posix_memalign(void **memory_p, size_t align, size_t bytes)
 void *__wrap_aligned_alloc(size_t align, size_t bytes)
 {
     return fails() ? NULL : __real_aligned_alloc(align, bytes);
+}
+
+static void *zlib_alloc(void *user, unsigned count, unsigned bytes)
+{
+    (void)user;
+    return fails() ? NULL : __real_calloc(count, bytes);
+}
+
+static void zlib_free(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+int __wrap_inflateInit2_(z_stream *stream, int bits, const char *version, int bytes)
+{
+    stream->zalloc = zlib_alloc;
+    stream->zfree = zlib_free;
+    return __real_inflateInit2_(stream, bits, version, bytes);
 }
 
 static char folder[64], file[96];
