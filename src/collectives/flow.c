@@ -20,6 +20,7 @@
 
 #define NEAR_AHEAD ((size_t)512 << 10)
 #define GRANT_PATIENCE (1 * GY_MILLISECOND)
+#define PROMPT 4 /* requests under way: the short frames of more leave together, at the next progress */
 
 /* Of a shape, what is between this rank and one peer: where counts differ from pair to pair, theirs. */
 static uint64_t count_with(const struct gyre_request *r, int peer, bool sends)
@@ -134,6 +135,7 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->out.header.bytes = (uint32_t)(piece.count * r->element);
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
     flight->out.header.credit = gy_flow_owed(r->comm, step->peer, r->shape.sequence);
+    flight->out.patient = lane->eager && r->comm->ctx->active > PROMPT;
     flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
     gy_flow_returned(r->comm, step->peer, &flight->out.header);
     if (lane->eager && lane->flights == 0 &&

@@ -25,28 +25,37 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
     }
 }
 
-bool gy_progress(struct gy_context *ctx)
+/* Of many collectives over links the oldest move every turn, the others when all do: the younger wait for credits that the
+ * older ones have, and what moves at once stays in the caches. */
+static bool advance_requests(struct gy_context *ctx, bool all)
 {
     bool moved = false;
-    ctx->turns++;
-    if (ctx->links > 0)
-        gy_progress_links(ctx, (ctx->turns & 15) == 0, &moved);
-    struct gyre_request *next;
     unsigned able = ctx->active - ctx->queued; /* of what stands in queues only the heads can move */
+    unsigned collectives = 0;
+    struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r && able > 0 && !ctx->closed; r = next) {
         next = r->next;
         if (r->plan->window && r->comm->window_first != r)
             continue;
         able--;
+        if (!all && gy_request_is_linked(r) && ++collectives > GY_AT_ONCE)
+            continue;
         if (gy_request_advance(r)) {
             moved = true;
             r->idle_since = 0;
-            next = r->complete ? ctx->active_first : next; /* the list has changed under us: the rest gets its turn
-                                                            * again */
-            if (r->complete)
+            if (next && next->complete) /* it ended with this one: the rest gets its turn again */
                 break;
         }
     }
+    return moved;
+}
+
+bool gy_progress(struct gy_context *ctx)
+{
+    bool moved = false, all = (++ctx->turns & 15) == 0;
+    if (ctx->links > 0)
+        gy_progress_links(ctx, all, &moved);
+    moved |= advance_requests(ctx, all);
     if (ctx->config.verify && !ctx->closed)
         moved |= gy_verify_turn(ctx);
     if ((ctx->turns & 255) == 0) {
@@ -95,7 +104,7 @@ static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *
         sleep &= ctx->ops[t]->arm(ctx->instance[t]);
     if (ctx->segment)
         gy_segment_sleep(ctx->segment);
-    if (sleep && !gy_progress(ctx) && !ctx->closed && !(done && done(what)))
+    if (sleep && !gy_progress(ctx) && !advance_requests(ctx, true) && !ctx->closed && !(done && done(what)))
         gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? GY_NAP : GY_MILLISECOND);
     if (ctx->driver.naps > 0) /* another thread still sleeps */
         return;

@@ -203,7 +203,7 @@ static void launch(struct gyre_request *r)
         gy_context_fail(ctx);
     if (r->tiny && !ctx->closed)
         gy_tiny_show(comm);
-    if (!r->complete && !ctx->closed)
+    if (!r->complete && !ctx->closed && !(gy_request_is_linked(r) && ctx->active - ctx->queued > GY_AT_ONCE))
         gy_request_advance(r);
     if (!r->complete) /* a thread that sleeps has not armed itself for this one */
         gy_driver_wake(ctx);

@@ -142,6 +142,13 @@ struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algo
 
 /* executor.c: moves the request's lanes; true if anything moved. */
 bool gy_request_advance(struct gyre_request *request);
+
+/* A collective that goes over links. So many of them move at every turn. */
+#define GY_AT_ONCE 16u
+static inline bool gy_request_is_linked(const struct gyre_request *request)
+{
+    return !request->plan->window && !gy_is_point_to_point(request->plan->shape.collective);
+}
 void gy_lane_begin(struct gyre_request *request, int lane);
 /* Is iteration (lane_round, tile) of `step` allowed? Notes whom it waits for. */
 bool gy_needs_met(struct gyre_request *request, int lane, const struct gy_step *step, int64_t lane_round, size_t tile);

@@ -319,8 +319,10 @@ static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
         gy_link_push_ahead(base, frame, link->envelopes ? link->envelopes->count : base->first && base->first->sent);
     else
         gy_link_push(base, frame);
-    if (base->state == GY_LINK_OPEN &&
-        base->first == frame) /* else the socket was full a moment ago: progress goes on */
+    bool untried = link->untried;
+    link->untried = frame->patient && (untried || base->first == frame);
+    /* behind others that have been tried the socket was full a moment ago: progress goes on */
+    if (base->state == GY_LINK_OPEN && !frame->patient && (base->first == frame || untried))
         gy_tcp_flush(link);
 }
 

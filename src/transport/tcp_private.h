@@ -29,7 +29,8 @@ struct tcp_link {
     struct tcp_link *next;
     const struct gy_sink *sink; /* the layer above; until RAILS has come, tcp_rails.c before it */
     struct tcp_way out, in;
-    bool mute; /* sending failed: what the peer sent before it went is still read, then the end is reported */
+    bool untried; /* what is queued waits for the next progress, see gy_frame_out.patient */
+    bool mute;    /* sending failed: what the peer sent before it went is still read, then the end is reported */
     struct gy_envelopes *envelopes; /* what leaves sealed, see envelope.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
     size_t start, end;              /* unread bytes of ahead */

@@ -80,6 +80,7 @@ struct gy_link;
 struct gy_frame_out {
     struct gy_frame header;
     const void *payload;
+    bool patient;              /* may wait for the next progress, so that several leave together */
     bool done;                 /* set by the link when header and payload are no longer needed */
     bool queued;               /* between post and done */
     size_t sent;               /* private to the link */

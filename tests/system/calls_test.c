@@ -1,7 +1,7 @@
 /* One rank of the tests of how calls live together, one suite per run (the argument):
  *   requests  several in flight, completed by test, wait and wait_all; calls of some ranks that are requests of others,
  *             around the sizes where short vectors go another way; many of those in flight
- *   crossed   two communicators, opposite orders, 64 MiB
+ *   crossed   two communicators, opposite orders, 64 MiB; many on one, behind them one on the other that others wait in first
  *   flat      1,000 distinct counts leave memory as it was
  *   mixed     heap, gyre memory, in place and unaligned in one call */
 #include <malloc.h>
@@ -155,6 +155,40 @@ static void test_requests(void)
     OK(comm, gyre_progress(comm));
 }
 
+/* One half of the ranks starts many on one communicator and blocks on the other, where the other half goes first. */
+static void run_behind(void)
+{
+    enum { MANY = 40 };
+    gyre_comm *other;
+    struct gy_case cases[MANY];
+    gyre_request *requests[MANY];
+    OK(comm, gyre_comm_duplicate(comm, &other));
+    for (int round = 0; round < 2; round++) {
+        struct gy_case last = make_case(GY_KIND_ALL_REDUCE, 65536);
+        last.comm = other;
+        gy_case_fill(&last, MANY);
+        bool early = rank % 2 == round;
+        if (!early)
+            OK(other, gy_case_call(&last));
+        for (int i = 0; i < MANY; i++) {
+            cases[i] = make_case(GY_KIND_ALL_REDUCE, (size_t)64 << (i % 12));
+            gy_case_fill(&cases[i], (uint64_t)i);
+            OK(comm, gy_case_start(&cases[i], &requests[i]));
+        }
+        if (early)
+            OK(other, gy_case_call(&last));
+        OK(comm, gyre_wait_all(requests, MANY));
+        for (int i = 0; i < MANY; i++) {
+            CHECK(gy_case_wrong(&cases[i], (uint64_t)i) == 0);
+            free_case(&cases[i]);
+        }
+        CHECK(gy_case_wrong(&last, MANY) == 0);
+        free_case(&last);
+    }
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(other));
+}
+
 static void test_crossed(void)
 {
     gyre_comm *other;
@@ -182,6 +216,7 @@ static void test_crossed(void)
     free_case(&b);
     OK(comm, gyre_barrier(comm));
     OK(comm, gyre_comm_destroy(other));
+    run_behind();
 }
 
 static size_t heap_in_use(void)
