@@ -1,6 +1,7 @@
 /* The timeline of a run in the Chrome trace format: one process per rank, thread 0 for what the rank computes and waits
  * for, one more per bucket for its all-reduce. Spans are kept in a ring, so that a long run shows its last steps; ranks
- * of one host share CLOCK_MONOTONIC, so their lines stand under each other as they happened. */
+ * of one host share CLOCK_MONOTONIC, so their lines stand under each other as they happened; origin_ns is where that
+ * clock stood at 0, for what happened beside the run. */
 #include "trace.h"
 
 #include "error.h"
@@ -131,7 +132,8 @@ gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const cha
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
     for (int r = 0; r < ranks; r++)
         print_spans(file, all + (size_t)r * most, most, r, origin);
-    fprintf(file, "{\"name\":\"gyre\",\"ph\":\"M\",\"pid\":0,\"args\":{\"version\":\"%s\"}}\n]}\n", gyre_version());
+    fprintf(file, "{\"name\":\"gyre\",\"ph\":\"M\",\"pid\":0,\"args\":{\"version\":\"%s\",\"origin_ns\":%lld}}\n]}\n",
+            gyre_version(), (long long)origin);
     free(all);
     bool bad = ferror(file) != 0;
     if (fclose(file) != 0 || bad)
