@@ -235,6 +235,10 @@ static void NAME(sgd)(const struct gy_nn_update *u, size_t count, void *p, const
     }
 }
 
+/* Four arrays at once, which a processor reads ahead no further than to the end of a page each: what comes after that is
+ * asked for here. */
+#define BLOCK ((size_t)64)
+#define AHEAD ((size_t)512)
 static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, const void *g, void *m, void *v)
 {
     REAL rate = (REAL)(u->rate / u->correction1), root = (REAL)(1 / u->correction2), scale = (REAL)u->scale;
@@ -244,15 +248,26 @@ static void NAME(adam)(const struct gy_nn_update *u, size_t count, void *p, cons
     REAL epsilon = (REAL)u->epsilon;
     REAL *param = p, *first = m, *second = v;
     const REAL *grad = g;
-    EACH
-    for (size_t i = 0; i < count; i++) {
-        REAL gradient = grad[i] * scale + coupled * param[i];
-        first[i] = b1 * first[i] + c1 * gradient;
-        second[i] = b2 * second[i] + c2 * gradient * gradient;
-        param[i] -= shrink * param[i];
-        param[i] -= rate * first[i] / (SQRT(second[i] * root) + epsilon);
+    for (size_t at = 0; at < count; at += BLOCK) {
+        size_t end = count - at < BLOCK ? count : at + BLOCK;
+        for (size_t i = at + AHEAD; i < end + AHEAD && i < count; i += LANES) {
+            __builtin_prefetch(param + i, 1);
+            __builtin_prefetch(grad + i);
+            __builtin_prefetch(first + i, 1);
+            __builtin_prefetch(second + i, 1);
+        }
+        EACH
+        for (size_t i = at; i < end; i++) {
+            REAL gradient = grad[i] * scale + coupled * param[i];
+            first[i] = b1 * first[i] + c1 * gradient;
+            second[i] = b2 * second[i] + c2 * gradient * gradient;
+            param[i] -= shrink * param[i];
+            param[i] -= rate * first[i] / (SQRT(second[i] * root) + epsilon);
+        }
     }
 }
+#undef BLOCK
+#undef AHEAD
 
 #include "backend_cpu_modules.h"
 #include "backend_cpu_packed.h"
