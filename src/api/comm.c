@@ -142,7 +142,7 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
         /* Peers wait for what will never come, and links still point into the caller's buffers. */
         char text[80]; /* where the world has failed already those who go on lose nothing with us */
         snprintf(text, sizeof(text), "rank %d aborted the communicator", ctx->world->rank);
-        gy_overlay_report(ctx->overlay, GYRE_ABORTED, ctx->world->rank, text);
+        gy_overlay_call_off(ctx->overlay, GYRE_ABORTED, text);
         gy_turn(ctx, gy_now());
     }
     if (ctx->closed)

@@ -21,9 +21,8 @@ gyre_status gyre_comm_revoke(gyre_comm *comm)
     if (comm->ctx->generation != atomic_load(&gy_fork_generation))
         return GYRE_FORKED; /* from any thread: the sentence is not ours to write */
     char text[80];
-    int world = comm->ctx->world->rank;
-    snprintf(text, sizeof(text), "rank %d revoked the communicator", world);
-    gy_overlay_report(comm->ctx->overlay, GYRE_REVOKED, world, text);
+    snprintf(text, sizeof(text), "rank %d revoked the communicator", comm->ctx->world->rank);
+    gy_overlay_call_off(comm->ctx->overlay, GYRE_REVOKED, text);
     return GYRE_SUCCESS;
 }
 

@@ -92,8 +92,10 @@ static bool report_take(struct gy_report *report)
 
 static void flood_reports(struct gy_overlay *overlay)
 {
-    if (report_take(&overlay->first))
-        gy_flood_verdict(overlay, overlay->first.status, overlay->first.rank, overlay->first.text, NULL);
+    struct gy_report *first = &overlay->first;
+
+    if (report_take(first))
+        gy_flood_own(overlay, first->status, first->rank, first->text, first->logged);
     if (report_take(&overlay->abort))
         gy_flood_abort(overlay, overlay->abort.rank, overlay->abort.text, NULL);
 }
@@ -101,6 +103,7 @@ static void flood_reports(struct gy_overlay *overlay)
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 {
     flood_reports(overlay);
+    gy_flood_doubt(overlay);
     if (overlay->verdict.status == GYRE_SUCCESS) {
         gy_neighbours_judge(overlay);
         gy_flood_look_at_word(overlay);
@@ -112,7 +115,8 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 
 bool gy_overlay_calm(const struct gy_overlay *overlay)
 {
-    return overlay->suspects == 0 && (overlay->word_seen == 0 || overlay->verdict.status != GYRE_SUCCESS);
+    return overlay->suspects == 0 && !overlay->doubted &&
+           (overlay->word_seen == 0 || overlay->verdict.status != GYRE_SUCCESS);
 }
 
 /* Somebody was first: false. */
@@ -123,34 +127,53 @@ static bool report_begin(struct gy_report *report)
     return atomic_compare_exchange_strong(&report->state, &none, GY_PENDING_WRITING);
 }
 
-void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
+static void report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, bool logged)
 {
     int cause = atomic_load(&overlay->stranded) - 1, own = overlay->world->rank;
-    struct gy_report *report = &overlay->first;
+    struct gy_report *first = &overlay->first;
 
-    if (!report_begin(report))
+    if (!report_begin(first))
         return;
-    status = report->status = cause >= 0 ? GYRE_PEER_LEFT : status;
-    rank = report->rank = cause >= 0 ? cause : rank < 0 ? own : rank;
+    status = first->status = cause >= 0 ? GYRE_PEER_LEFT : status;
+    rank = first->rank = cause >= 0 ? cause : rank < 0 ? own : rank;
+    first->logged = logged;
     if (cause >= 0)
-        snprintf(report->text, sizeof(report->text), "rank %d destroyed its communicator, and therefore %.400s", cause,
+        snprintf(first->text, sizeof(first->text), "rank %d destroyed its communicator, and therefore %.400s", cause,
                  text);
     else
-        snprintf(report->text, sizeof(report->text), "%s", text);
-    atomic_store_explicit(&report->state, GY_PENDING_READY, memory_order_release);
+        snprintf(first->text, sizeof(first->text), "%s", text);
+    atomic_store_explicit(&first->state, GY_PENDING_READY, memory_order_release);
     gy_flood_publish(overlay, status, rank);
+}
+
+void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
+{
+    report(overlay, status, rank, text, true);
+}
+
+void gy_overlay_report_silence(struct gy_overlay *overlay, int rank, const char *text)
+{
+    if (atomic_load(&overlay->stranded))
+        gy_overlay_report(overlay, GYRE_PEER_UNREACHABLE, rank, text);
+    else
+        gy_flood_silence(overlay, rank, text);
+}
+
+void gy_overlay_call_off(struct gy_overlay *overlay, gyre_status status, const char *text)
+{
+    report(overlay, status, overlay->world->rank, text, false);
 }
 
 void gy_overlay_abort(struct gy_overlay *overlay, const char *text)
 {
-    struct gy_report *report = &overlay->abort;
+    struct gy_report *too = &overlay->abort;
 
-    gy_overlay_report(overlay, GYRE_ABORTED, overlay->world->rank, text);
-    if (!report_begin(report))
+    gy_overlay_call_off(overlay, GYRE_ABORTED, text);
+    if (!report_begin(too))
         return;
-    report->rank = overlay->world->rank;
-    snprintf(report->text, sizeof(report->text), "%s", text);
-    atomic_store_explicit(&report->state, GY_PENDING_READY, memory_order_release);
+    too->rank = overlay->world->rank;
+    snprintf(too->text, sizeof(too->text), "%s", text);
+    atomic_store_explicit(&too->state, GY_PENDING_READY, memory_order_release);
 }
 
 const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay)
@@ -172,7 +195,7 @@ void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error
         snprintf(text, sizeof(text), "%.*s", GY_OVERLAY_TEXT - 1, error->text);
     else
         snprintf(text, sizeof(text), "rank %d could not make its communicator: %.400s", own, error->text);
-    gy_flood_verdict(overlay, error->status, error->rank >= 0 ? error->rank : own, text, NULL);
+    gy_flood_own(overlay, error->status, error->rank >= 0 ? error->rank : own, text, true);
 }
 
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank)

@@ -27,7 +27,8 @@ int64_t gy_overlay_patience(const struct gy_world *world);
 /* Blocks until all neighbours are connected, or one has kept the others waiting for too long. A later epoch in which another
  * rank has failed is a world, too; EXCLUDED where the others go on without this one. */
 gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
-/* Tells the others why this rank ends before it has a communicator, in its own words; the goodbye follows. */
+/* Tells the others why this rank ends before it has a communicator, in its own words, which are logged; the goodbye
+ * follows. */
 void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error);
 /* Sends goodbye (so that our exit is no death), flushes for at most 200 ms, closes. */
 void gy_overlay_free(struct gy_overlay *overlay);
@@ -45,10 +46,15 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 void gy_overlay_acquaint(struct gy_overlay *overlay, int rank);
 /* false: a suspicion is about to be judged, so that who sleeps should check again after a millisecond. */
 bool gy_overlay_calm(const struct gy_overlay *overlay);
-/* Floods our own verdict (a death seen on a data link, a mismatch, a stall, an abort). `text` travels, at most 512
- * bytes. Does not block. Async with respect to other threads: only the word is written; the driving thread floods at
- * its next check. First verdict wins. */
+/* Floods our own verdict (a death seen on a data link, a mismatch, a stall, an abort), which the caller has logged. `text`
+ * travels, at most 512 bytes. Does not block. Async with respect to other threads: only the word is written; the driving
+ * thread floods at its next check. First verdict wins. */
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
+/* The same of a rank out of reach, which may live and think it of us: the lower one of the two speaks first. By the driving
+ * thread. */
+void gy_overlay_report_silence(struct gy_overlay *overlay, int rank, const char *text);
+/* The same where this rank's program ends the world: nobody has logged it yet. */
+void gy_overlay_call_off(struct gy_overlay *overlay, gyre_status status, const char *text);
 /* The same for an abort that everybody wants to know of whatever has happened before: it ends agreements, too. */
 void gy_overlay_abort(struct gy_overlay *overlay, const char *text);
 /* Has somebody aborted? NULL: no. */

@@ -7,6 +7,8 @@
  * socket without a word; a door that is refused), or the rank itself that it leaves. A rank that is stalled, late or out of reach may live
  * and think the same of us: it is out, but it still counts when those who go on ask whether they are enough (council.h).
  *
+ * Who has been told that it is out itself judges nobody any more: of two ranks that have lost each other one stays.
+ *
  * Invariant. The first fate of a rank stays; only a proof of death may follow it, and none follows UNREACHABLE: what a
  * network that is whole again lets us see of the other side comes too late, for that side may have gone on by then. */
 #include <stdio.h>
@@ -27,7 +29,7 @@ const struct gy_fate *gy_overlay_fate(const struct gy_overlay *overlay, int rank
 
 int64_t gy_overlay_fates_changed(const struct gy_overlay *overlay)
 {
-    return overlay->suspects > 0 ? gy_now() : overlay->fates_changed;
+    return overlay->suspects > 0 || overlay->doubted ? gy_now() : overlay->fates_changed;
 }
 
 bool gy_fate_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why)
@@ -107,6 +109,8 @@ void gy_fate_of_verdict(struct gy_overlay *overlay, gyre_status status, int rank
         status = GYRE_PEER_LATE;
     if (status != GYRE_PEER_DEAD && status != GYRE_PEER_UNREACHABLE && status != GYRE_PEER_STALLED &&
         status != GYRE_PEER_LATE)
+        return;
+    if (!from && overlay->fates[overlay->world->rank].status != GYRE_SUCCESS)
         return;
     if (gy_fate_learn(overlay, rank, status, false, why) && !from)
         gy_fate_flood(overlay, rank, NULL);

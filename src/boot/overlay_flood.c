@@ -14,6 +14,7 @@
 #include "core/log.h"
 
 #define SENTENCE_GRACE (10 * GY_MILLISECOND)
+#define OTHERS_TURN (GY_SECOND / 5) /* clocks of both ends of a lost link began with the same last bytes */
 
 void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank)
 {
@@ -46,8 +47,8 @@ static void send_verdict(struct gy_overlay *overlay, enum gy_overlay_kind kind, 
     }
 }
 
-void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
-                      const struct gy_neighbour *from)
+static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+                  const struct gy_neighbour *from, enum gy_log_level level)
 {
     gy_fate_of_verdict(overlay, status, rank, text, from); /* in front of the verdict, on every connection */
     if (overlay->verdict.status != GYRE_SUCCESS)
@@ -55,9 +56,40 @@ void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, 
     overlay->verdict.status = status;
     overlay->verdict.rank = rank;
     snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
-    gy_log(from ? GY_LOG_INFO : GY_LOG_ERROR, "%s", overlay->verdict.text);
+    gy_log(level, "%s", overlay->verdict.text);
     gy_flood_publish(overlay, status, rank);
     send_verdict(overlay, GY_OVERLAY_VERDICT, &overlay->verdict, from);
+}
+
+void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+                      const struct gy_neighbour *from)
+{
+    adopt(overlay, status, rank, text, from, from ? GY_LOG_INFO : GY_LOG_ERROR);
+}
+
+void gy_flood_own(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, bool logged)
+{
+    adopt(overlay, status, rank, text, NULL, logged ? GY_LOG_INFO : GY_LOG_ERROR);
+}
+
+void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text)
+{
+    /* One at a time is enough: a host that is gone is not mistaken for a link when its second rank is missed at once. */
+    if (rank > overlay->world->rank || overlay->doubted || !overlay->world->overlay) {
+        gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, rank, text, NULL);
+        return;
+    }
+    overlay->doubted = gy_now();
+    overlay->doubt.rank = rank;
+    snprintf(overlay->doubt.text, sizeof(overlay->doubt.text), "%s", text);
+}
+
+void gy_flood_doubt(struct gy_overlay *overlay)
+{
+    if (!overlay->doubted || gy_now() - overlay->doubted < OTHERS_TURN)
+        return;
+    overlay->doubted = 0;
+    gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, overlay->doubt.rank, overlay->doubt.text, NULL);
 }
 
 void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, const struct gy_neighbour *from)
@@ -205,7 +237,7 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
                  "rank %d gives no sign of life for %.1f s: its host or the network is down (%s; seen by rank %d)",
                  neighbour->rank, (double)overlay->world->config->peer_timeout_ns / (double)GY_SECOND, strerror(errnum),
                  overlay->world->rank);
-        gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, neighbour->rank, text, NULL);
+        gy_flood_silence(overlay, neighbour->rank, text);
         return;
     }
     if (errnum == EBADMSG) {

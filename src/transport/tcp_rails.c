@@ -25,6 +25,7 @@
 #include "boot/address.h"
 #include "boot/interface.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/mem.h"
 #include "transport/tcp_private.h"
 
@@ -212,8 +213,14 @@ static void tell_all(const struct tcp_rail *rail, int reason)
     else
         snprintf(text, sizeof(text), "rank %d cannot be reached%s: %s (seen by rank %d)", peer,
                  gy_tcp_rails_name(rail, which), strerror(reason), world->rank);
-    if (world->overlay)
-        gy_overlay_report(world->overlay, GYRE_PEER_UNREACHABLE, own ? world->rank : peer, text);
+    if (!world->overlay)
+        return;
+    if (!own) {
+        gy_overlay_report_silence(world->overlay, peer, text);
+        return;
+    }
+    gy_log(GY_LOG_ERROR, "%s", text);
+    gy_overlay_report(world->overlay, GYRE_PEER_UNREACHABLE, world->rank, text);
 }
 
 void gy_tcp_rails_fail(struct tcp_rail *rail, int reason)

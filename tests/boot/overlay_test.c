@@ -1,8 +1,9 @@
 /* Deaths and goodbyes over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
  * when gy_overlay_check told them, and whom it named. Early: one dies between the meeting and its overlay, and another
  * comes to its own only when all the rest have failed because of that; nobody may blame anybody but the dead one.
- * Living: what looks like a death and is none.
+ * Living: what looks like a death and is none, and two that lose each other.
  * What a busy machine makes sleepers late (fault_noise.c) is allowed thrice beside the 100 ms, as in fault_times.c. */
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -275,6 +276,54 @@ static void redialled(void)
     puts("ok: who dials again is heard again");
 }
 
+/* Ranks 0 and 1 have lost each other, and rank 2 has both: one of them is out, the same for all. `choice`: rank 0 finds it a second
+ * later, when rank 1 has said so. */
+static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    bool later = rank->choice == 1;
+    int kept = -1, other = 1 - rank->rank;
+    struct gy_neighbour *lost = NULL;
+    int64_t until;
+
+    reach(rank, poller, overlay, STAGE_READY);
+    if (rank->rank < 2) {
+        lost = gy_neighbour_find(overlay, other, true);
+        lost = lost ? lost : gy_neighbour_find(overlay, other, false);
+        CHECK(lost && lost->connected, "rank %d is not connected to rank %d", rank->rank, other);
+        kept = dup(lost->stream.fd); /* so that the other sees no end */
+        gy_stream_close(&lost->stream);
+    }
+    reach(rank, poller, overlay, STAGE_TOLD);
+    for (until = gy_now() + GY_SECOND; later && rank->rank == 0 && gy_now() < until;)
+        turn(poller, overlay, rank);
+    if (lost)
+        gy_neighbour_end(lost, ETIMEDOUT);
+    for (until = gy_now() + 2 * GY_SECOND; gy_now() < until;)
+        turn(poller, overlay, rank);
+    rank->found[0] = gy_overlay_fate(overlay, 0)->status;
+    rank->found[1] = gy_overlay_fate(overlay, 1)->status;
+    if (kept >= 0)
+        close(kept);
+}
+
+static void parted(bool later)
+{
+    struct rank *ranks = begin(3, later, 0);
+    int out = later ? 0 : 1;
+
+    for (int i = 0; i < 3; i++) {
+        ranks[i].body = live_parted;
+        ranks[i].together = true;
+    }
+    ranks_run(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(ranks[i].found[out] == GYRE_PEER_UNREACHABLE && ranks[i].found[1 - out] == GYRE_SUCCESS &&
+                  ranks[i].error.rank == out,
+              "rank %d: fates %ld %ld, blames %d: %s", i, ranks[i].found[0], ranks[i].found[1], ranks[i].error.rank,
+              ranks[i].error.text);
+    printf("ok: of two that have lost each other one is out: %s\n", ranks[2].error.text);
+}
+
 int main(void)
 {
     alarm(110);
@@ -296,6 +345,8 @@ int main(void)
         died_early(9, victim);
     deaf();
     redialled();
+    parted(false);
+    parted(true);
     puts("every death, goodbye and abort as expected");
     return 0;
 }

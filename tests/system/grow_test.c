@@ -516,14 +516,24 @@ static void be_in_two(int own)
     (own ? be_there : be_here)(own);
 }
 
+static void count_line(void *user, gyre_log_level level, const char *line)
+{
+    *(int *)user += level == GYRE_LOG_ERROR && strstr(line, "no transport in common");
+}
+
 static void meet_in_vain(int own)
 {
     (void)own;
     gyre_comm *comm;
+    int lines = 0;
     alarm(60);
+    gyre_log_set(count_line, &lines);
     gyre_status status = gyre_comm_create(NULL, &comm);
     if (status != GYRE_PEER_UNREACHABLE || !strstr(gyre_last_error(NULL), "ranks 0 and 1 have no transport in common"))
         rank_fail("a world without a transport: %s: %s", gyre_status_name(status), gyre_last_error(NULL));
+    gyre_log_set(NULL, NULL);
+    if (lines > 1) /* none: the other one's word was there before */
+        rank_fail("it is logged %d times", lines);
 }
 
 static void keep_apart(int ranks)
