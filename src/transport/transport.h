@@ -1,7 +1,8 @@
 /* What a transport is: a table of operations that gives *links* (ordered messages between two ranks).
  *
  * Adding a transport: one file with one global symbol `const struct gy_transport_ops gy_transport_<name>`, one row in
- * transports.c, and the conformance suite (tests/transport/conformance_test.c) runs against it.
+ * transports.c, and the conformance suite (tests/transport/conformance_test.c) runs against it; docs/design.md lists the
+ * other lines.
  *
  * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction; only a GRANT may overtake
  * payloads. The layer above holds credit for every frame it posts, so a receiver can always take what arrives: a link
@@ -201,7 +202,7 @@ extern const struct gy_transport_ops *const gy_transports[];
  * joined so. */
 enum gy_reach { GY_REACH_INFINIBAND = 1, GY_REACH_ROCE = 2 };
 /* Fills config->reach for the meeting, where GYRE_TRANSPORT names a transport that depends on it. BAD_CONFIGURATION when
- * a setting names a device that is not there. */
+ * it names one that does not exist, or a setting a device that is not there. */
 gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error);
 /* Has a link a descriptor of its own, which tells the peer's end? */
 bool gy_transport_is_dialled(const struct gy_transport_ops *ops);

@@ -3,6 +3,7 @@
 #include "transport/transport.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -24,10 +25,38 @@ bool gy_transport_wanted(const char *list, const char *name)
     return false;
 }
 
+static bool exists(const char *name, size_t length)
+{
+    for (size_t i = 0; gy_transports[i]; i++)
+        if (strlen(gy_transports[i]->name) == length && !strncmp(name, gy_transports[i]->name, length))
+            return true;
+    return false;
+}
+
+static gyre_status check_names(const char *list, struct gy_error *error)
+{
+    char there[64] = "";
+
+    for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',') {
+        int length = (int)strcspn(item, ",");
+
+        if (exists(item, (size_t)length))
+            continue;
+        for (size_t i = 0, used = 0; gy_transports[i] && used < sizeof(there); i++)
+            used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s", i ? ", " : "", gy_transports[i]->name);
+        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
+                            "GYRE_TRANSPORT=%s: there is no transport %.*s; there are %s", list, length, item, there);
+    }
+    return GYRE_SUCCESS;
+}
+
 gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error)
 {
     struct gy_rdma_reach reach = {0};
     char why[GY_RDMA_WHY] = "";
+
+    if (check_names(config->transports, error) != GYRE_SUCCESS)
+        return error->status;
 
     config->reach = 0;
     config->reach_links = INT_MAX;

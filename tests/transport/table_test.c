@@ -1,5 +1,6 @@
 /* The table: every slot of every transport is filled, names are unique and in order of preference. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "transport/transport.h"
@@ -21,6 +22,19 @@ Test(table, order_of_preference)
     for (; gy_transports[count]; count++)
         cr_assert_str_eq(gy_transports[count]->name, names[count]);
     cr_assert_eq(count, GY_ARRAY_LENGTH(names));
+}
+
+Test(table, a_name_that_is_none_is_an_error_before_anybody_waits)
+{
+    static const char *const lists[] = {"tpc", "shm,tc", "tcp,tcpp"};
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(lists); i++) {
+        struct gy_config config = {0};
+        struct gy_error error = {.rank = -1, .quiet = true};
+        snprintf(config.transports, sizeof(config.transports), "%s", lists[i]);
+        cr_assert_eq(gy_transports_reach(&config, &error), GYRE_BAD_CONFIGURATION, "%s", lists[i]);
+        cr_assert(strstr(error.text, "there is no transport tc") || strstr(error.text, "there is no transport tpc"),
+                  "%s", error.text);
+    }
 }
 
 Test(table, what_is_not_available_says_why)
