@@ -28,6 +28,13 @@ struct gy_dial {
 
 static int dial_start(struct gy_dial *dial);
 
+/* Its greeting has keys in it from the first moment. */
+static void dial_free(struct gy_dial *dial)
+{
+    gy_handshake_forget(&dial->greeting.handshake);
+    gy_free(dial);
+}
+
 static void dial_end(struct gy_dial *dial, int fd, int errnum)
 {
     struct gy_seal_keys keys = dial->greeting.handshake.keys;
@@ -40,9 +47,8 @@ static void dial_end(struct gy_dial *dial, int fd, int errnum)
         at = &(*at)->next;
     if (*at)
         *at = dial->next;
-    gy_handshake_forget(&dial->greeting.handshake);
     dial->world->dial_errnum = errnum;
-    gy_free(dial);
+    dial_free(dial);
     callback(user, rank, fd, fd >= 0 ? &keys : NULL);
     explicit_bzero(&keys, sizeof(keys));
 }
@@ -107,7 +113,7 @@ static gyre_status dial_begin(struct gy_world *world, int rank, const struct gy_
     dial->user = user;
     errnum = dial_start(dial);
     if (errnum) {
-        gy_free(dial);
+        dial_free(dial);
         return gy_error_system(error, errnum, "rank %d cannot connect to rank %d", world->rank, rank);
     }
     dial->next = world->dials;
@@ -173,7 +179,7 @@ void gy_world_cancel_dials(struct gy_world *world, const void *user)
         }
         *at = dial->next;
         gy_greeting_cancel(&dial->greeting);
-        gy_free(dial);
+        dial_free(dial);
     }
 }
 
@@ -189,7 +195,7 @@ static void world_end(struct gy_world *world, bool forked)
             close(dial->greeting.fd);
         else
             gy_greeting_cancel(&dial->greeting);
-        gy_free(dial);
+        dial_free(dial);
     }
     gy_overlay_abandon(world->spare); /* only memory, nothing is open */
     if (forked)

@@ -19,8 +19,10 @@
 
 const char *gy_interface_name(const char *interfaces, int index, char name_p[GY_INTERFACE_NAME])
 {
-    for (; index > 0 && *interfaces; index--)
-        interfaces += strcspn(interfaces, ",") + 1;
+    for (; index > 0; index--) {
+        interfaces += strcspn(interfaces, ",");
+        interfaces += *interfaces == ',';
+    }
     snprintf(name_p, GY_INTERFACE_NAME, "%.*s", (int)strcspn(interfaces, ","), interfaces);
     return name_p;
 }

@@ -197,13 +197,16 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
 {
     struct tcp *tcp = user;
     struct tcp_link *link = find(tcp, rank);
-    int number = fd >= 0 ? gy_tcp_rails_come_by(tcp, fd) : 0;
-    bool taken = link ? link->rail[number].watch.fd >= 0 || link->base.state != GY_LINK_OPEN
-                      : number > 0 || tcp->parked[rank].fd >= 0;
-    if (fd < 0 || tcp->closed || taken || rank <= tcp->env.world->rank) {
-        gy_log(GY_LOG_WARN, "a data connection of rank %d was refused: there is one already", rank);
-        if (fd >= 0)
-            close(fd);
+    int number = gy_tcp_rails_come_by(tcp, fd);
+    const char *why = rank <= tcp->env.world->rank               ? "the lower rank is the one that waits"
+                      : link && link->base.state != GY_LINK_OPEN ? "its link has failed already"
+                      : !link && number > 0                      ? "it came before the first of its link"
+                      : link && link->rail[number].watch.fd >= 0 ? "there is one already"
+                      : !link && tcp->parked[rank].fd >= 0       ? "there is one already"
+                                                                 : NULL;
+    if (why) {
+        gy_log(GY_LOG_WARN, "a data connection of rank %d was refused: %s", rank, why);
+        close(fd);
     } else if (link) {
         gy_tcp_connected(&link->rail[number], fd, keys);
     } else {
