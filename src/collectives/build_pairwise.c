@@ -1,9 +1,9 @@
 /* Everyone with everyone, one partner after the other: in step k rank r exchanges its two blocks with rank (k − r) mod N,
  * whose partner in that step is r.
  *
- *   step      0     1     2     3          N = 4: partner of 0:  0 3 2 1  ...  of 1: 3 0 ...
- *   rank 0    -    1     2     3           whoever is its own partner copies
- *   rank 1    3    0     -     2
+ *   step      0    1    2    3           N = 4: the partner; whoever is its own copies
+ *   rank 0    -    1    2    3
+ *   rank 1    3    0    -    2
  *
  * Sends and receives are a lane each and do not wait for one another; both have the same partners in the same order, so
  * no two ranks wait for each other in a circle. */

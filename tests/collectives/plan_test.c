@@ -8,6 +8,19 @@
 
 #define LARGEST 130
 
+static void print(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "%s\n", line);
+}
+
+/* What a builder's author wants to see of a plan that is wrong. */
+static void show(struct gy_plan *const *plans, int size)
+{
+    for (int r = 0; r < size && size <= 8; r++)
+        gy_plan_print(plans[r], print, NULL);
+}
+
 static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, bool in_place, bool canonical)
 {
     struct gy_plan **plans = gy_checker_plans(shape);
@@ -17,6 +30,8 @@ static void check(const struct gy_plan_shape *shape, size_t total, size_t tile, 
     struct gy_checker_report report;
     char text[256];
     bool right = gy_checker_run(shape->size, &call, 1, &report, NULL, NULL);
+    if (!right)
+        show(plans, shape->size);
     cr_assert(right, "%s %s size %d root %d total %zu tile %zu in_place %d canonical %d: %s",
               gy_collective_name(shape->collective), gy_algorithm_name(shape->algorithm), shape->size, shape->root,
               total, tile, in_place, canonical, report.text);
