@@ -202,8 +202,9 @@ static gyre_status check_strategy(const struct gy_st_file *file, const char *pat
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s was written with the strategy %.32s, and this run uses %s", path,
                           strategy, beside->strategy);
     if (local && (!ranks || atoi(ranks) != beside->ranks))
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s holds what %.8s ranks had each, and this run has %d", path,
-                          ranks ? ranks : "(no)", beside->ranks);
+        return gy_nn_fail(
+            GYRE_INVALID_ARGUMENT, "%s holds what %.8s ranks had each, and this run has %d%s: start as many", path,
+            ranks ? ranks : "(no)", beside->ranks, beside->ranks == 1 ? ", or is elastic, which is the same" : "");
     return GYRE_SUCCESS;
 }
 

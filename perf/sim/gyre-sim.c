@@ -44,11 +44,11 @@ struct arguments {
     int engine; /* 0 simgrid, 1 formula, 2 auto */
 };
 
-static void set(struct arguments *arguments, const char *setting)
+static void set(struct arguments *arguments, const char *option, const char *setting)
 {
     const char *why;
     if (!gy_cluster_set(&arguments->cluster, setting, &why))
-        gy_options_refuse("--set: %s", why);
+        gy_options_refuse("%s: %s", option, why);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -62,7 +62,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (!gy_cluster_read(text, &a->cluster, &why))
             gy_options_refuse("--cluster %s: %s", text, why);
         return 0;
-    case KEY_SET: set(a, text); return 0;
+    case KEY_SET: set(a, "--set", text); return 0;
     case KEY_HOSTS: a->hosts = text; return 0;
     case KEY_ALGORITHM: a->algorithm = text; return 0;
     case KEY_TILE: a->tile = gy_options_bytes("--tile", text, 1 << 20); return 0;
@@ -223,14 +223,21 @@ int main(int argc, char **argv)
             char setting[COLUMNS];
             size_t length = strcspn(next, ",");
             snprintf(setting, sizeof(setting), "hosts=%.*s", (int)length, next);
-            set(&a, setting);
+            set(&a, "--hosts", setting);
             next = next[length] ? next + length + 1 : NULL;
         }
         any |= compare_sizes(&a, json, collective);
     } while (next);
     if (json && json != stdout)
         fclose(json);
+    if (!any && a.algorithm)
+        gy_options_refuse(
+            "%s has no algorithm \"%s\" over links for so many ranks: without --algorithm all that there are "
+            "are compared",
+            a.collective, a.algorithm);
     if (!any)
-        gy_options_refuse("%s has no such algorithm over links", a.collective);
+        gy_options_refuse(
+            "%s has no closed form, and so many messages are not simulated unless --engine simgrid asks for it",
+            a.collective);
     return 0;
 }

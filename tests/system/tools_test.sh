@@ -37,6 +37,16 @@ refused()
     [ ! -s "$work/out" ] || fail "output beside a refusal: $(cat "$work/out")"
 }
 
+# docs/tuning.md speaks of settings that there are.
+"$info" --config >"$work/settings"
+while IFS= read -r setting; do
+    grep -q "^$setting " "$work/settings" || fail "docs/tuning.md: there is no setting $setting"
+done < <(grep -oE 'GYRE_[A-Z_]+[A-Z]' "$(dirname "$0")/../../docs/tuning.md" | sort -u)
+# Ranks that are refused alike write whole lines.
+timeout 60 "$run" -n 4 "$train" --strategy average:every=-1 >"$work/out" 2>"$work/err"
+[ "$(grep -cE '^gyre-train: --strategy: strategy average: "every=-1" is out of bounds: .* \(try gyre-train --help\)$' "$work/err")" -ge 1 ] &&
+    ! grep -q 'gyre-train: gyre-train' "$work/err" || fail "lines in pieces: $(cat "$work/err")"
+
 for tool in "$run" "$info" "$perf" "$train"; do
     name=$(basename "$tool")
     expect 0 '^$' "$tool" --help
@@ -96,7 +106,7 @@ refused 'GYRE_LOG=loud is invalid' env GYRE_LOG=loud "$train"
 refused "GYRE_TIMEOUTS is no setting of gyre; did you mean GYRE_TIMEOUT" env GYRE_TIMEOUTS=3 "$info"
 refused "GYRE_TIMEOUT=soon is invalid" env GYRE_TIMEOUT=soon "$run" -n 1 true
 expect 1 'cannot write the output' bash -c "'$info' >/dev/full"
-expect 1 'cannot open /no/such/folder' "$train" --data idx:/no/such/folder
+expect 1 '/no/such/folder holds neither' "$train" --data idx:/no/such/folder
 
 expect 0 '^$' "$info"
 grep -q "$("$info" --version | cut -d' ' -f2)" "$work/out" || fail "gyre-info does not tell its version"
