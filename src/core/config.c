@@ -297,7 +297,7 @@ static const struct row rows[] = {
     {"GYRE_MEET_TIMEOUT", parse_time, FIELD(meet_timeout_ns), TIMEOUT_RANGE, "300", "s",
      "how long the ranks wait for each other when a communicator is made", TIMEOUT_ALLOWED, PLAIN},
     {"GYRE_TRANSPORT", parse_names, FIELD(transports), 0, 0, "shm,rdma,tcp", "names",
-     "transports that may be used, the preferred one first; the same on every rank",
+     "transports that may be used; between two ranks that of shm, rdma, tcp which comes first; the same on every rank",
      "names between commas, such as shm,tcp", SHARED},
     {"GYRE_ALGORITHM", parse_choices, FIELD(algorithm), 0, 0, "", "choices",
      "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas; a call that one cannot do is "
