@@ -107,7 +107,9 @@ typedef enum gyre_dtype {
  *   average      the sum of all contributions, divided once, at the end, by the number of ranks
  *   premul_sum   the sum of the contributions, each multiplied by its rank's scalar, of the same type, when first used
  *
- * Operand order is a function of the call's shape alone, and so is every bit of the result. In detail:
+ * Operand order is a function of the call's shape alone, and so is every bit of the result: of collective, count, type, the
+ * ranks, which of them share a host and whether those have fewer cores there than they are, and the settings. All ranks
+ * know the same about that since they met, so that they get the same bits. In detail:
  *
  * Integers wrap: sum and product are modulo 2^bits. An average truncates toward zero, and is that of the wrapped sum.
  *

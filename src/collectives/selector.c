@@ -80,7 +80,10 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
     return forced(setting, GY_BARRIER, &algorithm, error);
 }
 
-/* Over links; bytes of a call's count. */
+/* Over windows; bytes of a call's count. */
+enum { ALONE_RANKS = 4, ALONE_VECTOR = 128 * 1024 };
+
+/* Over links. */
 enum {
     SHORT_VECTOR = 8192, /* all of it is sent log2 N times, in half as many messages as in parts, and without a grant */
     PAIR_VECTOR = 32 * 1024,    /* of two ranks: sends no more in one message than in two, and reduces twice as much */
@@ -94,7 +97,15 @@ enum {
     BRUCK_RANKS = 16
 };
 
-static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size)
+/* What a root reduces by itself, reading all others, where the others' help costs more than it brings: of two ranks the
+ * other one could take half, and the root would have to copy that instead; and where ranks share cores, others who help wait
+ * for turns on them. */
+static bool root_reduces(size_t bytes, int size, bool crowded)
+{
+    return size == 2 || (crowded && (size <= ALONE_RANKS || bytes <= ALONE_VECTOR));
+}
+
+static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size, bool crowded)
 {
     if (collective == GY_BARRIER)
         return GY_DIRECT_ONE_SHOT;
@@ -102,6 +113,8 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
         return GY_LINEAR;
     if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || collective == GY_ALL_TO_ALL)
         return GY_DIRECT_TWO_SHOT;
+    if (collective == GY_REDUCE_TO && root_reduces(bytes, size, crowded))
+        return GY_DIRECT_ONE_SHOT;
     /* One-shot reads everybody's whole vector; two-shot reads slices but synchronises twice. */
     size_t small = size <= 2 ? 16384 : size <= 4 ? 8192 : 4096;
     return bytes <= small ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
@@ -299,7 +312,7 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
     if (choice == GY_ALGORITHMS && comm->window < 0 && comm->grouping.crowded && order == GY_ORDER_ANY && !varying)
         choice = choose_crowded(collective, bytes, comm->size);
     if (choice == GY_ALGORITHMS)
-        choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size)
+        choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size, comm->grouping.crowded)
                                    : choose_links(collective, order, bytes, comm->size);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
         if (i == GY_ARRAY_LENGTH(fallback))

@@ -44,6 +44,30 @@ Test(grouping, hosts_places_sizes_and_off)
     expect("4", some, 4, (const int[]){0, 1, 1, 2}, 3, 1, 2);
 }
 
+/* Of the table that all ranks have since they met, and not of the rank's own cores: they choose alike. */
+Test(grouping, more_ranks_than_cores)
+{
+    const struct {
+        int hosts, cores[4], size;
+        bool crowded;
+    } cases[] = {{1, {2, 2, 2, 2}, 4, true},  {1, {2, 2, 2, 2}, 2, false}, {1, {1, 3, 1, 1}, 4, true},
+                 {1, {1, 1, 1, 4}, 4, false}, {1, {1, 1, 1, 1}, 4, false}, /* pinned: nobody knows */
+                 {2, {2, 2, 2, 2}, 4, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gy_member members[4];
+        struct gy_world all = {.size = 4, .members = members};
+        struct gy_group group;
+        struct gy_grouping grouping;
+        for (int r = 0; r < 4; r++)
+            members[r] = (struct gy_member){.host = r % cases[i].hosts, .cores = (uint16_t)cases[i].cores[r]};
+        cr_assert(gy_group_make(&group, (const int[]){3, 1, 0, 2}, cases[i].size, 4));
+        cr_assert(gy_grouping_make(&grouping, &all, &group, "host"));
+        cr_expect_eq(grouping.crowded, cases[i].crowded, "case %zu", i);
+        gy_grouping_free(&grouping);
+        gy_group_free(&group);
+    }
+}
+
 /* Loops are found: the steps do not grow with what a group moves, but with its members and, where there are few, groups. */
 Test(grouping, plans_of_large_worlds_are_small)
 {
