@@ -3,7 +3,7 @@
  *
  *   latency BYTES US       half of a round trip, median over calls: what ib_write_lat calls typical
  *   bandwidth BYTES MB/S   rank 0 sends FLIGHT messages at a time and gets an empty answer: median over batches, 10^6 bytes
- *   all_reduce BYTES US    float32, sum, back to back: mean over calls
+ *   all_reduce BYTES US    float32, sum, back to back: median over calls
  *
  *   pair CALLS BYTES...    CALLS of each; fewer of large ones */
 #include <stdio.h>
@@ -167,10 +167,12 @@ static void measure(void *data, void *other, size_t bytes, int calls)
     if (bytes >= 4 && bytes % 4 == 0) {
         memset(data, 0, bytes); /* floats, all of them zero: what the sum is does not matter to its time */
         all_reduce(data, other, bytes);
-        double start = now();
-        for (int i = 0; i < calls; i++)
+        for (int i = 0; i < calls; i++) {
+            double start = now();
             all_reduce(data, other, bytes);
-        say("all_reduce", bytes, (now() - start) / calls * 1e6);
+            times[i] = now() - start;
+        }
+        say("all_reduce", bytes, median(times, calls) * 1e6);
     }
     free(times);
 }

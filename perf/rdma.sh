@@ -1,12 +1,14 @@
 #!/bin/bash
 # RDMA beside the device's own tools, beside Open MPI over the same device and beside TCP over the same interface: in one guest with soft-RoCE
 # (tests/rdma/guest), in one run, in turns, medians over the rounds and the ratios of them.
-#   perf/rdma.sh [-q] [-r ROUNDS] [-t SECONDS] [-s BYTES,...] [-c WHO,...] [-k FILE] [BUILD]      7 rounds, 3000 s, build/demo
+#   perf/rdma.sh [-q] [-r ROUNDS] [-t SECONDS] [-s BYTES,...] [-c WHO,...] [-m MTU] [-k FILE] [BUILD]      5 rounds, 1500 s, build/demo
 #   perf/rdma.sh -i DEVICE ...         on this machine's own device, without a guest
 #     -q   one round of few calls, to see that it goes
 #     -s   these sizes only    -c   these only: own, device_tools, openmpi, tcp    -k   appends every figure to FILE
+#     -m   of the guest's interface; 9000, as networks for RoCE have it: packets carry 4096 bytes then, and 1024 with 1500. TCP
+#          between two processes of one host has 65536 in any case
 # Times in a guest without KVM are those of an emulated processor: only the ratios mean anything, and only where nothing else runs.
-# Point-to-point: perf/pair.c. ib_write_bw and ib_write_lat: perftest. Open MPI: its ucx path. UCX (1.13) looks at the address in each
+# Point-to-point: perf/pair.c. perftest: ib_write_lat up to 4 KiB, ib_write_bw from 64 KiB. Open MPI: its ucx path. UCX (1.13) looks at the address in each
 # packet over which two ranks find each other, and takes its kind from the completion's service level, as Mellanox' devices put it
 # there; soft-RoCE does not, every packet of an IPv4 address is dropped, and the ranks wait for ever: UCX_UD_VERBS_ETH_DGID_CHECK=n. Its
 # openib path connects by rdmacm, which Debian's is built without, or by udcm, which is for InfiniBand: "CPCs attempted: udcm".
@@ -15,8 +17,8 @@ self=$(realpath "$0")
 usage() { sed -n '2,/^set/{/^set/!s/^# \?//p}' "$self"; }
 cd "$(dirname "$0")/.."
 case ${1:-} in -h | --help) usage; exit ;; esac
-rounds=7 quick='' device='' seconds=3000 only='' who='own,device_tools,openmpi,tcp' kept=''
-while getopts qr:i:t:s:c:k: option; do
+rounds=5 quick='' device='' seconds=1500 mtu=9000 only='' who='own,device_tools,openmpi,tcp' kept=''
+while getopts qr:i:t:s:c:m:k: option; do
     case $option in
     q) quick=-q ;;
     r) rounds=$OPTARG ;;
@@ -24,6 +26,7 @@ while getopts qr:i:t:s:c:k: option; do
     t) seconds=$OPTARG ;;
     s) only=$OPTARG ;;
     c) who=$OPTARG ;;
+    m) mtu=$OPTARG ;;
     k) kept=$(realpath -m "$OPTARG") ;;
     *) usage >&2; exit 2 ;;
     esac
@@ -42,7 +45,7 @@ if [ -z "${RDMA_PAIRS:-}" ]; then
     if [ -z "$device" ]; then
         out=$(mktemp -d)
         status=0
-        tests/rdma/guest -t "$seconds" -o "$out" env RDMA_PAIRS="$RDMA_PAIRS" \
+        tests/rdma/guest -t "$seconds" -m "$mtu" -o "$out" env RDMA_PAIRS="$RDMA_PAIRS" \
             bash -c 'perf/rdma.sh -k "$OUT/figures" "$@"' rdma -i rxe0 $quick -r "$rounds" -s "$only" -c "$who" "$build" || status=$?
         [ -z "$kept" ] || cat "$out/figures" >>"$kept" || status=1
         rm -rf "$out"
@@ -77,28 +80,32 @@ openmpi() {
         -x UCX_TLS=rc_v,ud_v,self -x UCX_UD_VERBS_ETH_DGID_CHECK=n "$RDMA_PAIRS/openmpi" "$calls" "${sizes[@]}"
 }
 # One size of one of perftest's programs, both ends here: its last line of figures.
-perftest() { # PROGRAM BYTES
-    timeout 120 "$1" -d "$device" -x "$gid" -F -s "$2" -n "$((calls < 5 ? 5 : calls))" >/dev/null 2>&1 &
+perftest() { # PROGRAM BYTES CALLS
+    timeout 120 "$1" -d "$device" -x "$gid" -F -s "$2" -n "$3" >/dev/null 2>&1 &
     local server=$!
     for ((try = 0; try < 20; try++)); do
         sleep 0.5
-        timeout 120 "$1" -d "$device" -x "$gid" -F -s "$2" -n "$((calls < 5 ? 5 : calls))" "$address" >"$work/perftest" 2>&1 && break
+        timeout 120 "$1" -d "$device" -x "$gid" -F -s "$2" -n "$3" "$address" >"$work/perftest" 2>&1 && break
         kill -0 "$server" 2>/dev/null || break
     done
     wait "$server" || true
     awk '$1 ~ /^[0-9]+$/ && NF >= 4 { line = $0 } END { print line }' "$work/perftest"
 }
 device_tools() {
-    local bytes figures
+    local bytes figures most
     for bytes in "${sizes[@]}"; do
-        read -ra figures <<<"$(perftest ib_write_lat "$bytes")"
-        [[ ! ${figures[4]:-} =~ ^[0-9.]+$ ]] || echo "latency $bytes ${figures[4]}" # typical; "inf" where it has not found the clock's rate
-        read -ra figures <<<"$(perftest ib_write_bw "$bytes")"
-        [[ ! ${figures[3]:-} =~ ^[0-9.]+$ ]] || echo "bandwidth $bytes $(awk "BEGIN { print ${figures[3]} * 1.048576 }")" # average, MiB/s
+        if [ "$bytes" -le 4096 ]; then
+            read -ra figures <<<"$(perftest ib_write_lat "$bytes" "$calls")"
+            [[ ! ${figures[4]:-} =~ ^[0-9.]+$ ]] || echo "latency $bytes ${figures[4]}" # typical; "inf" where it has not found the clock's rate
+        elif [ "$bytes" -ge 65536 ]; then
+            most=$(((16 << 20) / bytes)) # 16 MiB will do
+            read -ra figures <<<"$(perftest ib_write_bw "$bytes" "$((most < calls ? most : calls))")"
+            [[ ! ${figures[3]:-} =~ ^[0-9.]+$ ]] || echo "bandwidth $bytes $(awk "BEGIN { print ${figures[3]} * 1.048576 }")" # average, MiB/s
+        fi
     done
 }
 
-echo "# $(nproc) cores of $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1), Linux $(uname -r), $device over $interface, load $(cut -d' ' -f1 /proc/loadavg)"
+echo "# $(nproc) cores of $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1), Linux $(uname -r), $device over $interface (MTU $(cat "/sys/class/net/$interface/mtu" 2>/dev/null)), load $(cut -d' ' -f1 /proc/loadavg)"
 IFS=, read -ra contenders <<<"$who"
 for ((round = 0; round < rounds; round++)); do
     for ((i = 0; i < ${#contenders[@]}; i++)); do # each round begins with another one

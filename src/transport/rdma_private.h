@@ -142,9 +142,11 @@ struct gy_rdma_link {
     struct ibv_mr *ring_mr[GY_RDMA_RAILS];
     uint64_t in_head, in_tail, in_mask;
     uint64_t next_chunk;                              /* the first that has not arrived */
+    uint32_t next_place;                              /* its own in `arrived` */
     uint32_t arrived[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* immediates of chunks by number, without credit; 0: not there */
-    uint8_t remembered[GY_FRAME_BYTES];               /* the header that short frames may leave out */
-    uint64_t owed_bytes;                              /* consumed and not credited yet */
+    struct gy_frame remembered;                       /* the header that short frames may leave out; epoch 0: none */
+    bool recalled;       /* it is that of the frame at in_tail, which is there as a whole */
+    uint64_t owed_bytes; /* consumed and not credited yet */
     uint32_t owed_chunks;
 };
 
@@ -184,8 +186,8 @@ static inline struct gy_rdma_path *gy_rdma_next_path(struct gy_rdma_link *link)
 
 /* rdma_short.c */
 bool gy_rdma_send_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
-/* The chunk at `start` of the ring is the next in order: sees to the header at its beginning. */
-void gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate);
+/* The chunk at `start` of the stream, behind all others, has come: sees to the header at its beginning. False: there is none. */
+bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate);
 
 /* rdma_send.c */
 /* Posts chunk number link->chunks, of `length` bytes at out_head of the stream, as a write of `pieces` to `skip` bytes behind

@@ -69,35 +69,46 @@ static bool take_credit(struct gy_rdma_link *link, const struct gy_rdma_path *pa
     return true;
 }
 
-/* Chunk number `arrived` of its path is there; the stream goes on as far as there is no gap. */
-static void chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
+/* The stream goes on as far as there is no gap. */
+static void go_on(struct gy_rdma_link *link, const struct gy_rdma_path *path)
 {
-    uint64_t paths = (uint64_t)link->paths, window = paths * GY_RDMA_CHUNKS;
-    uint64_t number = path->arrived * paths + (uint64_t)(path - link->path);
-    uint32_t units = immediate & GY_RDMA_UNITS;
+    uint32_t *place, immediate;
 
-    if (number - link->next_chunk >= window || units == 0 || units > GY_RDMA_CHUNK / 64) {
-        violated(link, path, "more chunks than it had credit for, or too large");
-        return;
-    }
-    if (!take_credit(link, path, immediate >> GY_RDMA_CREDIT_CHUNKS & 63,
-                     (uint64_t)(immediate >> GY_RDMA_CREDIT_UNITS) * 64))
-        return;
-    path->arrived++;
-    link->arrived[number % window] = immediate & (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
-    while ((immediate = link->arrived[link->next_chunk % window]) != 0) {
+    while ((immediate = *(place = &link->arrived[link->next_place])) != 0) {
         uint64_t start = link->in_head;
+        *place = 0;
         link->in_head += (uint64_t)(immediate & GY_RDMA_UNITS) * 64;
-        link->arrived[link->next_chunk % window] = 0;
         link->next_chunk++;
+        link->next_place = link->next_place + 1 == (uint32_t)link->paths * GY_RDMA_CHUNKS ? 0 : link->next_place + 1;
         link->owed_chunks++;
         if (link->in_head - link->in_tail > link->in_mask + 1) {
             violated(link, path, "it overran its ring");
             return;
         }
-        if (immediate & (GY_RDMA_REMEMBER | GY_RDMA_REPEAT))
-            gy_rdma_recall(link, start, immediate);
+        if ((immediate & (GY_RDMA_REMEMBER | GY_RDMA_REPEAT)) && !gy_rdma_recall(link, start, immediate)) {
+            violated(link, path, "it asked to remember what it has not said");
+            return;
+        }
     }
+}
+
+/* Chunk number `arrived` of its path is there: of the stream, number arrived · n + q. */
+static void chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
+{
+    uint64_t paths = (uint64_t)link->paths, q = (uint64_t)(path - link->path);
+    uint32_t units = immediate & GY_RDMA_UNITS, credit = immediate >> GY_RDMA_CREDIT_CHUNKS;
+
+    if (path->arrived * paths + q - link->next_chunk >= paths * GY_RDMA_CHUNKS || units == 0 ||
+        units > GY_RDMA_CHUNK / 64) {
+        violated(link, path, "more chunks than it had credit for, or too large");
+        return;
+    }
+    if (credit && !take_credit(link, path, credit & 63, (uint64_t)(immediate >> GY_RDMA_CREDIT_UNITS) * 64))
+        return;
+    link->arrived[path->arrived % GY_RDMA_CHUNKS * paths + q] = immediate &
+                                                                (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
+    path->arrived++;
+    go_on(link, path);
 }
 
 static void credit_arrived(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint32_t credit)
@@ -196,6 +207,19 @@ static bool digest_piece(struct gy_rdma_link *link, uint64_t available)
     return gy_link_inbound_end(&link->base, &link->rdma->env.sink);
 }
 
+/* A frame is there as a whole, and its header in mind. False: the link is no more. */
+static bool digest_recalled(struct gy_rdma_link *link)
+{
+    const unsigned char *payload = link->ring + ((link->in_tail + GY_FRAME_BYTES) & link->in_mask);
+    uint64_t whole = padded(link->remembered.bytes);
+
+    link->recalled = false;
+    if (!gy_link_arrived(&link->base, &link->rdma->env.sink, &link->remembered, payload))
+        return false;
+    consumed(link, whole);
+    return true;
+}
+
 /* A header is there. False: the link is no more. */
 static bool digest_header(struct gy_rdma_link *link, uint64_t available)
 {
@@ -232,7 +256,9 @@ bool gy_rdma_digest(struct gy_rdma_link *link)
     for (int frames = 0; frames < FRAMES && link->in_tail - before < BYTES && link->base.state == GY_LINK_OPEN;) {
         uint64_t available = link->in_head - link->in_tail;
         bool inbound = link->base.inbound.active;
-        if (available == 0 || !(inbound ? digest_piece(link, available) : digest_header(link, available)))
+        if (available == 0 || !(link->recalled ? digest_recalled(link)
+                                : inbound      ? digest_piece(link, available)
+                                               : digest_header(link, available)))
             break;
         frames += !link->base.inbound.active;
         gy_rdma_return_credit(link);

@@ -2,7 +2,8 @@
  *
  *   sender                                             receiver
  *   first     [header][payload]   REMEMBER ──────────▶ keeps a copy of the header
- *   then              [payload]   REPEAT   ──────────▶ writes it into the gap before the payload, one sequence number on
+ *   then              [payload]   REPEAT   ──────────▶ takes it, one sequence number on: at once, or, where other frames wait to
+ *                                                      be taken, by way of the gap before the payload
  *
  * Messages and small collectives that follow each other differ in nothing else: so 8 bytes travel as 8 and not as 72, and 4 KiB
  * fill four packets of a kilobyte and no fifth. Chunks are seen in the order of the stream, whatever the order in which queue
@@ -11,8 +12,6 @@
  * The gap is memory that the sender was granted for this chunk and leaves alone; nobody else writes there. That the payload is
  * there is known from the completion that the immediate makes, and not from looking at its last byte: devices promise the
  * former only. */
-#include <endian.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "transport/rdma_private.h"
@@ -68,17 +67,29 @@ bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, con
     return true;
 }
 
-void gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate)
+/* The frame at in_tail is not the only one any more: its header goes to where the others have theirs. */
+static void write_down(struct gy_rdma_link *link)
+{
+    if (link->recalled)
+        gy_frame_encode(&link->remembered, link->ring + (link->in_tail & link->in_mask));
+    link->recalled = false;
+}
+
+bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate)
 {
     unsigned char *place = link->ring + (start & link->in_mask);
-    uint64_t sequence;
+    struct gy_frame *kept = &link->remembered;
 
-    if (immediate & GY_RDMA_REMEMBER) {
-        memcpy(link->remembered, place, GY_FRAME_BYTES);
-        return;
-    }
-    memcpy(&sequence, link->remembered + offsetof(struct gy_frame, sequence), sizeof(sequence));
-    sequence = htole64(le64toh(sequence) + 1);
-    memcpy(link->remembered + offsetof(struct gy_frame, sequence), &sequence, sizeof(sequence));
-    memcpy(place, link->remembered, GY_FRAME_BYTES);
+    write_down(link);
+    if (immediate & GY_RDMA_REMEMBER)
+        return gy_frame_decode(place, kept);
+    /* Its payload is as long as the chunk is, and in one piece. */
+    if (kept->epoch == 0 || padded(kept->bytes) != (uint64_t)(immediate & GY_RDMA_UNITS) * 64 ||
+        (start & link->in_mask) + padded(kept->bytes) > link->in_mask + 1)
+        return false;
+    kept->sequence++;
+    link->recalled = start == link->in_tail && !link->base.inbound.active;
+    if (!link->recalled)
+        gy_frame_encode(kept, place);
+    return true;
 }

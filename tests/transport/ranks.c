@@ -150,6 +150,8 @@ static void rank_open(struct rank *rank)
     CHECK(gy_config_read(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
     rank->config.meet_timeout_ns = 20 * GY_SECOND;
     rank->config.shm_reserve = 64u << 20;
+    if (options->devices)
+        snprintf(rank->config.rdma_devices, sizeof(rank->config.rdma_devices), "%s", options->devices[rank->rank]);
     CHECK(gy_transports_reach(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_poller_create(&rank->poller, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_world_meet(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);

@@ -56,6 +56,7 @@ struct ranks_options {
     const char *transport;
     bool ipv6, processes;
     int size;
+    const char *const *devices; /* [size], as GYRE_RDMA_DEVICES; NULL: as the environment says */
 };
 
 /* Runs `body` on every rank and returns when all are done. */

@@ -72,11 +72,16 @@ void stand_in_signal(int fd)
     MUST(write(fd, &(uint64_t){1}, 8) == 8);
 }
 
-void stand_in_event(int device, enum ibv_event_type type)
+const struct stand_in_port *stand_in_port_of(struct ibv_context *context, uint8_t number)
+{
+    return &stand_in_devices[stand_in_device_of(context)].port[number - 1];
+}
+
+void stand_in_event(int device, enum ibv_event_type type, int port)
 {
     pthread_mutex_lock(&stand_in_lock);
     for (struct context *context = contexts; context; context = context->next) {
-        struct ibv_async_event event = {.event_type = type, .element.port_num = 1};
+        struct ibv_async_event event = {.event_type = type, .element.port_num = port};
         if (context->device != device)
             continue;
         if (type <= IBV_EVENT_PATH_MIG_ERR && type != IBV_EVENT_CQ_ERR) {
@@ -166,14 +171,14 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
     memset(attr_p, 0, sizeof(*attr_p));
     attr_p->phys_port_cnt = (uint8_t)stand_in_devices[stand_in_device_of(context)].ports;
     attr_p->max_qp_wr = 1024;
-    attr_p->max_qp_rd_atom = attr_p->max_qp_init_rd_atom = 16;
+    attr_p->max_qp_rd_atom = attr_p->max_qp_init_rd_atom = 16 >> stand_in_device_of(context);
     attr_p->max_cqe = 65536;
     return 0;
 }
 
 static int query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *attr_p)
 {
-    const struct stand_in_port *port = &stand_in_devices[stand_in_device_of(context)].port[number - 1];
+    const struct stand_in_port *port = stand_in_port_of(context, number);
 
     memset(attr_p, 0, sizeof(*attr_p));
     attr_p->state = port->state;
@@ -190,7 +195,7 @@ static int query_gid(struct ibv_context *context, uint8_t port, uint32_t index, 
 {
     if (index >= STAND_IN_GIDS)
         return EINVAL;
-    *entry_p = stand_in_devices[stand_in_device_of(context)].port[port - 1].gid[index];
+    *entry_p = stand_in_port_of(context, port)->gid[index];
     entry_p->gid_index = index;
     entry_p->port_num = port;
     return 0;
@@ -205,6 +210,7 @@ static int get_async_event(struct ibv_context *base, struct ibv_async_event *eve
     pthread_mutex_lock(&stand_in_lock);
     *event_p = context->events[0];
     memmove(context->events, context->events + 1, sizeof(context->events[0]) * (size_t)--context->event_count);
+    stand_in_counters.unacknowledged++;
     pthread_mutex_unlock(&stand_in_lock);
     return 0;
 }
@@ -212,6 +218,9 @@ static int get_async_event(struct ibv_context *base, struct ibv_async_event *eve
 static void ack_async_event(struct ibv_async_event *event)
 {
     (void)event;
+    pthread_mutex_lock(&stand_in_lock);
+    stand_in_counters.unacknowledged--;
+    pthread_mutex_unlock(&stand_in_lock);
 }
 
 static const char *event_type_str(enum ibv_event_type type)
@@ -224,7 +233,9 @@ static const char *event_type_str(enum ibv_event_type type)
 
 static const char *wc_status_str(enum ibv_wc_status status)
 {
-    return status == IBV_WC_RETRY_EXC_ERR ? "transport retry counter exceeded" : "some error";
+    return status == IBV_WC_RETRY_EXC_ERR  ? "transport retry counter exceeded"
+           : status == IBV_WC_LOC_PROT_ERR ? "local protection error"
+                                           : "some error";
 }
 
 /* ---- verbs: forks ---- */

@@ -35,21 +35,23 @@ extern uint32_t stand_in_most_inline;
 extern enum ibv_fork_status stand_in_fork_status;
 extern bool stand_in_refuses_fork, stand_in_refuses_dmabuf;
 extern _Atomic bool stand_in_mute; /* no event can be asked for */
-/* `count` devices "soft0" …, one active RoCE port each, over 10.9.0.1, 10.9.1.1 … */
+/* `count` devices "soft0" …, one active RoCE port each, over 10.9.0.1, 10.9.1.1 …; each answers half as many reads at once as
+ * the one before it. */
 void stand_in_reset(int count);
 
 extern const struct gy_verbs stand_in_verbs;
 
 struct stand_in_counters {
-    int contexts, pds, mrs, cqs, qps, channels; /* alive */
-    uint64_t not_ready;                         /* receivers that were not */
-    uint64_t sends, inlines, signalled;         /* requests of any kind */
-    uint64_t reads, writes;                     /* of them, those that no receiver notices */
-    uint64_t registrations, dmabufs;            /* ever made; of a GPU's memory */
-    uint64_t early;                             /* written before what was to come before it */
-    uint64_t from_gpu;                          /* pieces that a device took from there */
-    uint64_t per_device[STAND_IN_DEVICES];      /* requests */
-    int ack_timeout;                            /* that the last queue pair was given */
+    int contexts, pds, mrs, cqs, qps, channels;    /* alive */
+    int unacknowledged;                            /* events that were read */
+    uint64_t not_ready;                            /* receivers that were not */
+    uint64_t sends, inlines, signalled;            /* requests of any kind */
+    uint64_t reads, writes;                        /* of them, those that no receiver notices */
+    uint64_t registrations, dmabufs;               /* ever made; of a GPU's memory */
+    uint64_t early;                                /* written before what was to come before it */
+    uint64_t from_gpu;                             /* pieces that a device took from there */
+    uint64_t per_device[STAND_IN_DEVICES];         /* requests */
+    int ack_timeout, service_level, traffic_class; /* that the last queue pair was given */
 };
 struct stand_in_counters stand_in_count(void);
 
@@ -59,7 +61,9 @@ void stand_in_fail_requests(int device, enum ibv_wc_status status);
 void stand_in_stall(struct ibv_qp *qp);
 /* The n-th registration from now fails with ENOMEM; 0: none. */
 void stand_in_fail_registration(int nth);
-/* Tells every open context of the device; a QP event tells about one of its queue pairs. */
-void stand_in_event(int device, enum ibv_event_type type);
+/* Tells every open context of the device; a QP event tells about one of its queue pairs, others about this port. */
+void stand_in_event(int device, enum ibv_event_type type, int port);
+/* What a registration allows: IBV_ACCESS_…. */
+int stand_in_rights(const struct ibv_mr *mr);
 
 #endif

@@ -112,6 +112,11 @@ struct ibv_mr *stand_in_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t
     return mr;
 }
 
+int stand_in_rights(const struct ibv_mr *mr)
+{
+    return ((const struct mr *)mr)->access;
+}
+
 int stand_in_dereg_mr(struct ibv_mr *base)
 {
     pthread_mutex_lock(&stand_in_lock);

@@ -73,6 +73,21 @@ static enum ibv_wc_status move(const struct qp *from, const struct qp *to, const
     return IBV_WC_SUCCESS;
 }
 
+/* Do packets of `from` reach `to`, which takes them for what they are? Nobody is asked on the way: each end has to have been told
+ * right. */
+static bool agrees(const struct qp *from, const struct qp *to)
+{
+    const struct stand_in_port *port = stand_in_port_of(to->base.context, to->init.port_num),
+                               *own = stand_in_port_of(from->base.context, from->init.port_num);
+    const struct ibv_ah_attr *way = &from->receive.ah_attr, *back = &to->receive.ah_attr;
+
+    MUST(way->port_num == from->init.port_num && way->grh.sgid_index < STAND_IN_GIDS && way->grh.hop_limit > 1);
+    if (!own->infiniband && memcmp(&way->grh.dgid, &port->gid[back->grh.sgid_index].gid, sizeof(way->grh.dgid)) != 0)
+        return false;
+    return from->receive.path_mtu <= own->mtu && from->receive.path_mtu == to->receive.path_mtu &&
+           from->send.sq_psn == to->receive.rq_psn && from->send.max_rd_atomic <= to->receive.max_dest_rd_atomic;
+}
+
 /* With an immediate it takes a receive request of the peer's. */
 static bool is_message(const struct request *request)
 {
@@ -87,6 +102,8 @@ static enum ibv_wc_status attempt(struct qp *qp, struct qp *peer, const struct r
         return status;
     if (!peer || (peer->base.state != IBV_QPS_RTS && peer->base.state != IBV_QPS_RTR) || peer->peer != qp->base.qp_num)
         return IBV_WC_RETRY_EXC_ERR;
+    if (!agrees(qp, peer))
+        return IBV_WC_REM_INV_REQ_ERR;
     if (is_message(request) && peer->receives == 0) {
         stand_in_counters.not_ready++;
         return IBV_WC_RNR_RETRY_EXC_ERR;
@@ -220,11 +237,19 @@ int stand_in_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
     MUST(attr->qp_state <= IBV_QPS_RTS && mask == needed[attr->qp_state] && attr->qp_state == qp->base.state + 1);
     pthread_mutex_lock(&stand_in_lock);
     qp->base.state = attr->qp_state;
-    if (attr->qp_state == IBV_QPS_INIT)
+    if (attr->qp_state == IBV_QPS_INIT) {
+        qp->init = *attr;
         qp->access = attr->qp_access_flags;
-    if (attr->qp_state == IBV_QPS_RTR)
+    }
+    if (attr->qp_state == IBV_QPS_RTR) {
+        qp->receive = *attr;
         qp->peer = attr->dest_qp_num;
+        stand_in_counters.service_level = attr->ah_attr.sl;
+        stand_in_counters.traffic_class = attr->ah_attr.grh.traffic_class;
+    }
     if (attr->qp_state == IBV_QPS_RTS) {
+        MUST(attr->rnr_retry == 0); /* who tries again hides that a receiver was not ready */
+        qp->send = *attr;
         qp->most_reads = attr->max_rd_atomic;
         stand_in_counters.ack_timeout = attr->timeout;
     }

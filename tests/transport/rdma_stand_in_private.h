@@ -67,7 +67,8 @@ struct qp {
     struct ibv_qp base;
     uint32_t peer;
     unsigned access;
-    int most_reads; /* that it may ask for at once */
+    struct ibv_qp_attr init, receive, send; /* what it was given on its way through the states */
+    int most_reads;                         /* that it may ask for at once */
     bool stalled;
     uint32_t most_sends, most_receives, sends, receives;
     struct request *first, *last;
@@ -83,6 +84,7 @@ extern struct mr *stand_in_mrs;
 /* rdma_stand_in.c */
 int stand_in_device_of(struct ibv_context *context);
 uint32_t stand_in_number(void); /* never given before */
+const struct stand_in_port *stand_in_port_of(struct ibv_context *context, uint8_t number);
 /* Semaphores that are descriptors. False: nothing was there. */
 void stand_in_signal(int fd);
 bool stand_in_take_signal(int fd);

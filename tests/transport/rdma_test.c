@@ -7,12 +7,22 @@
 #include "rdma_stand_in.h"
 #include "transport/rdma_private.h"
 #include <limits.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
+
+/* Whether there is a second node, the kernel is asked: this machine may have one only. */
+static bool several_nodes;
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+    return several_nodes && strcmp(path, "/sys/devices/system/node/node1") == 0 ? 0 : __real_access(path, mode);
+}
 
 static char lines[16][256];
 static int line_count;
@@ -123,6 +133,74 @@ static void test_kept(void)
     CHECK(gy_rdma_rails_open(&config, GY_REACH_ROCE, rails, &count, why, sizeof(why), &error) == GYRE_SUCCESS &&
               count == 0 && strstr(why, "soft0 port 1: the port is down"),
           "%d %s", count, why);
+}
+
+/* A machine of two sockets with a processor and an adapter each, as hwloc's XML: soft<adapter> at the first one. */
+static void put_sockets(FILE *file, const int processor[2], int adapter)
+{
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?><topology version=\"2.0\">", file);
+    unsigned long long both = 1ull << processor[0] | 1ull << processor[1];
+    const char *sets = " cpuset=\"0x%llx\" complete_cpuset=\"0x%llx\" nodeset=\"0x%x\" complete_nodeset=\"0x%x\"";
+    fputs("<object type=\"Machine\" os_index=\"0\"", file);
+    fprintf(file, sets, both, both, 3u, 3u);
+    fprintf(file, " allowed_cpuset=\"0x%llx\" allowed_nodeset=\"0x3\">", both);
+    for (int i = 0; i < 2; i++) {
+        unsigned long long own = 1ull << processor[i];
+        fprintf(file, "<object type=\"Package\" os_index=\"%d\"", i);
+        fprintf(file, sets, own, own, 1u << i, 1u << i);
+        fprintf(file, "><object type=\"NUMANode\" os_index=\"%d\" local_memory=\"1048576\"", i);
+        fprintf(file, sets, own, own, 1u << i, 1u << i);
+        fprintf(file, "/><object type=\"PU\" os_index=\"%d\"", processor[i]);
+        fprintf(file, sets, own, own, 1u << i, 1u << i);
+        fprintf(file,
+                "/><object type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"000%d:[00-01]\">"
+                "<object type=\"PCIDev\" pci_busid=\"000%d:01:00.0\" pci_type=\"0207 [15b3:1013] [15b3:0001] 00\">"
+                "<object type=\"OSDev\" name=\"soft%d\" osdev_type=\"3\"/></object></object></object>",
+                i, i, adapter ^ i);
+    }
+    fputs("</object></topology>", file);
+}
+
+/* Of equal ports the one at this rank's own socket, whichever it is; a list of devices overrides that. */
+static void test_nearest(void)
+{
+    struct gy_config config = {.rdma_gid_index = -1};
+    char name[] = "/tmp/gyre-sockets-XXXXXX";
+    cpu_set_t before, one;
+    int here = sched_getcpu(), fd = mkstemp(name), there = here == 0 ? 1 : 0;
+    const int processor[2] = {here < there ? here : there, here < there ? there : here}, first = here > there;
+
+    CHECK(here >= 0 && fd >= 0 && sched_getaffinity(0, sizeof(before), &before) == 0, "no processor");
+    if (here > 62)
+        return; /* the sets above have one word */
+    CPU_ZERO(&one);
+    CPU_SET((size_t)here, &one);
+    CHECK(sched_setaffinity(0, sizeof(one), &one) == 0, "not bound");
+    setenv("HWLOC_XMLFILE", name, 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    several_nodes = true;
+    for (int mine = 0; mine < 2; mine++) {
+        FILE *file = fopen(name, "w");
+        CHECK(file, "%s", name);
+        put_sockets(file, processor, first ^ mine);
+        fclose(file);
+        stand_in_reset(2);
+        config.rdma_devices[0] = '\0';
+        survey(&config);
+        says(mine == 0 ? "soft0 port 1:" : "soft1 port 1:", "chosen: ");
+        says(mine == 0 ? "soft1 port 1:" : "soft0 port 1:", mine == 0
+                                                                ? "passed over: soft0 port 1 is nearer to this rank"
+                                                                : "passed over: soft1 port 1 is nearer to this rank");
+        snprintf(config.rdma_devices, sizeof(config.rdma_devices), "soft0,soft1");
+        survey(&config);
+        says("soft0", "chosen: ");
+        says("soft1", "chosen: ");
+    }
+    several_nodes = false;
+    unsetenv("HWLOC_XMLFILE");
+    unsetenv("HWLOC_THISSYSTEM");
+    CHECK(sched_setaffinity(0, sizeof(before), &before) == 0 && unlink(name) == 0, "not as before");
+    close(fd);
 }
 
 /* A limit of locked memory, in force for this process, whoever started it. */
@@ -247,12 +325,14 @@ static void test_hello(void)
 
 /* Frames from rank 0 to rank 1 until the links of both are broken; the sentence is that of `sentences`. */
 static char sentence[2][GY_ERROR_TEXT];
+static gyre_status sentence_status[2];
 static void (*breaks)(void);
 
 static void keep_sentence(struct rank *rank)
 {
     struct gy_link *link = rank->pair[0].link;
     snprintf(sentence[rank->rank], sizeof(sentence[0]), "%s", link->error.text);
+    sentence_status[rank->rank] = link->error.status;
 }
 
 static void body_breaks(struct rank *rank)
@@ -266,6 +346,7 @@ static void body_breaks(struct rank *rank)
         memset(frames, 0, sizeof(frames));
     rank_link(rank);
     while (!pair->broken) {
+        CHECK(number < 20000, "it goes on");
         for (int i = 0; i < 4 && rank->rank == 0; i++)
             if (!frames[i].queued) {
                 rank_frame(rank, 1, &frames[i], ++number, payload[i], sizeof(payload[i]));
@@ -293,12 +374,33 @@ static void break_requests(void)
 }
 static void break_port(void)
 {
-    stand_in_event(0, IBV_EVENT_PORT_ERR);
+    stand_in_event(0, IBV_EVENT_PORT_ERR, 1);
     breaks = break_requests; /* when that was heard */
+}
+static void break_port_and_mend_it(void)
+{
+    stand_in_event(0, IBV_EVENT_PORT_ERR, 2); /* none of ours */
+    stand_in_event(0, IBV_EVENT_PORT_ERR, 1);
+    stand_in_event(0, IBV_EVENT_PORT_ACTIVE, 2);
+    stand_in_event(0, IBV_EVENT_PORT_ACTIVE, 1);
+    stand_in_event(0, IBV_EVENT_PORT_ERR, 2);
+    breaks = break_requests;
 }
 static void break_device(void)
 {
-    stand_in_event(0, IBV_EVENT_DEVICE_FATAL);
+    stand_in_event(0, IBV_EVENT_DEVICE_FATAL, 1);
+}
+static void break_queue(void)
+{
+    stand_in_event(0, IBV_EVENT_CQ_ERR, 1);
+}
+static void break_memory(void)
+{
+    stand_in_fail_requests(0, IBV_WC_LOC_PROT_ERR);
+}
+static void break_access(void)
+{
+    stand_in_event(0, IBV_EVENT_QP_ACCESS_ERR, 1);
 }
 static void break_events(void)
 {
@@ -306,7 +408,7 @@ static void break_events(void)
 }
 static void break_pair(void)
 {
-    stand_in_event(0, IBV_EVENT_QP_FATAL);
+    stand_in_event(0, IBV_EVENT_QP_FATAL, 1);
 }
 
 static void breaking(const char *name, void (*how)(void), const char *wanted)
@@ -320,6 +422,14 @@ static void breaking(const char *name, void (*how)(void), const char *wanted)
     CHECK((strstr(sentence[0], wanted) && strstr(sentence[0], "device soft0 port 1, to rank 1")) ||
               (strstr(sentence[1], wanted) && strstr(sentence[1], "device soft0 port 1, to rank 0")),
           "%s / %s", sentence[0], sentence[1]);
+}
+
+/* Whose fault it was: of all ranks that saw it. */
+static void blames(gyre_status status)
+{
+    for (int r = 0; r < 2; r++)
+        CHECK(sentence_status[r] == status || strstr(sentence[r], "closed by the peer"), "%s: %d", sentence[r],
+              sentence_status[r]);
 }
 
 /* The lower rank cannot register: its sentence has the number. */
@@ -559,6 +669,47 @@ static void test_short(int devices, const char *queue_pairs)
     stand_in_reset(1);
 }
 
+/* Rank 0 says that rank 1 knows the header, which has none in mind, or that of a shorter frame: rank 1 must not take what lies behind
+ * the payload for a part of it. */
+static bool lies_at_once;
+
+static void body_lies(struct rank *rank)
+{
+    struct rank_pair *pair = &rank->pair[0];
+    struct gy_rdma_link *link;
+    struct gy_frame_out frame;
+    static unsigned char payload[200];
+
+    body_ready(rank);
+    link = (struct gy_rdma_link *)pair->link;
+    if (rank->rank == 0) {
+        rank_frame(rank, 1, &frame, 2, payload, 8);
+        if (!lies_at_once)
+            CHECK(rank->ops->send_short(pair->link, &frame.header, payload), "it has no room");
+        frame.header.bytes = sizeof(payload);
+        link->model = frame.header;
+        frame.header.sequence++;
+        CHECK(rank->ops->send_short(pair->link, &frame.header, payload), "it has no room");
+    }
+    while (!pair->broken)
+        rank_turn(rank, false);
+    keep_sentence(rank);
+    rank->ops->close(rank->instance);
+    rank->closed = true;
+}
+
+static void test_lies(void)
+{
+    for (int at_once = 0; at_once < 2; at_once++) {
+        stand_in_reset(1);
+        lies_at_once = at_once == 1;
+        ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "lies", body_lies);
+        CHECK(sentence_status[1] == GYRE_PROTOCOL && strstr(sentence[1], "device soft0 port 1, to rank 0") &&
+                  strstr(sentence[1], "remember"),
+              "%s", sentence[1]);
+    }
+}
+
 /* How long the device waits for an acknowledgement: together less than a silent peer is waited for, or what was asked for. */
 static void test_ack_timeout(void)
 {
@@ -579,11 +730,56 @@ static void test_ack_timeout(void)
     unsetenv("GYRE_RDMA_ACK_TIMEOUT");
 }
 
+/* Two ranks whose devices have little in common: addresses, packets, reads at once, the service that was asked for. What each of
+ * them may do to the other's memory is what the stream needs. */
+static void body_ends(struct rank *rank)
+{
+    static struct gy_frame_out frames[2];
+    static unsigned char payload[2][60000];
+    struct rank_pair *pair = &rank->pair[0];
+
+    body_ready(rank);
+    struct gy_rdma_link *link = (struct gy_rdma_link *)pair->link;
+    CHECK(link->rdma->rails == 1 && link->rdma->rail[0].name[4] == '0' + rank->rank, "%s", link->rdma->rail[0].name);
+    CHECK(rank->ops->know, "nothing is announced");
+    rank->ops->know(rank->instance, payload[rank->rank], sizeof(payload[0]));
+    rank_frame(rank, pair->peer, &frames[rank->rank], 2, payload[rank->rank], sizeof(payload[0]));
+    rank->ops->post(pair->link, &frames[rank->rank]);
+    while (pair->arrived < 2 || !frames[rank->rank].done)
+        rank_turn(rank, false);
+    const struct gy_rdma_range *range = gy_rdma_memory_find(&link->rdma->memory, payload[rank->rank], 1);
+    CHECK(range && range->registered && stand_in_rights(range->mr[0]) == IBV_ACCESS_LOCAL_WRITE,
+          "announced memory is the device's own");
+    CHECK(stand_in_rights(link->ring_mr[0]) == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), "the ring: %#x",
+          (unsigned)stand_in_rights(link->ring_mr[0]));
+    CHECK(stand_in_rights(link->staging_mr[0]) == 0, "staging: %#x", (unsigned)stand_in_rights(link->staging_mr[0]));
+    rank->ops->forget(rank->instance, payload[rank->rank]);
+    rank_barrier(rank);
+}
+
+static void test_ends(void)
+{
+    static const char *const devices[] = {"soft0", "soft1"};
+
+    stand_in_reset(2);
+    stand_in_devices[0].port[0].mtu = IBV_MTU_4096;
+    stand_in_devices[1].port[0].gid[3] = stand_in_devices[1].port[0].gid[0];
+    memset(&stand_in_devices[1].port[0].gid[0], 0, sizeof(stand_in_devices[1].port[0].gid[0]));
+    setenv("GYRE_RDMA_SERVICE_LEVEL", "3", 1);
+    setenv("GYRE_RDMA_TRAFFIC_CLASS", "104", 1);
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2, .devices = devices}, "ends", body_ends);
+    CHECK(stand_in_count().service_level == 3 && stand_in_count().traffic_class == 104, "level %d, class %d",
+          stand_in_count().service_level, stand_in_count().traffic_class);
+    unsetenv("GYRE_RDMA_SERVICE_LEVEL");
+    unsetenv("GYRE_RDMA_TRAFFIC_CLASS");
+}
+
 int main(void)
 {
     setenv("GYRE_TRANSPORT", "rdma", 1);
     gy_verbs_use(&stand_in_verbs);
     test_choice();
+    test_nearest();
     test_kept();
     test_limit();
     test_links();
@@ -591,12 +787,22 @@ int main(void)
     test_hello();
     test_registrations();
     breaking("request", break_requests, "a request failed: transport retry counter exceeded");
+    blames(GYRE_PEER_UNREACHABLE);
+    breaking("memory", break_memory, "a request failed: local protection error");
+    blames(GYRE_SYSTEM);
     breaking("port", break_port, "(the device said before: port error)");
+    breaking("mended", break_port_and_mend_it, "a request failed: transport retry counter exceeded");
+    CHECK(!strstr(sentence[0], "said before") && !strstr(sentence[1], "said before"), "%s / %s", sentence[0],
+          sentence[1]);
+    breaking("queue", break_queue, "the device reports: ");
+    breaking("access", break_access, "the device reports: ");
     breaking("device", break_device, "the device reports: device fatal");
     breaking("events", break_events, "no event can be asked for: Input/output error");
     breaking("pair", break_pair, "the device reports: queue pair fatal");
     test_locked();
     test_ack_timeout();
+    test_ends();
+    test_lies();
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = STUCK + 2}, "stop", body_stop);
     test_short(1, "1");
@@ -605,6 +811,7 @@ int main(void)
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "gpu", body_gpu);
     struct stand_in_counters c = stand_in_count();
+    CHECK(c.unacknowledged == 0, "%d events that were read", c.unacknowledged);
     CHECK(c.early > 0, "links' memory is written in order");
     CHECK(c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0, "left: %d %d %d %d %d %d", c.contexts, c.pds,
           c.mrs, c.cqs, c.qps, c.channels);
