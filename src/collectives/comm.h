@@ -41,6 +41,7 @@ struct gyre_comm {
     struct gy_tuned *tuned;       /* the choice by cost; NULL: by thresholds */
     struct gy_grouping grouping;  /* of its ranks, for hierarchical plans */
     uint64_t sequence;            /* of the collective started last */
+    uint64_t swapped;             /* that of the next one, if its input has left already: swap.c; 0: it has not */
     uint32_t councils;            /* agreements begun */
     struct gy_channel **channels; /* [size], NULL until used */
 

@@ -36,12 +36,14 @@ struct gy_peer {
 
 struct gy_channel;
 
-/* A frame that a blocking call waits for, and where its payload goes: message.c. */
+/* A frame that a blocking call waits for, and where its payload goes: message.c, swap.c. */
 struct gy_awaited {
     struct gy_frame frame; /* but for its credit */
     struct gyre_comm *comm;
     int rank, peer; /* of it, and of the world */
     void *memory;
+    const struct gy_operation *operation; /* combines it with the rank's own vector; NULL: it is copied */
+    const void *own;
     bool arrived;
 };
 

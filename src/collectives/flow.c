@@ -119,6 +119,12 @@ bool gy_flow_send(struct gyre_request *r, int l)
     const struct gy_step *step = &r->plan->step[lane->step];
     if (lane->flights == GY_SENDS_IN_FLIGHT || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
+    if (r->comm->swapped == r->shape.sequence) { /* it has left already */
+        r->comm->swapped = 0;
+        gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
+        gy_lane_next(r, l);
+        return true;
+    }
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
     if (!allowed(r, l, step->peer, number)) {
         r->waiting_for = step->peer;
@@ -529,6 +535,20 @@ static bool is_awaited(const struct gy_awaited *awaited, int world, const struct
            memcmp(&awaited->frame, frame, offsetof(struct gy_frame, credit)) == 0;
 }
 
+/* The lower rank's operand is the left one. */
+void gy_awaited_take(const struct gy_awaited *awaited, const void *payload)
+{
+    if (awaited->frame.bytes == 0)
+        return;
+    if (!awaited->operation) {
+        memcpy(awaited->memory, payload, awaited->frame.bytes);
+        return;
+    }
+    bool flip = awaited->rank < awaited->comm->rank;
+    gy_combine(awaited->operation, awaited->memory, flip ? payload : awaited->own, flip ? awaited->own : payload,
+               awaited->frame.count);
+}
+
 static gyre_status take_awaited(struct gy_awaited *awaited, const struct gy_frame *frame, const void *payload)
 {
     struct gyre_comm *comm = awaited->comm;
@@ -536,11 +556,12 @@ static gyre_status take_awaited(struct gy_awaited *awaited, const struct gy_fram
     if (frame->credit > 0 &&
         credit_arrived(comm, awaited->rank, use_of(frame->sequence), frame->credit) != GYRE_SUCCESS)
         return GYRE_PROTOCOL;
-    if (frame->bytes > 0)
-        memcpy(awaited->memory, payload, frame->bytes);
+    gy_awaited_take(awaited, payload);
     if (gy_channel_holds(channel, payload)) /* it came in pieces, and was placed there */
         gy_channel_find(channel, frame->sequence, frame->lane, frame->value)->used = false;
     awaited->arrived = true;
+    if (!(frame->sequence & GY_POINT_TO_POINT) && frame->sequence > channel->entered)
+        channel->entered = frame->sequence;
     gy_flow_give_credit(comm, awaited->rank, frame->sequence);
     return GYRE_SUCCESS;
 }

@@ -21,14 +21,14 @@
 
 _Static_assert(GY_EAGER_BYTES <= GY_FRAME_SHORT, "an eager frame is a short one");
 
-/* Is the short way open, for a message of `bytes`? Tracing, comparing and showing are for the general one. */
-static bool is_open(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+/* Tracing, comparing and showing are for the general way. */
+bool gy_message_open(const struct gyre_comm *comm, int rank)
 {
     const struct gy_context *ctx = comm->ctx;
-    if (bytes > GY_EAGER_BYTES || call->root == comm->rank || !comm->channels[call->root] || ctx->active_first ||
-        comm->verify || comm->recorder.trace || ctx->config.show_choice)
+    if (rank == comm->rank || !comm->channels[rank] || ctx->active_first || comm->verify || comm->recorder.trace ||
+        ctx->config.show_choice)
         return false;
-    const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, call->root)];
+    const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, rank)];
     return peer->link && peer->broken == 0;
 }
 
@@ -53,7 +53,7 @@ static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_c
 }
 
 /* It has happened: counted and recorded as a request's would be. */
-static void note(struct gyre_comm *comm, const struct gy_frame *frame)
+void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame)
 {
     const struct gy_arrival shape = {.sequence = frame->sequence,
                                      .count = frame->count,
@@ -84,57 +84,61 @@ static bool send_now(struct gyre_comm *comm, const struct gy_call *call, size_t 
     channel->sent++;
     channel->tickets++;
     channel->left++;
-    note(comm, &header);
+    gy_message_note(comm, &header);
     return true;
 }
 
-static bool is_stashed(struct gyre_comm *comm, const struct gy_call *call, const struct gy_frame *frame)
+static bool is_stashed(struct gy_awaited *it)
 {
-    struct gy_channel *channel = comm->channels[call->root];
+    struct gy_channel *channel = it->comm->channels[it->rank];
+    const struct gy_frame *frame = &it->frame;
     struct gy_stashed *stashed = gy_channel_find(channel, frame->sequence, frame->lane, frame->value);
     if (!stashed || !stashed->whole || memcmp(&stashed->frame, frame, offsetof(struct gy_frame, credit)) != 0)
         return false;
-    if (frame->bytes > 0)
-        memcpy(call->output, gy_channel_stash_memory(channel, stashed), frame->bytes);
+    gy_awaited_take(it, gy_channel_stash_memory(channel, stashed));
     stashed->used = false;
-    gy_flow_give_credit(comm, call->root, frame->sequence);
+    gy_flow_give_credit(it->comm, it->rank, frame->sequence);
     return true;
 }
 
-static bool comes(struct gyre_comm *comm, const struct gy_call *call, const struct gy_frame *frame)
+bool gy_message_comes(struct gy_awaited *it)
 {
-    struct gy_context *ctx = comm->ctx;
-    int world = gy_group_world(&comm->group, call->root);
-    const struct gy_peer *peer = &ctx->peers[world];
+    struct gy_context *ctx = it->comm->ctx;
+    const struct gy_peer *peer = &ctx->peers[it->peer];
     const struct gy_transport_ops *ops = ctx->ops[peer->transport];
-    struct gy_awaited it = {.frame = *frame, .comm = comm, .rank = call->root, .peer = world, .memory = call->output};
     bool gives_way = ctx->crowded || ctx->config.spin_ns == 0;
     int spins = gives_way ? SPINS_CROWDED : ops == &gy_transport_tcp ? SPINS_SOCKET : SPINS;
-    ctx->awaited = &it;
+    if (is_stashed(it))
+        return true;
+    ctx->awaited = it;
     /* A thread that waits for the lock is let in by a request's turns. There is no pause between two looks: it takes longer than
      * a look where it takes long at all, and an emulated processor leaves its loop for it. */
-    while (!it.arrived && spins-- > 0 && peer->broken == 0 && !ctx->closed &&
+    while (!it->arrived && spins-- > 0 && peer->broken == 0 && !ctx->closed &&
            atomic_load_explicit(&ctx->driver.knockers, memory_order_relaxed) == 0)
         ops->progress(peer->link);
     ctx->awaited = NULL;
-    return it.arrived;
+    return it->arrived;
 }
 
 static bool receive_now(struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
 {
     struct gy_channel *channel = comm->channels[call->root];
-    struct gy_frame frame = header_of(comm, call, bytes, channel->received + 1);
-    if (!is_stashed(comm, call, &frame) && !comes(comm, call, &frame))
+    struct gy_awaited it = {.frame = header_of(comm, call, bytes, channel->received + 1),
+                            .comm = comm,
+                            .rank = call->root,
+                            .peer = gy_group_world(&comm->group, call->root),
+                            .memory = call->output};
+    if (!gy_message_comes(&it))
         return false;
     channel->received++;
-    note(comm, &frame);
+    gy_message_note(comm, &it.frame);
     return true;
 }
 
 bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
-    if (!is_open(comm, call, bytes))
+    if (bytes > GY_EAGER_BYTES || !gy_message_open(comm, call->root))
         return false;
     if (!(call->collective == GY_SEND_TO ? send_now : receive_now)(comm, call, bytes))
         return false;

@@ -192,7 +192,7 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
     struct gyre_request *request;
     gyre_status status;
     if (gy_is_point_to_point(call->collective) ? gy_message_call(comm, call, &status)
-                                               : gy_tiny_call(comm, call, &status))
+                                               : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status))
         return status;
     status = gy_request_start(comm, call, &request);
     if (status != GYRE_SUCCESS)

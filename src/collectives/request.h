@@ -228,6 +228,17 @@ bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum 
 /* message.c: a short message over a link, start to end without a request. The whole of a blocking call; false: it takes the
  * general path, and nothing has happened yet. */
 bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+/* Is the short way to and from this rank open? */
+bool gy_message_open(const struct gyre_comm *comm, int rank);
+/* Looks for the frame for a while, and takes it; false: it has not come, and nothing has happened. */
+bool gy_message_comes(struct gy_awaited *it);
+void gy_awaited_take(const struct gy_awaited *awaited, const void *payload); /* flow.c */
+/* It has happened: counted and recorded as a request's would be. */
+void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame);
+
+/* swap.c: all_reduce of a short vector between two ranks over their link. The whole of a blocking call; false: it takes the
+ * general path, and nothing has happened yet, but for what comm->swapped says. */
+bool gy_swap_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
 /* Ends the world because ranks called different things; both shapes are in the sentence. */
 void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);

@@ -1,5 +1,5 @@
 # The forms of calls: with counts, from point to point, persistent, operations of one's own, programs of all of them.
-foreach(test varying_test programs_test messages_test persistent_test operations_test refused_test)
+foreach(test varying_test programs_test messages_test persistent_test operations_test refused_test swap_test)
   add_executable(${test} ${test}.c trial.c)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
@@ -40,6 +40,11 @@ foreach(transport shm tcp)
   gyre_system_test(messages.death.${transport} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
     $<TARGET_FILE:messages_test> death)
 endforeach()
+
+foreach(order shape canonical)
+  gyre_system_test(swap.${order} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_ORDER=${order} $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> results)
+endforeach()
+gyre_system_test(swap.disagree 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> disagree)
 
 foreach(suite order misuse destroyed)
   gyre_forms_test(persistent.${suite} 90 3 persistent_test ${suite})
