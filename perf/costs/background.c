@@ -4,11 +4,11 @@
  *
  * A round: products of small matrices, for 7/10 of the time of an all_reduce of MIB MiB, with nothing under way; then the
  * same products while such an all_reduce, started before them, is moved by the progress thread. Where it is through before
- * the products are, the round is not counted and the next has fewer. The cost is the time with / the time without − 1; beside it the same
- * in the thread's own processor time (interrupts that do the network's work, caches), what the other threads of the process had
- * of the processor, in percent of that time, and how often they slept. With two ranks also, in turns, the same for two threads
- * that send and receive as many bytes over a plain socket (bare.h): what the machine takes by itself. Medians of the rounds
- * with quartiles, of the rank that is worst in each. */
+ * the products are, the round is not counted and the next has fewer. The cost is the time with / the time without − 1; beside it
+ * the same in the thread's own processor time (interrupts that do the network's work, caches), what the other threads of the
+ * process had of the processor, in percent of that time, and how often they slept. With two ranks also, in turns, the same for
+ * two threads that send and receive as many bytes over a plain socket (bare.h): what the machine takes by itself. Medians of
+ * the rounds with quartiles, of the rank that is worst in each. */
 #include <sys/resource.h>
 
 #include "bare.h"
@@ -83,19 +83,8 @@ static void calibrate(struct background *it)
     it->products = (long)products + 1;
 }
 
-enum {
-    COST,
-    SLOWER,
-    BUSY,
-    SLEEPS,
-    WHOLE,
-    BARE_COST,
-    BARE_BUSY,
-    BARE_SLEEPS,
-    OVER,
-    FIGURES
-}; /* of a round; OVER: it does
-                                                                                               * not count */
+/* Of a round; OVER: it does not count. */
+enum { COST, SLOWER, BUSY, SLEEPS, WHOLE, BARE_COST, BARE_BUSY, BARE_SLEEPS, OVER, FIGURES };
 
 struct beside {
     struct span with;

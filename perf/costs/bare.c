@@ -1,6 +1,7 @@
 #include "bare.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ static void *receive_all(void *argument)
         if (poll(&wait, 1, PATIENCE_MS) != 1)
             fail("bare: poll");
         ssize_t now = recv(bare->fd, bare->in + got, bare->bytes - got, MSG_DONTWAIT);
-        if (now == 0)
+        if (now == 0 || (now < 0 && errno != EAGAIN && errno != EINTR))
             fail("bare: recv");
         got += now > 0 ? (size_t)now : 0;
     }

@@ -133,6 +133,8 @@ bool gy_ends_advance(struct gyre_request *r)
     r->waiting_for = -1;
     if (comm->ends.complete < r->ends) /* an earlier one is under way here, and has clocks of its own */
         return false;
+    if (comm->window < 0 && !comm->ends.linked) /* the world has been told why, and ends */
+        return false;
     if (!(comm->window >= 0 ? is_shown(r) : is_spread(r)))
         return false;
     gy_request_finish(r, GYRE_SUCCESS);
