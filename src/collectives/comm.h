@@ -60,6 +60,7 @@ struct gyre_comm {
         bool known;
         uint8_t algorithm;           /* the one that would be chosen */
         int32_t most;                /* bytes of a contribution that is exchanged directly; −1: none */
+        size_t shared;               /* bytes of a call for which direct_two_shot has been chosen last: see direct.c */
     } tiny[GY_COLLECTIVES];          /* see tiny.c */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;

@@ -62,15 +62,6 @@ static void hand_over(const unsigned char *line)
 #endif
 }
 
-static void own(const unsigned char *line)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(*line));
-#else
-    __builtin_prefetch(line, 1);
-#endif
-}
-
 void gy_exchange_publish(const struct gy_exchange *it)
 {
     struct gy_window_line *mine = &it->comm->control[it->comm->rank]->line[it->number % GY_WINDOW_LINES];
@@ -78,7 +69,7 @@ void gy_exchange_publish(const struct gy_exchange *it)
         memcpy(payload_of(it, it->comm->rank, it->number), it->input, it->bytes);
     mine->shape = shape_word(it->shape);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
-    own((const unsigned char *)&it->comm->control[it->comm->rank]->line[(it->number + GY_EARLY) % GY_WINDOW_LINES]);
+    gy_line_own(&it->comm->control[it->comm->rank]->line[(it->number + GY_EARLY) % GY_WINDOW_LINES]);
     if (it->bytes <= GY_WINDOW_INLINE || it->bytes > GY_HANDED_OVER || !gives(it))
         return;
     for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)
@@ -91,13 +82,13 @@ void gy_exchange_prepare(const struct gy_exchange *it)
         return;
     const unsigned char *next = payload_of(it, it->comm->rank, it->number + 1);
     for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)
-        own(next + at);
+        gy_line_own(next + at);
 }
 
 /* Operations with a root, that went before by a plan, may have waited for nobody: then they are compared as well. */
 static bool all_compared(const struct gyre_comm *comm, uint64_t sequence)
 {
-    const struct gy_arrival *before = &comm->control[comm->rank]->arrival[(sequence - 1) % GY_ARRIVALS];
+    const struct gy_arrival *before = &comm->control[comm->rank]->entry[(sequence - 1) % GY_ARRIVALS].arrival;
     return comm->compared + 1 == sequence || sequence == 1 || !gy_has_root(before->collective);
 }
 

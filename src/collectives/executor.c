@@ -279,6 +279,26 @@ static void grant_first(struct gyre_request *r)
     }
 }
 
+/* Every lane has a turn. *over_p: all that there is to do here is done. */
+bool gy_lanes_turn(struct gyre_request *r, bool *over_p)
+{
+    bool moved = false, finished = true;
+    int missed = -1;
+    for (int l = 0; l < r->plan->lanes && !r->complete; l++) {
+        r->waiting_for = -1;
+        if (!r->lane[l].finished) {
+            moved |= lane_advance(r, l);
+            finished &= r->lane[l].finished;
+        }
+        r->lane[l].waiting_for = r->waiting_for;
+        missed = missed >= 0 ? missed : r->waiting_for;
+    }
+    if (!r->complete)
+        r->waiting_for = missed;
+    *over_p = finished && !r->complete && (!r->plan->window || gy_window_end(r));
+    return moved;
+}
+
 bool gy_request_advance(struct gyre_request *r)
 {
     if (r->confirming)
@@ -291,25 +311,10 @@ bool gy_request_advance(struct gyre_request *r)
         if (!r->begun && gy_window_begin(r) != GYRE_SUCCESS)
             return true;
     }
-    bool moved = false, finished = true;
-    int missed = -1;
+    bool over;
     grant_first(r);
-    for (int l = 0; l < r->plan->lanes && !r->complete; l++) {
-        r->waiting_for = -1;
-        if (!r->lane[l].finished) {
-            moved |= lane_advance(r, l);
-            finished &= r->lane[l].finished;
-        }
-        r->lane[l].waiting_for = r->waiting_for;
-        missed = missed >= 0 ? missed : r->waiting_for;
-    }
-    if (!r->complete)
-        r->waiting_for = missed;
-    if (finished && !r->complete) {
-        if (r->plan->window && !gy_window_end(r))
-            return moved;
+    bool moved = gy_lanes_turn(r, &over);
+    if (over)
         gy_request_through(r);
-        return true;
-    }
-    return moved;
+    return moved || over;
 }

@@ -28,6 +28,8 @@ static inline size_t gy_layout_start(const struct gy_layout *layout, int32_t b)
 {
     if (layout->starts)
         return layout->starts[b];
+    if (layout->total <= UINT32_MAX) /* the division of 64 bits is several times as fast */
+        return (size_t)((uint64_t)layout->total * (unsigned)b / (unsigned)layout->blocks);
     return (size_t)((unsigned __int128)layout->total * (unsigned)b / (unsigned)layout->blocks);
 }
 
@@ -42,6 +44,9 @@ static inline size_t gy_layout_longest(const struct gy_layout *layout, int32_t w
             longest = gy_max_size(longest, layout->starts[b + width] - layout->starts[b]);
         return longest;
     }
+    if (layout->total <= UINT32_MAX)
+        return (size_t)(((uint64_t)layout->total * (unsigned)width + (unsigned)layout->blocks - 1) /
+                        (unsigned)layout->blocks);
     unsigned __int128 parts = (unsigned __int128)layout->total * (unsigned)width;
     return (size_t)((parts + (unsigned)layout->blocks - 1) / (unsigned)layout->blocks);
 }

@@ -58,6 +58,17 @@ static bool worth_fetching(const struct gyre_request *r)
                      : bytes >= GY_FAR_LEAST && bytes <= GY_FAR_BROADCAST;
 }
 
+bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
+                           struct gy_offer *offer_p)
+{
+    uint64_t input, output;
+    if (bytes < GY_OFFER_LEAST || !gy_segment_heap_offset(comm->ctx->segment, call->input, bytes, &input) ||
+        !gy_segment_heap_offset(comm->ctx->segment, call->output, bytes, &output) || !alone(comm))
+        return false;
+    *offer_p = (struct gy_offer){.input = input + 1, .output = output + 1};
+    return true;
+}
+
 void gy_mapped_offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
@@ -80,17 +91,16 @@ void gy_mapped_offer(struct gyre_request *r)
  * was empty. One that was withdrawn is none: its rank has put nothing in its slots instead. */
 static struct gy_offer offer_of(const struct gyre_request *r, int rank)
 {
-    const struct gy_window_control *control = r->comm->control[rank];
-    unsigned place = (unsigned)(r->shape.sequence % GY_ARRIVALS);
+    const struct gy_entry *entry = &r->comm->control[rank]->entry[r->shape.sequence % GY_ARRIVALS];
     for (;;) {
-        uint64_t whose = atomic_load_explicit(&control->offered[place], memory_order_acquire);
+        uint64_t whose = atomic_load_explicit(&entry->offered, memory_order_acquire);
         if (whose == GY_WITHDRAWN(r->shape.sequence))
             return (struct gy_offer){.far_input = GY_FAR_GONE};
         if (whose != r->shape.sequence)
             return (struct gy_offer){0};
-        struct gy_offer offer = control->offer[place];
+        struct gy_offer offer = entry->offer;
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&control->offered[place], memory_order_relaxed) == whose)
+        if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == whose)
             return offer;
     }
 }
@@ -179,7 +189,7 @@ void gy_mapped_withdraw(struct gyre_request *r)
                r->comm->rank);
     if (r->offer.far_input) {
         struct gy_window_control *mine = r->comm->control[r->comm->rank];
-        _Atomic uint64_t *offered = &mine->offered[r->shape.sequence % GY_ARRIVALS];
+        _Atomic uint64_t *offered = &mine->entry[r->shape.sequence % GY_ARRIVALS].offered;
         if (atomic_load_explicit(offered, memory_order_relaxed) == r->shape.sequence) /* it has been shown */
             atomic_store_explicit(offered, GY_WITHDRAWN(r->shape.sequence), memory_order_release);
         atomic_thread_fence(memory_order_seq_cst);

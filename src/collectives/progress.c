@@ -191,12 +191,17 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gyre_request *request;
     gyre_status status;
-    if (gy_is_point_to_point(call->collective) ? gy_message_call(comm, call, &status)
-                                               : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status))
+    if (gy_is_point_to_point(call->collective)
+            ? gy_message_call(comm, call, &status)
+            : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
+                  gy_direct_call(comm, call, &status))
         return status;
-    status = gy_request_start(comm, call, &request);
-    if (status != GYRE_SUCCESS)
+    bool alone = !comm->ctx->active_first;
+    status = alone ? gy_request_make(comm, call, &request) : gy_request_start(comm, call, &request);
+    if (status != GYRE_SUCCESS || (alone && gy_direct_run(request, &status)))
         return status;
+    if (alone)
+        gy_request_launch(request);
     gy_wait(request);
     status = request->status;
     bool uniform = request->ends != 0;

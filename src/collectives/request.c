@@ -30,11 +30,6 @@ static struct gyre_request *request_take(struct gy_context *ctx)
     return r;
 }
 
-static void clear_lanes(struct gyre_request *r)
-{
-    memset(r->lane, 0, gy_max_size((size_t)r->plan->lanes, 1) * sizeof(r->lane[0]));
-}
-
 static void active_append(struct gy_context *ctx, struct gyre_request *r)
 {
     r->next = NULL;
@@ -139,7 +134,7 @@ static void reset(struct gyre_request *r)
 
 static void show_arrival(const struct gyre_request *r)
 {
-    gy_window_arrive(r->comm, &r->shape, r->light ? (struct gy_offer){0} : r->offer);
+    gy_window_arrive(r->comm, &r->shape, r->light ? NULL : &r->offer);
 }
 
 /* In order, few at a time: a place is theirs to look at until the operation in it is complete, however many others are
@@ -165,8 +160,25 @@ void gy_request_arrive(struct gyre_comm *comm)
     }
 }
 
+void gy_request_rewind(struct gyre_request *r)
+{
+    memset(r->lane, 0, gy_max_size((size_t)r->plan->lanes, 1) * sizeof(r->lane[0]));
+    for (int l = 0; l < r->plan->lanes; l++) {
+        r->lane[l].step = r->plan->lane[l].first;
+        gy_lane_begin(r, l);
+    }
+}
+
+void gy_request_enlist(struct gyre_request *r)
+{
+    active_append(r->comm->ctx, r);
+    window_enqueue(r);
+    if (!check_early(r))
+        gy_context_fail(r->comm->ctx);
+}
+
 /* From here on the others see it. */
-static void launch(struct gyre_request *r)
+void gy_request_launch(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     struct gy_context *ctx = comm->ctx;
@@ -180,11 +192,7 @@ static void launch(struct gyre_request *r)
     comm->recorder.page->bytes += r->in.total * r->element;
     if (r->plan->window)
         comm->recorder.page->window_bytes += r->in.total * r->element;
-    clear_lanes(r);
-    for (int l = 0; l < r->plan->lanes; l++) {
-        r->lane[l].step = r->plan->lane[l].first;
-        gy_lane_begin(r, l);
-    }
+    gy_request_rewind(r);
     if (r->plan->shape.collective == GY_SEND_TO && r->lane[0].eager)
         r->ticket = comm->channels[r->plan->shape.root]->tickets++;
     if (r->staged.memory)
@@ -209,7 +217,7 @@ static void launch(struct gyre_request *r)
         gy_driver_wake(ctx);
 }
 
-static gyre_status make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
+gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
     struct gy_context *ctx = comm->ctx;
     struct gyre_request *r = request_take(ctx);
@@ -229,15 +237,15 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
 {
     if (gy_tiny_start(comm, call, request_p))
         return GYRE_SUCCESS;
-    gyre_status status = make(comm, call, request_p);
+    gyre_status status = gy_request_make(comm, call, request_p);
     if (status == GYRE_SUCCESS)
-        launch(*request_p);
+        gy_request_launch(*request_p);
     return status;
 }
 
 gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
-    gyre_status status = make(comm, call, request_p);
+    gyre_status status = gy_request_make(comm, call, request_p);
     if (status != GYRE_SUCCESS)
         return status;
     struct gyre_request *r = *request_p;
@@ -253,7 +261,7 @@ void gy_request_restart(struct gyre_request *r)
     ended_remove(r);
     reset(r);
     r->launched = true;
-    launch(r);
+    gy_request_launch(r);
 }
 
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,

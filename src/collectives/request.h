@@ -115,6 +115,13 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
  * idle one, and a plan. begun: it has been shown. */
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
                                       const struct gy_arrival *shape, uint64_t number, bool begun);
+/* One with all that it needs, which is not started. */
+gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+void gy_request_launch(struct gyre_request *request);
+/* Its lanes stand at their beginning. */
+void gy_request_rewind(struct gyre_request *request);
+/* One that has its numbers and its record, and has been shown, becomes an active request, with its lanes where they are. */
+void gy_request_enlist(struct gyre_request *request);
 /* Shows the peers what this rank has launched, as far as they have room for it. */
 void gy_request_arrive(struct gyre_comm *comm);
 /* Ends it and takes it off the lists; the user still holds it. */
@@ -142,6 +149,8 @@ struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algo
 
 /* executor.c: moves the request's lanes; true if anything moved. */
 bool gy_request_advance(struct gyre_request *request);
+/* A turn of its lanes alone; *over_p: all that there is to do here is done. */
+bool gy_lanes_turn(struct gyre_request *request, bool *over_p);
 
 /* A collective that goes over links. So many of them move at every turn. */
 #define GY_AT_ONCE 16u
@@ -180,9 +189,9 @@ bool gy_flow_fits(struct gyre_request *request, int peer, const struct gy_frame 
 extern const struct gy_sink gy_flow_sink; /* without `user` */
 
 /* windows.c: the steps over shared memory. */
-/* Shows the peers of this host what this rank has entered; every collective does, so that a mismatch is found across
- * algorithms. */
-void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer);
+/* Shows the peers of this host what this rank has entered, and what it offers (NULL: nothing); every collective does, so that
+ * a mismatch is found across algorithms. */
+void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer);
 /* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
 gyre_status gy_window_begin(struct gyre_request *request);
@@ -224,6 +233,16 @@ void gy_tiny_show(struct gyre_comm *comm);
 bool gy_tiny_fits(struct gyre_comm *comm, const struct gy_arrival *shape, size_t element);
 /* The algorithm that stands in the shape of a call that is; false: it is not. */
 bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum gy_algorithm *algorithm_p);
+
+/* Is there nothing unusual about the call: a communicator that is in use, counts that are the same everywhere, an operation of
+ * the kernels, nobody who compares or asks to be shown? */
+bool gy_tiny_is_plain(const struct gyre_comm *comm, const struct gy_call *call);
+
+/* direct.c: blocking calls over windows, start to end. A long all_reduce in memory of gyre_mem_alloc; false: it takes the general
+ * path, and nothing has happened yet. */
+bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+/* Any plan over windows, of a request that was made and not launched, and is collected when that is over; false likewise. */
+bool gy_direct_run(struct gyre_request *request, gyre_status *status_p);
 
 /* message.c: a short message over a link, start to end without a request. The whole of a blocking call; false: it takes the
  * general path, and nothing has happened yet. */

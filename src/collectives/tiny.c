@@ -148,15 +148,19 @@ bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum 
     return true;
 }
 
+bool gy_tiny_is_plain(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    const struct gy_context *ctx = comm->ctx;
+    return comm->window_reserved && !call->varying && call->op < GYRE_PREMUL_SUM && !comm->verify &&
+           !comm->attributes.uniform && ctx->idle && !ctx->config.show_choice;
+}
+
 /* Is the direct path open? Whatever is unusual takes the general one: a first call, which makes plan, window and request, an
  * operation that needs more than kernels, or a choice that is to be shown. */
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
-    const struct gy_context *ctx = comm->ctx;
     enum gy_collective collective = call->collective;
-    if (!comm->window_reserved || call->varying || collective >= GY_SEND_TO || call->op >= GYRE_PREMUL_SUM ||
-        call->count > GY_WINDOW_VECTOR || comm->verify || comm->attributes.uniform || !ctx->idle ||
-        ctx->config.show_choice)
+    if (!gy_tiny_is_plain(comm, call) || collective >= GY_SEND_TO || call->count > GY_WINDOW_VECTOR)
         return false;
     return most_of(comm, collective) >= 0 &&
            (comm->plans[collective][comm->tiny[collective].algorithm] ||
@@ -225,7 +229,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     gy_window_wake(comm);
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
     count_bytes(&it);
-    gy_window_arrive(comm, &shape, (struct gy_offer){0});
+    gy_window_arrive(comm, &shape, NULL);
     gy_exchange_prepare(&it);
     /* A thread that waits for the lock is let in by a request's turns. */
     struct patience patience = {.spins = ctx->crowded ? GY_TINY_SPINS_CROWDED : GY_TINY_SPINS,

@@ -17,6 +17,7 @@
 #define GY_STREAM_REDUCED (1u << 20)
 #define GY_STREAM_COPIED (16u << 20)
 #define GY_TILE_MOST (128u << 10) /* bytes */
+#define GY_TILE_LEAST (32u << 10)
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
@@ -33,13 +34,17 @@ void gy_window_wake(const struct gyre_comm *comm)
 
 /* As long as the slot has room for, since ranks that share a core change places at every few tiles; but no longer than what
  * stays in a core's own cache while it is copied, and where that leaves a block with a single tile, two halves, so that
- * one may be on its way while the other is made. */
+ * one may be on its way while the other is made. In a reduction everyone makes while everyone waits, and halves are of no use;
+ * but between two ranks as many tiles as there are slots keep what lies in the slots in the cores' own caches. */
 size_t gy_window_tile(const struct gyre_request *r)
 {
+    enum gy_collective collective = r->plan->shape.collective;
     size_t slot = gy_segment_window_bytes(r->comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
     size_t most = r->plan->side_by_side > 1 ? slot / (size_t)r->plan->side_by_side : slot;
-    size_t half = gy_layout_longest(&r->in, 1) * r->element / 2;
-    size_t bytes = gy_min_size(gy_min_size(most, GY_TILE_MOST), gy_max_size(half, most / 2));
+    size_t block = gy_layout_longest(&r->in, 1) * r->element, least = gy_max_size(block / 2, most / 2);
+    if (collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER)
+        least = r->comm->size > 2 ? most : gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_LEAST);
+    size_t bytes = gy_min_size(gy_min_size(most, GY_TILE_MOST), least);
     bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
     return gy_max_size(1, bytes / r->element);
 }
@@ -52,36 +57,47 @@ static unsigned char *slot_of(const struct gyre_request *r, int rank, enum gy_sp
     return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
 }
 
-void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, struct gy_offer offer)
+void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer)
 {
     struct gy_window_control *mine = comm->control[comm->rank];
-    unsigned place = (unsigned)(shape->sequence % GY_ARRIVALS);
+    struct gy_entry *entry = &mine->entry[shape->sequence % GY_ARRIVALS];
     comm->arrived = shape->sequence;
-    mine->arrival[place] = *shape;
-    bool any = offer.input || offer.output || offer.far_input;
-    if (any || atomic_load_explicit(&mine->offered[place], memory_order_relaxed) != 0) {
-        atomic_store_explicit(&mine->offered[place], 0, memory_order_relaxed);
+    if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0) {
+        atomic_store_explicit(&entry->offered, 0, memory_order_relaxed);
         atomic_thread_fence(memory_order_release);
-        mine->offer[place] = offer;
-        if (any)
-            atomic_store_explicit(&mine->offered[place], shape->sequence, memory_order_release);
+    }
+    entry->arrival = *shape;
+    if (offer) {
+        entry->offer = *offer;
+        atomic_store_explicit(&entry->offered, shape->sequence, memory_order_release);
     }
     atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
+}
+
+/* What the peer has entered as operation `sequence`; false: it has not come so far, or written over it since. */
+static bool arrival_of(const struct gy_window_control *theirs, uint64_t sequence, struct gy_arrival *shape_p)
+{
+    const struct gy_entry *entry = &theirs->entry[sequence % GY_ARRIVALS];
+    if (atomic_load_explicit(&entry->offered, memory_order_acquire) == sequence) { /* no other line is needed */
+        *shape_p = entry->arrival;
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == sequence)
+            return true;
+    }
+    uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
+    if (entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
+        return false;
+    *shape_p = entry->arrival;
+    atomic_thread_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
+    return atomic_load_explicit(&theirs->entered, memory_order_relaxed) < sequence + GY_ARRIVALS - 1;
 }
 
 /* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
 static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
-    const struct gy_window_control *theirs = comm->control[peer];
-    struct gy_arrival own = comm->control[comm->rank]->arrival[sequence % GY_ARRIVALS];
-    uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
-    if (own.sequence != sequence || entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
-        return true;
-    struct gy_arrival shape = theirs->arrival[sequence % GY_ARRIVALS];
-    atomic_thread_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
-    if (atomic_load_explicit(&theirs->entered, memory_order_relaxed) >= sequence + GY_ARRIVALS - 1)
-        return true;
-    if (shape.sequence != sequence || gy_shape_equal(&shape, &own))
+    struct gy_arrival own = comm->control[comm->rank]->entry[sequence % GY_ARRIVALS].arrival, shape;
+    if (own.sequence != sequence || !arrival_of(comm->control[peer], sequence, &shape) || shape.sequence != sequence ||
+        gy_shape_equal(&shape, &own))
         return true;
     gy_mismatch(comm, peer, &shape, &own);
     return false;
@@ -94,7 +110,7 @@ bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
         return false;
     for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < sequence; back++) {
         uint64_t earlier = sequence - back;
-        const struct gy_arrival *own = &comm->control[comm->rank]->arrival[earlier % GY_ARRIVALS];
+        const struct gy_arrival *own = &comm->control[comm->rank]->entry[earlier % GY_ARRIVALS].arrival;
         if (own->sequence != earlier || !gy_has_root(own->collective))
             return true;
         if (!verify_operation(comm, peer, earlier))

@@ -47,6 +47,16 @@ struct gy_offer {
     uint64_t input, output, far_input;
 };
 
+/* An operation that a rank has entered, in one line, so that who waits for it has all of it at once. */
+struct gy_entry {
+    _Alignas(64) struct gy_arrival arrival;
+    struct gy_offer offer;
+    _Atomic uint64_t
+        offered; /* whose offer it is, release; 0: while it is replaced, and where there was none; GY_WITHDRAWN */
+};
+
+_Static_assert(sizeof(struct gy_entry) == 64, "one line of a cache");
+
 #define GY_WITHDRAWN(sequence) (~(uint64_t)(sequence)) /* instead of the operation's number: its offer counts no more */
 
 /* What a rank exposes for one communicator; single writer: that rank. */
@@ -54,14 +64,12 @@ struct gy_window_control {
     struct gy_window_line line[GY_WINDOW_LINES]; /* of direct exchanges, by number */
     struct {
         _Alignas(GY_CACHE_LINE) _Atomic uint64_t progress;
-    } lane[GY_WINDOW_LANES];                                        /* iterations completed since
+    } lane[GY_WINDOW_LANES];                                    /* iterations completed since
                                                                      * the communicator was made */
-    _Alignas(GY_CACHE_LINE) struct gy_arrival arrival[GY_ARRIVALS]; /* by sequence number mod GY_ARRIVALS,
-                                                                     * written before the first signal */
-    _Atomic uint64_t entered;                                       /* sequence of the operation this rank is
-                                                                     * in, release after arrival */
-    struct gy_offer offer[GY_ARRIVALS];
-    _Atomic uint64_t offered[GY_ARRIVALS];         /* whose offer it is: 0 while it is being replaced; GY_WITHDRAWN */
+    _Alignas(GY_CACHE_LINE) struct gy_entry entry[GY_ARRIVALS]; /* by sequence number mod GY_ARRIVALS, written
+                                                                     * before the first signal */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered;           /* sequence of the operation this rank is
+                                                                     * in, release after its entry */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends; /* operations with uniform ends that are complete here */
 };
 

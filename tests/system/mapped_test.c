@@ -8,6 +8,7 @@
 #define ROUNDS 120
 #define MANY 20 /* under way at once: more than a rank shows its peers */
 #define EACH 12288
+#define STRAIGHT 80 /* calls, most of them with all operands in memory of gyre */
 
 static unsigned char *memory[2][2]; /* [of gyre][input, output] */
 static unsigned char *aside;
@@ -31,6 +32,42 @@ static void many(gyre_comm *comm, int rank, int size, bool grouped)
     for (size_t i = 0; i < (size_t)MANY * EACH; i++)
         if (output[i] != (float)(size * (size + 1) / 2) * (float)(i / EACH + i % 7))
             rank_fail("many at once: element %zu of operation %zu is %g", i % EACH, i / EACH, (double)output[i]);
+}
+
+/* Calls of all_reduce that find all operands in memory of gyre, or, now and then, not on some rank, and their peers there or
+ * not: what is done in one go (collectives/direct.c), what becomes a request on the way, and both beside ranks that did not
+ * block. What others may still write or read is overwritten as soon as a rank has it back. */
+static void straight(gyre_comm *comm, int rank, int size)
+{
+    unsigned common = 19, own = (unsigned)rank * 31 + 3;
+    for (int round = 1; round <= STRAIGHT; round++) {
+        size_t count = 8192 + (size_t)rand_r(&common) % (rand_r(&common) % 4 ? 24576 : 250000);
+        bool in_place = rand_r(&common) % 3 == 0, average = rand_r(&common) % 4 == 0;
+        int64_t *input = (int64_t *)(void *)memory[rand_r(&own) % 8 > 0][0];
+        int64_t *output = in_place ? input : (int64_t *)(void *)memory[rand_r(&own) % 8 > 0][1];
+        for (size_t i = 0; i < count; i++)
+            input[i] = (int64_t)size * ((rank + 1) * round + (int64_t)(i % 1009));
+        if (rand_r(&own) % 4 == 0)
+            usleep((unsigned)rand_r(&own) % 500);
+        gyre_op op = average ? GYRE_AVERAGE : GYRE_SUM;
+        if (rand_r(&own) % 6) {
+            OK(comm, gyre_all_reduce(comm, input, output, count, GYRE_INT64, op));
+        } else {
+            gyre_request *request;
+            OK(comm, gyre_all_reduce_start(comm, input, output, count, GYRE_INT64, op, &request));
+            OK(comm, gyre_wait(&request));
+        }
+        memcpy(aside, output, count * sizeof *output);
+        memset(input, 0x33, count * sizeof *input);
+        memset(output, 0x44, count * sizeof *output);
+        for (size_t i = 0; i < count; i++) {
+            int64_t sum = size * (size * (size + 1) / 2 * round + size * (int64_t)(i % 1009)), found;
+            memcpy(&found, aside + i * sizeof found, sizeof found);
+            if (found != (average ? sum / size : sum))
+                rank_fail("straight, round %d: element %zu of %zu is %lld, in place %d, average %d", round, i, count,
+                          (long long)found, in_place, average);
+        }
+    }
 }
 
 int main(void)
@@ -80,6 +117,7 @@ int main(void)
             rank_fail("round %d: %s of %zu bytes: %zu elements are wrong, in place %d, root %d", (int)round,
                       gy_kind_name(it.kind), it.bytes, wrong, it.in_place, it.root);
     }
+    straight(comm, rank, size);
     many(comm, rank, size, false);
     many(comm, rank, size, true);
     OK(comm, gyre_barrier(comm));

@@ -1,0 +1,272 @@
+/* Blocking calls over windows that have the context to themselves: the call does itself what is to be done, and becomes a
+ * request that others see only when a peer keeps it waiting, or is found to go another way.
+ *
+ * Any plan (gy_direct_run): its lanes have their turns right here.
+ *
+ * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_direct_call): one function without a plan,
+ * and two lines of each peer's.
+ *
+ *   rank i    entry: shape, where input and output lie ──▶ everyone
+ *             everyone's entry ──▶ slice i of all inputs, reduced into all outputs        counter 1 of i ──▶ everyone
+ *             everyone's counter 1 ──▶ over: nobody reads or writes my buffers any more
+ *
+ * It is what the plan of direct_two_shot does where everyone offers both operands (mapped.h), without what has no use there:
+ * nobody has slots to wait for, so of the counters only the one of the reduction is looked at. The others are written for
+ * those who go by the plan, as a rank does that has other operands, has not found this way open, or is kept waiting: then the
+ * request that was filled on the way goes on where this function stands. */
+#include <sched.h>
+#include <string.h>
+
+#include "collectives/exchange.h"
+#include "collectives/mapped.h"
+#include "collectives/order.h"
+#include "core/clock.h"
+
+#define SPINS 2000      /* looks at a peer before the call becomes a request */
+#define SPINS_CROWDED 4 /* where the peer may need this very core */
+#define YIELDS 16       /* and then so many times others go first */
+#define MOST (1u << 20) /* bytes: of more the way does not matter, and peers want to be looked at meanwhile */
+#define EARLY 2         /* calls ahead, whose entry is fetched for writing, as each has a line of its own */
+#define GATHER_LANE 1   /* of the plan, and its counter */
+
+struct patience {
+    unsigned spins, yields;
+};
+
+static bool is_patient(struct patience *patience)
+{
+    if (patience->spins > 0) {
+        patience->spins--;
+        gy_cpu_relax();
+        return true;
+    }
+    if (patience->yields == 0)
+        return false;
+    patience->yields--;
+    sched_yield();
+    return true;
+}
+
+static bool is_chosen(struct gyre_comm *comm, size_t bytes)
+{
+    struct gy_error error = {.quiet = true};
+    enum gy_algorithm algorithm;
+    if (gy_select(comm, GY_ALL_REDUCE, false, bytes, &algorithm, &error) != GYRE_SUCCESS ||
+        algorithm != GY_DIRECT_TWO_SHOT)
+        return false;
+    comm->tiny[GY_ALL_REDUCE].shared = bytes;
+    return true;
+}
+
+/* Most calls are none of these: what tells that fastest comes first. */
+static bool is_open(struct gyre_comm *comm, const struct gy_call *call, struct gy_offer *offer_p)
+{
+    if (call->collective != GY_ALL_REDUCE || call->count > MOST || comm->ctx->active_first ||
+        !gy_tiny_is_plain(comm, call))
+        return false;
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype);
+    return bytes <= MOST && gy_mapped_offers_both(comm, call, bytes, offer_p) &&
+           comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT] &&
+           (comm->tiny[GY_ALL_REDUCE].shared == bytes || is_chosen(comm, bytes));
+}
+
+/* The request as its plan would have it; nobody knows of it, and its lanes are not looked at. */
+static struct gyre_request *fill(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
+                                 const struct gy_offer *offer)
+{
+    struct gyre_request *r = comm->ctx->idle;
+    comm->ctx->idle = r->next;
+    memset(r, 0, offsetof(struct gyre_request, lane));
+    gy_prepare_fill(r, comm, call, shape);
+    r->offer = *offer;
+    r->plan = comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT];
+    r->in.blocks = r->out.blocks = r->plan->blocks;
+    r->tile = gy_window_tile(r);
+    gy_window_begin(r);
+    return r;
+}
+
+static struct gy_entry *entry_of(const struct gyre_comm *comm, int rank, uint64_t sequence)
+{
+    return &comm->control[rank]->entry[sequence % GY_ARRIVALS];
+}
+
+/* All of this rank's counters but that of the reduction, or that one. */
+static void count(struct gyre_comm *comm, bool reduced)
+{
+    struct gy_window_control *mine = comm->control[comm->rank];
+    for (int w = 0; w < GY_WINDOW_LANES; w++)
+        if (reduced == (w == GATHER_LANE))
+            atomic_store_explicit(&mine->lane[w].progress, comm->window_base, memory_order_release);
+    gy_window_wake(comm);
+}
+
+/* Where the ranks have their operands. */
+struct operands {
+    const unsigned char *input[GY_WINDOW_RANKS];
+    unsigned char *output[GY_WINDOW_RANKS];
+};
+
+/* Everyone has entered this operation, and offers both. */
+static bool all_offer(const struct gyre_request *r, struct patience *patience, struct operands *operands_p)
+{
+    struct gyre_comm *comm = r->comm;
+    for (int p = 0; p < comm->size; p++) {
+        const struct gy_entry *entry = entry_of(comm, p, r->shape.sequence);
+        operands_p->input[p] = r->input;
+        operands_p->output[p] = r->output;
+        if (p == comm->rank)
+            continue;
+        while (atomic_load_explicit(&entry->offered, memory_order_acquire) != r->shape.sequence)
+            if (!is_patient(patience))
+                return false;
+        operands_p->input[p] = gy_mapped_input(r, p);
+        operands_p->output[p] = gy_mapped_output(r, p);
+        if (!gy_window_verify(comm, r->shape.sequence, p) || !operands_p->input[p] || !operands_p->output[p])
+            return false;
+    }
+    comm->compared = r->shape.sequence;
+    return true;
+}
+
+/* My slice of all inputs, into all outputs: into my own first, which is at hand. */
+static void reduce(const struct gyre_request *r, const struct operands *operands)
+{
+    const void *sources[GY_WINDOW_RANKS];
+    unsigned char *targets[GY_WINDOW_RANKS];
+    int rank = r->comm->rank;
+    size_t start = gy_layout_start(&r->in, rank), elements = gy_layout_start(&r->in, rank + 1) - start;
+    struct gy_targets to = {.at = targets};
+    targets[to.count++] = operands->output[rank] + start * r->element;
+    for (int p = 0; p < r->comm->size; p++) {
+        sources[p] = operands->input[p] + start * r->element;
+        if (p != rank)
+            targets[to.count++] = operands->output[p] + start * r->element;
+    }
+    to.streamed = r->stream ? to.count : 0;
+    gy_combine_into(&r->operation, r->canonical, to, sources, r->comm->size, elements);
+    if (r->stream)
+        gy_stream_fence();
+}
+
+static bool all_reduced(const struct gyre_request *r, uint64_t after, struct patience *patience)
+{
+    for (int p = 0; p < r->comm->size; p++)
+        while (p != r->comm->rank &&
+               atomic_load_explicit(&r->comm->control[p]->lane[GATHER_LANE].progress, memory_order_acquire) < after)
+            if (!is_patient(patience))
+                return false;
+    return true;
+}
+
+/* A peer keeps us waiting, or goes by the plan: so do we, from here on. */
+static gyre_status go_on(struct gyre_request *r)
+{
+    r->record = r->comm->recorder.page->started;
+    gy_recorder_at(&r->comm->recorder, r->record)->began = gy_now();
+    gy_request_enlist(r);
+    gy_wait(r);
+    gyre_status status = r->status;
+    gy_request_recycle(r);
+    return status;
+}
+
+static gyre_status go_on_from(struct gyre_request *r, int lane)
+{
+    gy_request_rewind(r);
+    for (int l = 0; l < lane; l++)
+        r->lane[l].exhausted = r->lane[l].finished = true;
+    return go_on(r);
+}
+
+static struct gyre_page_record *note(struct gyre_request *r)
+{
+    struct gyre_page_comm *page = r->comm->recorder.page;
+    page->bytes += r->in.total * r->element;
+    page->window_bytes += r->in.total * r->element;
+    return gy_recorder_begin(&r->comm->recorder, &r->shape);
+}
+
+static struct patience patience_of(const struct gy_context *ctx)
+{
+    return (struct patience){.spins = ctx->crowded ? SPINS_CROWDED : SPINS,
+                             .yields = ctx->crowded && !ctx->driver.held ? YIELDS : 0};
+}
+
+static gyre_status end(struct gyre_request *r, struct gyre_page_record *record)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    gy_recorder_done(&r->comm->recorder, record);
+    r->next = ctx->idle;
+    ctx->idle = r;
+    if ((r->shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
+        gy_look_around(ctx);
+    return GYRE_SUCCESS;
+}
+
+bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    struct gy_offer offer;
+    if (!is_open(comm, call, &offer))
+        return false;
+    struct gy_arrival shape = gy_shape_of(call, GY_DIRECT_TWO_SHOT, comm->size);
+    shape.sequence = ++comm->sequence;
+    gy_window_arrive(comm, &shape, &offer);
+    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++) /* the rest while they travel */
+        __builtin_prefetch(entry_of(comm, p, shape.sequence));
+    struct gyre_request *r = fill(comm, call, &shape, &offer);
+    count(comm, false); /* nobody reads my slots, nor I theirs */
+    struct gyre_page_record *record = note(r);
+    struct patience patience = patience_of(comm->ctx), again = patience;
+    struct operands operands;
+    if (!all_offer(r, &patience, &operands)) {
+        *status_p = go_on_from(r, GATHER_LANE);
+        return true;
+    }
+    reduce(r, &operands);
+    count(comm, true);
+    gy_line_own(entry_of(comm, comm->rank, shape.sequence + EARLY));
+    if (!all_reduced(r, comm->window_base, &again)) {
+        *status_p = go_on_from(r, r->plan->lanes);
+        return true;
+    }
+    gy_operation_end(&r->operation, r->output, r->out.total, comm->size);
+    *status_p = end(r, record);
+    return true;
+}
+
+/* Whatever is unusual is launched, and whatever is long enough for others to look for a sign of life. */
+static bool runs_itself(const struct gyre_request *r)
+{
+    const struct gyre_comm *comm = r->comm;
+    return r->plan->window && !comm->verify && !comm->attributes.uniform && r->in.total * r->element <= MOST &&
+           !gy_tiny_fits(r->comm, &r->shape, r->element);
+}
+
+bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
+{
+    if (!runs_itself(r))
+        return false;
+    struct patience patience = patience_of(r->comm->ctx);
+    if (r->staged.memory)
+        gy_prepare_stage(r);
+    gy_mapped_offer(r);
+    r->shape.sequence = ++r->comm->sequence;
+    gy_window_arrive(r->comm, &r->shape, &r->offer);
+    gy_window_begin(r);
+    gy_request_rewind(r);
+    struct gyre_page_record *record = note(r);
+    for (bool over = false; !over;) {
+        if (gy_lanes_turn(r, &over)) {
+            patience = patience_of(r->comm->ctx);
+        } else if (!over && !is_patient(&patience)) {
+            *status_p = go_on(r);
+            return true;
+        }
+    }
+    if (r->plan->output_blocks > 0)
+        gy_prepare_end(r);
+    gy_prepare_undo(r);
+    *status_p = end(r, record);
+    return true;
+}
