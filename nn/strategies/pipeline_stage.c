@@ -106,7 +106,7 @@ static gyre_status refuse(struct gy_pipeline *p, size_t stages, const struct gy_
 {
     char text[256];
     size_t ranks = (size_t)p->run.ranks, most = most_stages(p->run.model);
-    if (ranks % stages != 0)
+    if (stages > 0 && ranks % stages != 0)
         snprintf(text, sizeof(text), "strategy pipeline: %zu stages do not divide %zu rank%s", stages, ranks,
                  ranks == 1 ? "" : "s");
     else if (stages > most)
