@@ -7,7 +7,10 @@
 
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
 
+/* Bytes up to which a vector is broadcast so, and an operand read so for a reduction; of how many ranks at most. */
 #define GY_FAR_BROADCAST (1u << 20)
+#define GY_FAR_REDUCED (512u << 10)
+#define GY_FAR_RANKS 4
 #define GY_FAR_LEAST 32768u /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
@@ -33,29 +36,35 @@ static size_t input_elements(const struct gyre_request *r)
     return gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
 }
 
-/* What a plan publishes for all at once is too short to be worth it, but for what a root gives. */
+/* What a plan publishes for all at once is too short to be worth it, but for what a root gives, or is given. */
 static bool offers(const struct gy_plan *plan)
 {
-    return plan->window && (plan->side_by_side > 0 || plan->shape.collective == GY_BROADCAST);
+    return plan->window && (plan->side_by_side > 0 || gy_has_root(plan->shape.collective));
 }
 
-/* Does everyone only move what this rank gives, and much of it at once? */
+/* Are operands of a reduction better read through the kernel than copied by those who have them? Where ranks share cores the
+ * others' copying fills no gap, and reading gained nothing. */
+static bool worth_reducing(const struct gyre_request *r, size_t bytes)
+{
+    return !r->comm->ctx->crowded && r->comm->size <= GY_FAR_RANKS && bytes >= GY_FAR_LEAST && bytes <= GY_FAR_REDUCED;
+}
+
+/* Is what this rank gives, or is given, much at once? */
 static bool worth_fetching(const struct gyre_request *r)
 {
-    bool in_blocks = true;
-    switch (r->plan->shape.collective) {
-    case GY_BROADCAST:
-        in_blocks = false;
-        break; /* in a long one the root and the others copy at the same time: faster, though twice */
+    const struct gy_plan *plan = r->plan;
+    size_t bytes = r->in.total * r->element, block = bytes / (size_t)r->comm->size;
+    switch (plan->shape.collective) {
+    case GY_BROADCAST: /* in a long one the root and the others copy at the same time: faster, though twice */
+        return bytes >= GY_FAR_LEAST && bytes <= GY_FAR_BROADCAST;
     case GY_ALL_GATHER:
     case GY_GATHER_TO:
     case GY_SCATTER_FROM:
-    case GY_ALL_TO_ALL: break;
+    case GY_ALL_TO_ALL: return block >= GY_FAR_LEAST;
+    case GY_REDUCE_SCATTER: return worth_reducing(r, block);
+    case GY_REDUCE_TO: return worth_reducing(r, plan->one_shot ? bytes : block);
     default: return false;
     }
-    size_t bytes = r->in.total * r->element;
-    return in_blocks ? bytes / (size_t)r->comm->size >= GY_FAR_LEAST
-                     : bytes >= GY_FAR_LEAST && bytes <= GY_FAR_BROADCAST;
 }
 
 bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
@@ -72,11 +81,12 @@ bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *c
 void gy_mapped_offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
+    bool unread = plan->one_shot && plan->shape.collective == GY_REDUCE_TO && r->comm->rank == plan->shape.root;
     r->offer = (struct gy_offer){0};
     if (!offers(plan) || r->in.total * r->element < GY_OFFER_LEAST || r->in.places || !alone(r->comm))
         return;
     /* in place, what comes from another rank would overwrite what is still to be read */
-    bool exposed = plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output;
+    bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
     if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
         r->offer.input = place_of(r, r->input, input_elements(r));
     /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */

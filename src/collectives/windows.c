@@ -17,6 +17,8 @@
 #define GY_STREAM_REDUCED (1u << 20)
 #define GY_STREAM_COPIED (16u << 20)
 #define GY_TILE_MOST (128u << 10) /* bytes */
+#define GY_FAR_BOUNCE (32u << 10) /* bytes of operands that are read through the kernel before they are reduced */
+#define GY_FAR_TILES 8            /* that are read through the kernel at once: entering it takes half a microsecond */
 #define GY_TILE_LEAST (32u << 10)
 
 static int local_of(const struct gyre_comm *comm, int rank)
@@ -201,31 +203,102 @@ static const unsigned char *published(const struct gyre_request *r, int p, int32
     return slot_of(r, p, GY_WINDOW, iteration) + place;
 }
 
-static void gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+/* What a reduction of one tile reads and writes. */
+struct operands {
+    const void *sources[GY_WINDOW_RANKS];
+    uint64_t far[GY_WINDOW_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
+    int fars, slots;               /* how many of them are; and how many are in slots, the result included */
+    unsigned char *targets[GY_WINDOW_RANKS + 1];
+    struct gy_targets to;
+};
+
+static void find_operands(struct gyre_request *r, const struct gy_step *step, uint64_t iteration, size_t start,
+                          struct operands *it)
+{
+    int size = r->comm->size, rank = r->comm->rank;
+    it->fars = it->slots = 0;
+    for (int p = 0; p < size; p++) {
+        const unsigned char *input = p == rank ? NULL : gy_mapped_input(r, p);
+        it->far[p] = p == rank ? 0 : gy_mapped_far_input(r, p);
+        it->fars += it->far[p] != 0;
+        it->slots += p != rank && !it->far[p] && !input;
+        it->sources[p] = p == rank ? gy_operand_at(r, step->src, step->range.lo, start)
+                         : input   ? input + start * r->element
+                                   : published(r, p, step->range.lo, iteration);
+    }
+    it->to = (struct gy_targets){.at = it->targets};
+    if (step->dst != GY_RESULT)
+        it->targets[it->to.count++] = gy_operand_at(r, step->dst, step->range.lo, start);
+    for (int p = 0; p < size && step->keep; p++) {
+        unsigned char *output = p == rank ? NULL : gy_mapped_output(r, p);
+        if (output)
+            it->targets[it->to.count++] = output + start * r->element;
+    }
+    it->to.streamed = r->stream ? it->to.count : 0;
+    if (gy_mapped_keeps(r, step)) {
+        it->targets[it->to.count++] = slot_of(r, rank, GY_RESULT, iteration);
+        it->slots++;
+    }
+}
+
+/* Is a place to write to also one to read from? */
+static bool is_source(const struct gyre_request *r, const struct operands *it, const void *target)
+{
+    for (int p = 0; p < r->comm->size; p++)
+        if (!it->far[p] && it->sources[p] == target)
+            return true;
+    return false;
+}
+
+/* A single operand goes where the result will be, since every entry into the kernel costs as much as many kilobytes; more of
+ * them, or where that place is in use or past the caches, piece by piece through memory that stays in the first-level cache. */
+static bool gather_far(struct gyre_request *r, struct operands *it, size_t start, size_t count)
+{
+    _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_FAR_BOUNCE];
+    size_t most = GY_FAR_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
+    bool straight = it->fars == 1 && it->to.streamed == 0 && !is_source(r, it, it->targets[0]);
+    for (size_t at = 0; at < count; at += n) {
+        const void *from[GY_WINDOW_RANKS];
+        unsigned char *to[GY_WINDOW_RANKS + 1], *next = straight ? it->targets[0] : bounce;
+        n = straight ? count : gy_min_size(most, count - at);
+        for (int p = 0; p < r->comm->size; p++) {
+            from[p] = it->far[p] ? next : (const unsigned char *)it->sources[p] + at * r->element;
+            if (!it->far[p])
+                continue;
+            if (!gy_mapped_fetch(r, p, it->far[p], (start + at) * r->element, n * r->element, next))
+                return false;
+            next += n * r->element;
+        }
+        for (int t = 0; t < it->to.count; t++)
+            to[t] = it->targets[t] + at * r->element;
+        struct gy_targets targets = {.at = to, .count = it->to.count, .streamed = it->to.streamed};
+        gy_combine_into(&r->operation, r->canonical, targets, from, r->comm->size, n);
+    }
+    return true;
+}
+
+/* Several tiles of block b that are read at once: does the lane stand at the first of them? The others are skipped. */
+static bool first_of_many(const struct gyre_request *r, int l, const struct gy_layout *layout, int32_t b,
+                          struct gy_piece *piece_p)
+{
+    size_t tile = r->lane[l].tile;
+    *piece_p = gy_layout_piece(layout, b, 1, r->tile * GY_FAR_TILES, tile / GY_FAR_TILES);
+    return tile % GY_FAR_TILES == 0;
+}
+
+static bool gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
     struct gy_piece piece = gy_layout_piece(&r->in, step->range.lo, 1, r->tile, r->lane[l].tile);
     if (step->range.width == 0 || piece.count == 0)
-        return;
-    const void *sources[GY_WINDOW_RANKS];
-    unsigned char *targets[GY_WINDOW_RANKS + 1];
-    for (int p = 0; p < r->comm->size; p++) {
-        const unsigned char *input = p == r->comm->rank ? NULL : gy_mapped_input(r, p);
-        sources[p] = p == r->comm->rank ? gy_operand_at(r, step->src, step->range.lo, piece.start)
-                     : input            ? input + piece.start * r->element
-                                        : published(r, p, step->range.lo, iteration);
-    }
-    struct gy_targets to = {.at = targets};
-    if (step->dst != GY_RESULT)
-        targets[to.count++] = gy_operand_at(r, step->dst, step->range.lo, piece.start);
-    for (int p = 0; p < r->comm->size && step->keep; p++) {
-        unsigned char *output = p == r->comm->rank ? NULL : gy_mapped_output(r, p);
-        if (output)
-            targets[to.count++] = output + piece.start * r->element;
-    }
-    to.streamed = r->stream ? to.count : 0;
-    if (gy_mapped_keeps(r, step))
-        targets[to.count++] = slot_of(r, r->comm->rank, GY_RESULT, iteration);
-    gy_combine_into(&r->operation, r->canonical, to, sources, r->comm->size, piece.count);
+        return true;
+    struct operands it; /* as far as there are ranks */
+    find_operands(r, step, iteration, piece.start, &it);
+    if (it.fars > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
+        return true;
+    if (it.fars > 0)
+        return gather_far(r, &it, piece.start, piece.count);
+    gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, piece.count);
+    return true;
 }
 
 bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
@@ -235,8 +308,17 @@ bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
     return step->kind == GY_GATHER && !gy_mapped_keeps(r, step);
 }
 
+/* What begins with the lane's tile of block b, `place` bytes behind `far`. */
+static bool fetch_tiles(struct gyre_request *r, int l, const struct gy_layout *layout, int32_t b, int from,
+                        uint64_t far, size_t place, unsigned char *to)
+{
+    struct gy_piece piece;
+    return !first_of_many(r, l, layout, b, &piece) ||
+           gy_mapped_fetch(r, from, far, place, piece.count * r->element, to);
+}
+
 /* Tile of slice b that rank `from` has gathered, or of its own block, into the output. */
-static bool collect_from(struct gyre_request *r, const struct gy_step *step, int from, int32_t b,
+static bool collect_from(struct gyre_request *r, const struct gy_step *step, int l, int from, int32_t b,
                          const struct gy_piece *piece, uint64_t iteration)
 {
     unsigned char *to = gy_operand_at(r, step->dst, b, piece->start);
@@ -245,7 +327,7 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
     uint64_t far = step->src == GY_WINDOW ? gy_mapped_far_input(r, from) : 0;
     if (far)
-        return gy_mapped_fetch(r, from, far, within, bytes, to);
+        return fetch_tiles(r, l, &r->in, b, from, far, within, to);
     gy_put(r, to,
            whole   ? whole + piece->start * r->element
            : block ? block + within
@@ -265,7 +347,7 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
         if (from == r->comm->rank)
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
-        if (piece.count > 0 && !collect_from(r, step, from, b, &piece, iteration))
+        if (piece.count > 0 && !collect_from(r, step, l, from, b, &piece, iteration))
             return false;
     }
     return true;
@@ -283,7 +365,7 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
         size_t bytes = piece.count * r->element;
         size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
-        if (bytes > 0 && far && !gy_mapped_fetch(r, p, far, mine, bytes, to))
+        if (bytes > 0 && far && !fetch_tiles(r, l, &r->out, b, p, far, mine, to))
             return false;
         if (bytes > 0 && !far)
             gy_put(r, to, input ? input + mine : published(r, p, r->comm->rank, iteration), bytes);
@@ -296,14 +378,9 @@ bool gy_window_step(struct gyre_request *r, int l)
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
     uint64_t iteration = r->window_base + lane->iteration;
-    bool done = true;
     if (step->kind == GY_PUBLISH)
         publish(r, step, l, iteration);
-    else if (step->kind == GY_GATHER)
-        gather(r, step, l, iteration);
-    else
-        done = (step->kind == GY_COLLECT ? collect : exchange)(r, step, l, iteration);
-    if (!done)
+    else if (!(step->kind == GY_GATHER ? gather : step->kind == GY_COLLECT ? collect : exchange)(r, step, l, iteration))
         return false;
     if (r->stream)
         gy_stream_fence();

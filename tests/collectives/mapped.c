@@ -1,7 +1,8 @@
 /* Operands that others use in place (collectives/mapped.h), as a protocol of its own, since no step of a plan knows of it:
  *
  *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange. What a
- *             one-shot plan publishes is too small, but for a broadcast's, and an all_to_all in place would overwrite what is still to be read.
+ *             one-shot plan publishes is too small, but for a broadcast's and a reduction's to a root, whose own operand nobody
+ *             reads; and an all_to_all in place would overwrite what is still to be read.
  *             Into an output of all_reduce the others gather their slices, and its owner collects nothing; who does not
  *             offer its own collects from it instead of from results
  *   waits     for the readers of a slot, unless it will not write it
@@ -18,7 +19,9 @@ bool mapped_offers(const struct run *run, int number, int rank, enum gy_space sp
     if (plan == NULL || call->mapped == NULL || !plan->window)
         return false;
     enum gy_collective collective = plan->shape.collective;
-    if (plan->side_by_side == 0 && collective != GY_BROADCAST)
+    if (plan->side_by_side == 0 && !gy_has_root(collective))
+        return false;
+    if (plan->one_shot && collective == GY_REDUCE_TO && rank == plan->shape.root) /* nobody reads it */
         return false;
     bool exposed = collective == GY_ALL_TO_ALL && call->in_place && call->flaw != GY_CHECKER_EXPOSED;
     if (space == GY_INPUT)
