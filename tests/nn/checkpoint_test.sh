@@ -123,11 +123,39 @@ cut_off()
     echo "$cuts writers cut off: the checkpoint stays"
 }
 
+# One kill for each strategy, of any of three ranks, some steps after the first checkpoint: an exchange may be under way, and
+# what is each rank's own is in the file. async keeps step here, since otherwise its bits depend on time.
+killed_strategies()
+{
+    local options=(--quiet --hidden 32 --epochs 6 --batch 100) strategy whole rest victim count=0 dead=0
+    for strategy in zero deterministic compressed:by=topk average:every=4,delay=2 bmuf:every=3 slowmo:every=3 diloco:every=4,delay=1 \
+        easgd:every=2 admm:every=3 pipeline stale:steps=3 async:wait=yes; do
+        count=$((count + 1))
+        rm -f "$work/run" "$work/run.new"
+        timeout 60 "$run" -n 3 "$train" "${options[@]}" --strategy "$strategy" >"$work/out" 2>&1 || fail "$strategy: $(cat "$work/out")"
+        whole=$(sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out")
+        "$run" -n 3 "$train" "${options[@]}" --strategy "$strategy" --checkpoint "$work/run" --checkpoint-every 1 >"$work/out" 2>&1 &
+        child=$!
+        await_checkpoint none || fail "$strategy: no checkpoint in 20 s"
+        sleep "0.0$((RANDOM % 90 + 10))"
+        victim=$(pgrep -P $child | sed -n $((RANDOM % 3 + 1))p)
+        [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
+        wait $child 2>/dev/null || dead=$((dead + 1))
+        child=0
+        timeout 60 "$run" -n 3 "$train" "${options[@]}" --strategy "$strategy" --resume "$work/run" >"$work/out" 2>&1 ||
+            fail "$strategy after a kill: $(cat "$work/out")"
+        rest=$(sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out")
+        [ -n "$whole" ] && [ "$rest" = "$whole" ] || fail "$strategy: $rest after a kill, and not $whole"
+    done
+    echo "$count strategies, $dead of them killed before their end: the bits of undisturbed runs"
+}
+
 kills()
 {
     cut_off
     killed 1 25
     killed 4 6
+    killed_strategies
 }
 
 # refused PATTERN OPTIONS...: status 1 and one line on stderr that matches.
