@@ -73,19 +73,18 @@ static enum ibv_wc_status move(const struct qp *from, const struct qp *to, const
     return IBV_WC_SUCCESS;
 }
 
-/* Do packets of `from` reach `to`, which takes them for what they are? Nobody is asked on the way: each end has to have been told
- * right. */
-static bool agrees(const struct qp *from, const struct qp *to)
+/* Packets of `from` reach `to`, which takes them for what they are. Devices ask nobody: each end has to have been told right. */
+static void must_agree(const struct qp *from, const struct qp *to)
 {
     const struct stand_in_port *port = stand_in_port_of(to->base.context, to->init.port_num),
                                *own = stand_in_port_of(from->base.context, from->init.port_num);
     const struct ibv_ah_attr *way = &from->receive.ah_attr, *back = &to->receive.ah_attr;
 
     MUST(way->port_num == from->init.port_num && way->grh.sgid_index < STAND_IN_GIDS && way->grh.hop_limit > 1);
-    if (!own->infiniband && memcmp(&way->grh.dgid, &port->gid[back->grh.sgid_index].gid, sizeof(way->grh.dgid)) != 0)
-        return false;
-    return from->receive.path_mtu <= own->mtu && from->receive.path_mtu == to->receive.path_mtu &&
-           from->send.sq_psn == to->receive.rq_psn && from->send.max_rd_atomic <= to->receive.max_dest_rd_atomic;
+    MUST(own->infiniband || memcmp(&way->grh.dgid, &port->gid[back->grh.sgid_index].gid, sizeof(way->grh.dgid)) == 0);
+    MUST(from->receive.path_mtu <= own->mtu && from->receive.path_mtu == to->receive.path_mtu);
+    MUST(from->send.sq_psn == to->receive.rq_psn);
+    MUST(from->send.max_rd_atomic <= to->receive.max_dest_rd_atomic);
 }
 
 /* With an immediate it takes a receive request of the peer's. */
@@ -102,8 +101,7 @@ static enum ibv_wc_status attempt(struct qp *qp, struct qp *peer, const struct r
         return status;
     if (!peer || (peer->base.state != IBV_QPS_RTS && peer->base.state != IBV_QPS_RTR) || peer->peer != qp->base.qp_num)
         return IBV_WC_RETRY_EXC_ERR;
-    if (!agrees(qp, peer))
-        return IBV_WC_REM_INV_REQ_ERR;
+    must_agree(qp, peer);
     if (is_message(request) && peer->receives == 0) {
         stand_in_counters.not_ready++;
         return IBV_WC_RNR_RETRY_EXC_ERR;

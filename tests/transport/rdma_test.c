@@ -394,6 +394,10 @@ static void break_queue(void)
 {
     stand_in_event(0, IBV_EVENT_CQ_ERR, 1);
 }
+static void break_second(void)
+{
+    stand_in_fail_requests(1, IBV_WC_RETRY_EXC_ERR);
+}
 static void break_memory(void)
 {
     stand_in_fail_requests(0, IBV_WC_LOC_PROT_ERR);
@@ -415,12 +419,13 @@ static void breaking(const char *name, void (*how)(void), const char *wanted)
 {
     const struct ranks_options two = {.transport = "rdma", .size = 2};
 
-    stand_in_reset(1);
+    stand_in_reset(strcmp(name, "second") == 0 ? 2 : 1);
     memset(sentence, 0, sizeof(sentence));
     breaks = how;
     ranks_run(&two, name, body_breaks);
-    CHECK((strstr(sentence[0], wanted) && strstr(sentence[0], "device soft0 port 1, to rank 1")) ||
-              (strstr(sentence[1], wanted) && strstr(sentence[1], "device soft0 port 1, to rank 0")),
+    const char *device = stand_in_device_count == 2 ? "device soft1 port 1, to rank" : "device soft0 port 1, to rank";
+    CHECK((strstr(sentence[0], wanted) && strstr(sentence[0], device)) ||
+              (strstr(sentence[1], wanted) && strstr(sentence[1], device)),
           "%s / %s", sentence[0], sentence[1]);
 }
 
@@ -519,7 +524,7 @@ static void test_dmabuf(void)
           "%llu registrations, %zu bytes locked", (unsigned long long)stand_in_count().dmabufs, memory.locked);
     CHECK(gy_rdma_memory_is_device(&memory, gpu + sizeof(gpu) - 1), "not known");
     gy_rdma_memory_remove(&memory, gpu);
-    CHECK(stand_in_count().mrs == 0 && memory.device_ranges == 0, "left behind");
+    CHECK(stand_in_count().mrs == 0 && memory.device_ranges == 0 && memory.locked == 0, "left behind");
     gy_rdma_memory_free(&memory, false);
     gy_rdma_rails_close(rails, memory.rail_count, false);
 }
@@ -670,8 +675,20 @@ static void test_short(int devices, const char *queue_pairs)
 }
 
 /* Rank 0 says that rank 1 knows the header, which has none in mind, or that of a shorter frame: rank 1 must not take what lies behind
- * the payload for a part of it. */
-static bool lies_at_once;
+ * the payload for a part of it. Or it writes on where rank 1 has not read yet. */
+static enum { OF_A_HEADER, OF_ANOTHER_HEADER, OF_ROOM, LIES } lie;
+
+static void send_too_much(struct rank *rank, struct gy_rdma_link *link)
+{
+    static struct gy_frame_out frames[6];
+    static unsigned char payload[60000];
+
+    for (unsigned i = 0; i < GY_ARRAY_LENGTH(frames); i++) { /* 352 KiB into 256 */
+        rank_frame(rank, 1, &frames[i], 2 + i, payload, sizeof(payload));
+        link->out_tail = link->out_head;
+        rank->ops->post(&link->base, &frames[i]);
+    }
+}
 
 static void body_lies(struct rank *rank)
 {
@@ -682,9 +699,12 @@ static void body_lies(struct rank *rank)
 
     body_ready(rank);
     link = (struct gy_rdma_link *)pair->link;
-    if (rank->rank == 0) {
+    if (rank->rank == 0 && lie == OF_ROOM)
+        send_too_much(rank, link);
+    rank_barrier(rank);
+    if (rank->rank == 0 && lie != OF_ROOM) {
         rank_frame(rank, 1, &frame, 2, payload, 8);
-        if (!lies_at_once)
+        if (lie == OF_ANOTHER_HEADER)
             CHECK(rank->ops->send_short(pair->link, &frame.header, payload), "it has no room");
         frame.header.bytes = sizeof(payload);
         link->model = frame.header;
@@ -700,12 +720,11 @@ static void body_lies(struct rank *rank)
 
 static void test_lies(void)
 {
-    for (int at_once = 0; at_once < 2; at_once++) {
+    for (lie = OF_A_HEADER; lie < LIES; lie++) {
         stand_in_reset(1);
-        lies_at_once = at_once == 1;
         ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "lies", body_lies);
         CHECK(sentence_status[1] == GYRE_PROTOCOL && strstr(sentence[1], "device soft0 port 1, to rank 0") &&
-                  strstr(sentence[1], "remember"),
+                  strstr(sentence[1], lie == OF_ROOM ? "it overran its ring" : "remember"),
               "%s", sentence[1]);
     }
 }
@@ -788,6 +807,7 @@ int main(void)
     test_registrations();
     breaking("request", break_requests, "a request failed: transport retry counter exceeded");
     blames(GYRE_PEER_UNREACHABLE);
+    breaking("second", break_second, "a request failed: transport retry counter exceeded");
     breaking("memory", break_memory, "a request failed: local protection error");
     blames(GYRE_SYSTEM);
     breaking("port", break_port, "(the device said before: port error)");
