@@ -88,10 +88,12 @@ enum {
     SHORT_VECTOR = 8192, /* all of it is sent log2 N times, in half as many messages as in parts, and without a grant */
     PAIR_VECTOR = 32 * 1024,    /* of two ranks: sends no more in one message than in two, and reduces twice as much */
     LONG_VECTOR = 128 * 1024,   /* worth a pipeline */
+    LONG_CHAIN = 1 << 20,       /* so many tiles that a chain is full most of the time; of two ranks worth a pipeline */
     SMALL_BLOCK = 1024,         /* may travel log2 N times */
     LONG_PIECE = 65536,         /* of a vector in a ring */
     TINY_BLOCK = 256,           /* may travel log2 N / 2 times, and be copied as often */
     CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
+    CROWDED_BLOCK = 32 * 1024,
     CHAIN_RANKS = 4,
     LINEAR_RANKS = 8,
     BRUCK_RANKS = 16
@@ -123,23 +125,42 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
 /* From a root, or to it. Few ranks: a chain moves each byte once; many: two trees do almost, in log2 N messages. */
 static enum gy_algorithm choose_rooted(size_t bytes, int size)
 {
-    if (bytes < LONG_VECTOR || size == 2)
-        return GY_BINOMIAL;
+    if (bytes < (size == 2 ? (size_t)LONG_CHAIN : LONG_VECTOR))
+        return bytes >= LONG_PIECE && size >= CHAIN_RANKS ? GY_DOUBLE_TREE : GY_BINOMIAL;
     return size <= CHAIN_RANKS ? GY_RING : GY_DOUBLE_TREE;
+}
+
+/* Three ranks, in turns: what a ring's neighbours pass on, the third one passes on while they wait. */
+static enum gy_algorithm choose_crowded_three(enum gy_collective collective, size_t bytes)
+{
+    switch (collective) {
+    case GY_ALL_REDUCE: return GY_CANONICAL;
+    case GY_ALL_GATHER:
+    case GY_REDUCE_SCATTER: return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : GY_RING;
+    default: return GY_RING;
+    }
 }
 
 /* More ranks than cores, all on one host: whoever waits for a message waits for another rank's turn on a core first, so that
  * fewer messages one after another win over fewer bytes. A ring or a chain takes N − 1 turns where two partners at a time take
- * log2 N; and a tree of two children has fewer messages than an exchange. GY_ALGORITHMS: as elsewhere. */
+ * log2 N; and a tree of two children has fewer messages than an exchange. GY_ALGORITHMS: as elsewhere. The figures are
+ * perf/choice/run's. */
 static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t bytes, int size)
 {
-    bool power = (size & (size - 1)) == 0;
+    bool power = (size & (size - 1)) == 0, rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
+    size_t whole = collective == GY_ALL_REDUCE ? 2 * CROWDED_VECTOR : rooted ? CROWDED_VECTOR : 0;
+    if (collective == GY_BARRIER || bytes <= whole)
+        return GY_BINARY_TREE;
+    if (size == 3 && (whole || collective == GY_ALL_GATHER || collective == GY_REDUCE_SCATTER))
+        return choose_crowded_three(collective, bytes);
     switch (collective) {
-    case GY_BROADCAST:
-    case GY_REDUCE_TO: return GY_BINARY_TREE;
-    case GY_ALL_REDUCE: return bytes <= CROWDED_VECTOR ? GY_BINARY_TREE : power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
+    case GY_BROADCAST: return GY_BINARY_TREE;
+    case GY_REDUCE_TO: return size <= CHAIN_RANKS && bytes < LONG_CHAIN ? GY_RING : GY_BINARY_TREE;
+    case GY_ALL_REDUCE:
     case GY_ALL_GATHER:
     case GY_REDUCE_SCATTER: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
+    case GY_ALL_TO_ALL: /* beyond what goes without a grant, fewer messages; until it is worth more than the bytes */
+        return power && bytes > SHORT_VECTOR && bytes <= CROWDED_BLOCK ? GY_BRUCK : GY_ALGORITHMS;
     default: return GY_ALGORITHMS;
     }
 }
@@ -150,7 +171,11 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     bool canonical = order != GY_ORDER_ANY, power = (size & (size - 1)) == 0;
     switch (collective) {
     case GY_BROADCAST: return choose_rooted(bytes, size);
-    case GY_REDUCE_TO: return canonical && bytes >= LONG_VECTOR ? GY_CANONICAL : choose_rooted(bytes, size);
+    case GY_REDUCE_TO:
+        /* Halving it and gathering the parts moves it one and a half times to the root, but at once. */
+        return bytes >= LONG_VECTOR && (canonical || (size == CHAIN_RANKS && bytes < LONG_CHAIN))
+                   ? GY_CANONICAL
+                   : choose_rooted(bytes, size);
     case GY_BARRIER: return GY_HALVING_DOUBLING;
     case GY_ALL_TO_ALL: return bytes <= TINY_BLOCK && size >= BRUCK_RANKS ? GY_BRUCK : GY_PAIRWISE;
     case GY_GATHER_TO:
@@ -173,20 +198,21 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
  * 2(G − 1) vectors in all instead of up to 2(N − 1), and in fewer messages one after another. GY_ALGORITHMS: not worth it. */
 static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum gy_collective collective, size_t bytes)
 {
-    size_t pieces = (size_t)grouping->groups * (size_t)grouping->smallest;
+    size_t pieces = (size_t)grouping->groups * (size_t)grouping->smallest, slice = bytes / (size_t)grouping->smallest;
+    bool few = grouping->groups <= CHAIN_RANKS;
     switch (collective) {
     case GY_BARRIER: return GY_HIERARCHICAL;
     case GY_ALL_REDUCE:
         if (bytes <= SHORT_VECTOR)
             return GY_ALGORITHMS;
-        return bytes >= pieces * LONG_PIECE ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
+        return bytes >= (few ? 1 : pieces) * LONG_PIECE ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
     case GY_REDUCE_SCATTER:
     case GY_ALL_GATHER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
     case GY_BROADCAST:
     case GY_REDUCE_TO:
-        if (bytes < LONG_VECTOR)
+        if (bytes < LONG_PIECE)
             return GY_ALGORITHMS;
-        return grouping->groups <= CHAIN_RANKS ? GY_HIERARCHICAL : GY_HIERARCHICAL_TREE;
+        return few && (slice < LONG_VECTOR || slice >= LONG_CHAIN) ? GY_HIERARCHICAL : GY_HIERARCHICAL_TREE;
     default: return GY_ALGORITHMS;
     }
 }
