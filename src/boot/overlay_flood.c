@@ -14,7 +14,7 @@
 #include "core/log.h"
 
 #define SENTENCE_GRACE (10 * GY_MILLISECOND)
-#define OTHERS_TURN (GY_SECOND / 5) /* clocks of both ends of a lost link began with the same last bytes */
+#define OTHERS_TURN GY_SECOND /* the clocks of both ends of a lost link may differ by so much: kernels count seconds */
 
 void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank)
 {

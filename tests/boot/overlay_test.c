@@ -276,8 +276,8 @@ static void redialled(void)
     puts("ok: who dials again is heard again");
 }
 
-/* Ranks 0 and 1 have lost each other, and rank 2 has both: one of them is out, the same for all. `choice`: rank 0 finds it a second
- * later, when rank 1 has said so. */
+/* Ranks 0 and 1 have lost each other, and rank 2 has both: one of them is out, the same for all. `choice`: rank 0 finds it two
+ * seconds later, when rank 1 has said so. */
 static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     bool later = rank->choice == 1;
@@ -294,11 +294,11 @@ static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_o
         gy_stream_close(&lost->stream);
     }
     reach(rank, poller, overlay, STAGE_TOLD);
-    for (until = gy_now() + GY_SECOND; later && rank->rank == 0 && gy_now() < until;)
+    for (until = gy_now() + 2 * GY_SECOND; later && rank->rank == 0 && gy_now() < until;)
         turn(poller, overlay, rank);
     if (lost)
         gy_neighbour_end(lost, ETIMEDOUT);
-    for (until = gy_now() + 2 * GY_SECOND; gy_now() < until;)
+    for (until = gy_now() + (later ? 4 : 2) * GY_SECOND; gy_now() < until;)
         turn(poller, overlay, rank);
     rank->found[0] = gy_overlay_fate(overlay, 0)->status;
     rank->found[1] = gy_overlay_fate(overlay, 1)->status;
