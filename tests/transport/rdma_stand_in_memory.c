@@ -80,6 +80,8 @@ struct ibv_mr *stand_in_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, in
 struct ibv_mr *stand_in_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t address, unsigned access)
 {
     MUST(address == (uintptr_t)memory);
+    /* A read behind what was put tells that it is there: that needs the order. */
+    MUST(!(access & IBV_ACCESS_RELAXED_ORDERING) || !(access & IBV_ACCESS_REMOTE_READ));
     struct ibv_mr *mr = register_memory(pd, memory, bytes, (int)(access & (IBV_ACCESS_RELAXED_ORDERING - 1)));
     if (mr)
         ((struct mr *)mr)->relaxed = (access & IBV_ACCESS_RELAXED_ORDERING) != 0;
