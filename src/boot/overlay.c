@@ -103,7 +103,7 @@ static void flood_reports(struct gy_overlay *overlay)
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 {
     flood_reports(overlay);
-    gy_flood_doubt(overlay);
+    gy_flood_doubts(overlay);
     if (overlay->verdict.status == GYRE_SUCCESS) {
         gy_neighbours_judge(overlay);
         gy_flood_look_at_word(overlay);

@@ -74,22 +74,31 @@ void gy_flood_own(struct gy_overlay *overlay, gyre_status status, int rank, cons
 
 void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text)
 {
-    /* One at a time is enough: a host that is gone is not mistaken for a link when its second rank is missed at once. */
-    if (rank > overlay->world->rank || overlay->doubted || !overlay->world->overlay) {
-        gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, rank, text, NULL);
+    for (int i = 0; rank < overlay->world->rank && overlay->world->overlay && i < GY_DOUBTS; i++) {
+        struct gy_doubt *doubt = &overlay->doubts[i];
+
+        if (doubt->since)
+            continue;
+        doubt->since = gy_now();
+        doubt->rank = rank;
+        snprintf(doubt->text, sizeof(doubt->text), "%s", text);
+        overlay->doubted++;
         return;
     }
-    overlay->doubted = gy_now();
-    overlay->doubt.rank = rank;
-    snprintf(overlay->doubt.text, sizeof(overlay->doubt.text), "%s", text);
+    gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, rank, text, NULL);
 }
 
-void gy_flood_doubt(struct gy_overlay *overlay)
+void gy_flood_doubts(struct gy_overlay *overlay)
 {
-    if (!overlay->doubted || gy_now() - overlay->doubted < OTHERS_TURN)
-        return;
-    overlay->doubted = 0;
-    gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, overlay->doubt.rank, overlay->doubt.text, NULL);
+    for (int i = 0; overlay->doubted > 0 && i < GY_DOUBTS; i++) {
+        struct gy_doubt *doubt = &overlay->doubts[i];
+
+        if (!doubt->since || gy_now() - doubt->since < OTHERS_TURN)
+            continue;
+        doubt->since = 0;
+        overlay->doubted--;
+        gy_flood_verdict(overlay, GYRE_PEER_UNREACHABLE, doubt->rank, doubt->text, NULL);
+    }
 }
 
 void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, const struct gy_neighbour *from)

@@ -31,6 +31,14 @@ struct gy_report {
     char text[GY_OVERLAY_TEXT + 1];
 };
 
+/* A lower rank that we cannot reach: told when it has had the time to say so of us. */
+#define GY_DOUBTS 8
+struct gy_doubt {
+    int64_t since; /* 0: there is none */
+    int rank;
+    char text[GY_OVERLAY_TEXT + 1];
+};
+
 struct gy_neighbour {
     struct gy_overlay *overlay;
     int rank;
@@ -61,11 +69,11 @@ struct gy_overlay {
     int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
     int suspects;
     struct gy_error verdict; /* driving thread only, like the next ones */
-    struct gy_error doubt;   /* a lower rank that we cannot reach: told when it has had the time to say so of us */
-    int64_t doubted;         /* since when, 0: there is none */
-    struct gy_error aborted; /* somebody wants the end of everything, whatever the verdict was */
-    struct gy_error deaf;    /* this rank cannot hear the others any more, and goes on nowhere */
-    _Atomic int stranded;    /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    struct gy_doubt doubts[GY_DOUBTS];
+    int doubted;                   /* how many of them there are */
+    struct gy_error aborted;       /* somebody wants the end of everything, whatever the verdict was */
+    struct gy_error deaf;          /* this rank cannot hear the others any more, and goes on nowhere */
+    _Atomic int stranded;          /* 1 + the rank whose leaving ended us; written by the driving thread, once */
     struct gy_report first, abort; /* an abort that comes after something else is news all the same */
 };
 
@@ -79,8 +87,8 @@ void gy_flood_own(struct gy_overlay *overlay, gyre_status status, int rank, cons
 /* A rank out of reach. Where two that live lose each other both see it, and one of them would be enough to be without: the
  * higher one waits for what the lower one says, and who has been told that it is out itself says no more (overlay_fate.c). */
 void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text);
-/* It has waited long enough? */
-void gy_flood_doubt(struct gy_overlay *overlay);
+/* Who has waited long enough? */
+void gy_flood_doubts(struct gy_overlay *overlay);
 /* A verdict as the body of a message: so many bytes. */
 size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY]);
 void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
