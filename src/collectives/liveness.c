@@ -186,6 +186,46 @@ static int64_t ping_interval(const struct gy_context *ctx)
     return ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
 }
 
+/* It has left, and what this operation needs of it has not come. */
+static void tell_left(struct gyre_request *r, int peer)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int cause = gy_overlay_left_because(ctx->overlay, peer);
+    char text[160], sentence[300];
+    gy_shape_print(&r->shape, text, sizeof(text));
+    if (cause == peer)
+        snprintf(sentence, sizeof(sentence), "rank %d destroyed its communicator; %s needs it", peer, text);
+    else
+        snprintf(sentence, sizeof(sentence),
+                 "rank %d destroyed its communicator; because of that rank %d failed, which %s needs", cause, peer,
+                 text);
+    if (gy_overlay_has_left(ctx->overlay, peer)) /* local: whoever does not need that rank goes on */
+        gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "%s", sentence);
+    else
+        verdict(ctx, GYRE_PEER_LEFT, peer, sentence);
+}
+
+/* It is there, and has been missed since `idle_since`: is it late, or stopped? */
+static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int64_t waited = now - r->idle_since, heard = last_heard(ctx, peer, now);
+    if (r->confirming || !has_entered(r, rank)) {
+        int64_t timeout = r->comm->attributes.timeout_ns;
+        int64_t grace = timeout / 2 < GY_GRACE ? timeout / 2 : GY_GRACE;
+        bool alive = !ctx->peers[peer].met || now - heard <= 2 * ping_interval(ctx);
+        if (waited > timeout + (alive ? grace : 0)) {
+            find_late(r, peer);
+        } else if (now - r->told > GY_TELL_EVERY) {
+            r->told = now;
+            gy_log(GY_LOG_WARN, "waiting for rank %d to %s operation %" PRIu64 " for %.0f s", peer,
+                   r->confirming ? "come to the end of" : "arrive in", r->shape.sequence, (double)waited / 1e9);
+        }
+    } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
+        find_stalled(r, peer, (double)(now - heard) / 1e9);
+    }
+}
+
 /* The clocks of `r` towards one rank that it misses. False: something came of it, `r` may be gone. */
 static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
 {
@@ -201,49 +241,20 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
         return ctx->error.status == GYRE_SUCCESS;
     }
     if (has_nothing_more(r, rank, now)) {
-        if (gy_request_advance(r)) /* the last data may have come in this very turn, before the end */
-            return false;
-        char text[160];
-        gy_shape_print(&r->shape, text, sizeof(text));
-        char sentence[300];
-        int cause = gy_overlay_left_because(ctx->overlay, peer);
-        if (cause == peer)
-            snprintf(sentence, sizeof(sentence), "rank %d destroyed its communicator; %s needs it", peer, text);
-        else
-            snprintf(sentence, sizeof(sentence),
-                     "rank %d destroyed its communicator; because of that rank %d failed, which %s needs", cause, peer,
-                     text);
-        if (gy_overlay_has_left(ctx->overlay, peer)) /* local: whoever does not need that rank goes on */
-            gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "%s", sentence);
-        else
-            verdict(ctx, GYRE_PEER_LEFT, peer, sentence);
+        if (!gy_request_advance(r)) /* the last data may have come in this very turn, before the end */
+            tell_left(r, peer);
         return false;
     }
     if (r->comm->window_reserved && !(r->shape.sequence & GY_POINT_TO_POINT) &&
         !gy_window_verify(r->comm, r->shape.sequence, rank))
         return false;
-    int64_t waited = now - r->idle_since;
-    if (waited > GY_ACQUAINT_AFTER)
+    if (now - r->idle_since > GY_ACQUAINT_AFTER)
         gy_overlay_acquaint(ctx->overlay, peer);
-    if (waited < ping_interval(ctx))
+    if (now - r->idle_since < ping_interval(ctx))
         return true;
     if (ask)
         post_ping(ctx, r, peer);
-    int64_t heard = last_heard(ctx, peer, now);
-    if (r->confirming || !has_entered(r, rank)) {
-        int64_t timeout = r->comm->attributes.timeout_ns;
-        int64_t grace = timeout / 2 < GY_GRACE ? timeout / 2 : GY_GRACE;
-        bool alive = !ctx->peers[peer].met || now - heard <= 2 * ping_interval(ctx);
-        if (waited > timeout + (alive ? grace : 0)) {
-            find_late(r, peer);
-        } else if (now - r->told > GY_TELL_EVERY) {
-            r->told = now;
-            gy_log(GY_LOG_WARN, "waiting for rank %d to %s operation %" PRIu64 " for %.0f s", peer,
-                   r->confirming ? "come to the end of" : "arrive in", r->shape.sequence, (double)waited / 1e9);
-        }
-    } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
-        find_stalled(r, peer, (double)(now - heard) / 1e9);
-    }
+    check_clocks(r, rank, peer, now);
     return ctx->error.status == GYRE_SUCCESS;
 }
 

@@ -367,9 +367,9 @@ static const struct row rows[] = {
      "1: where all ranks of a host may read each other's memory through the kernel, long vectors that are only "
      "moved are copied once; 0: never, for buffers that the kernel does not read, such as a device's",
      "0 or 1", PLAIN},
-    {"GYRE_TCP_TILE", parse_size, FIELD(tcp_tile), 1024, 64 << 20, "256k", "bytes",
-     "the most bytes in one frame on a TCP link; the same on every rank", "a size from 1k to 64m, such as 256k",
-     SHARED},
+    {"GYRE_TCP_TILE", parse_size, FIELD(tcp_tile), 8 << 10, 1 << 20, "256k", "bytes",
+     "the most bytes in one frame of ranks on several hosts; the same on every rank",
+     "a size from 8k to 1m, such as 256k", SHARED},
     {"GYRE_TCP_CONGESTION", parse_text, FIELD(tcp_congestion), 0, 0, "", "name",
      "congestion control of TCP links between machines, such as cubic; empty: the system's "
      "(net.ipv4.tcp_congestion_control)",

@@ -50,16 +50,16 @@ Test(config_shared, has_the_settings_that_matter_and_no_secret)
 
     gy_error_clear(&error);
     setenv("GYRE_SECRET", "0123456789abcdef", 1);
-    setenv("GYRE_TCP_TILE", "4k", 1);
+    setenv("GYRE_TCP_TILE", "16k", 1);
     setenv("GYRE_ALGORITHM", "all_reduce:ring", 1);
     cr_assert_eq(gy_config_read(&config, &error), GYRE_SUCCESS);
     cr_assert_eq(gy_config_shared(&config, text), strlen(text));
-    cr_assert(strstr(text, "GYRE_TCP_TILE=4096\n"));
+    cr_assert(strstr(text, "GYRE_TCP_TILE=16384\n"));
     cr_assert(strstr(text, "GYRE_ALGORITHM=all_reduce:ring\n"));
     cr_assert(strstr(text, "GYRE_SHM_SLOT=262144\n"));
     cr_assert(strstr(text, "GYRE_TRANSPORT=shm,rdma,tcp\n"));
     cr_assert_not(strstr(text, "0123456789"));
-    setenv("GYRE_TCP_TILE", "4096", 1); /* spelt another way, and a setting that each rank may choose */
+    setenv("GYRE_TCP_TILE", "16384", 1); /* spelt another way, and a setting that each rank may choose */
     setenv("GYRE_SPIN", "7", 1);
     cr_assert_eq(gy_config_read(&config, &error), GYRE_SUCCESS);
     gy_config_shared(&config, same);
