@@ -1,5 +1,7 @@
 #include "collectives/channel.h"
 
+#include <string.h>
+
 #include "core/mem.h"
 
 struct gy_channel *gy_channel_create(void)
@@ -35,16 +37,57 @@ bool gy_channel_queued(const struct gy_channel *channel)
     return queued;
 }
 
+static bool is_free(const struct gy_channel *channel, unsigned unit, unsigned units)
+{
+    for (unsigned i = 0; i < GY_STASHED_MOST; i++) {
+        const struct gy_stashed *s = &channel->stashed[i];
+        if (s->used && s->unit < unit + units && unit < s->unit + gy_eager_units(s->frame.bytes))
+            return false;
+    }
+    return true;
+}
+
+/* The first of so many free units side by side; GY_STASHED_MOST: there are none. */
+static unsigned find_units(const struct gy_channel *channel, unsigned units)
+{
+    for (unsigned unit = 0; unit + units <= GY_STASHED_MOST; unit++)
+        if (is_free(channel, unit, units))
+            return unit;
+    return GY_STASHED_MOST;
+}
+
+/* What is free comes to lie at the end: frames move up, but for the one that is being received. */
+static void move_up(struct gy_channel *channel)
+{
+    for (unsigned unit = 0, end = 0; unit < GY_STASHED_MOST; unit++)
+        for (unsigned i = 0; i < GY_STASHED_MOST; i++) {
+            struct gy_stashed *s = &channel->stashed[i];
+            if (!s->used || s->unit != unit || unit < end)
+                continue;
+            if (s->whole && unit > end) {
+                const unsigned char *from = gy_channel_stash_memory(channel, s);
+                s->unit = (uint8_t)end;
+                memmove(gy_channel_stash_memory(channel, s), from, s->frame.bytes);
+            }
+            end = s->unit + gy_eager_units(s->frame.bytes);
+        }
+}
+
 struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p)
 {
-    if (frame->bytes > GY_EAGER_BYTES)
-        return NULL;
-    for (unsigned i = 0; i < GY_STASHED_MOST; i++) {
+    unsigned units = gy_eager_units(frame->bytes);
+    unsigned unit = find_units(channel, units);
+    if (unit == GY_STASHED_MOST) {
+        move_up(channel);
+        unit = find_units(channel, units);
+    }
+    for (unsigned i = 0; i < GY_STASHED_MOST && unit < GY_STASHED_MOST; i++) {
         struct gy_stashed *stashed = &channel->stashed[i];
         if (stashed->used)
             continue;
         stashed->used = true;
         stashed->whole = false;
+        stashed->unit = (uint8_t)unit;
         stashed->frame = *frame;
         *memory_p = gy_channel_stash_memory(channel, stashed);
         return stashed;
@@ -54,7 +97,7 @@ struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_
 
 unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const struct gy_stashed *stashed)
 {
-    return channel->stash + (size_t)(stashed - channel->stashed) * GY_EAGER_BYTES;
+    return channel->stash + (size_t)stashed->unit * GY_EAGER_BYTES;
 }
 
 struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value)

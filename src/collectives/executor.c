@@ -59,7 +59,7 @@ void gy_lane_begin(struct gyre_request *r, int l)
     if (lane->round != 0 || step->kind > GY_RECV_REDUCE)
         return;
     carry_grants(r, l, step);
-    lane->eager = gy_step_longest(r, step) * r->element <= GY_EAGER_BYTES;
+    lane->eager = gy_flow_is_eager(r, l, step);
     lane->pair_base = 0;
     for (int32_t s = plan->lane[l].first; s < lane->step; s++) {
         const struct gy_step *earlier = &plan->step[s];

@@ -60,6 +60,45 @@ static bool is_oldest(const struct gyre_request *r)
     return false;
 }
 
+/* By its plan alone: lanes may not have begun. */
+static bool deals_with(const struct gyre_request *r, int l, int peer)
+{
+    const struct gy_lane *lane = &r->plan->lane[l];
+    for (int32_t s = lane->first; s < lane->first + lane->count; s++)
+        if (r->plan->step[s].peer == peer)
+            return true;
+    return false;
+}
+
+static bool sends(const struct gyre_request *r, int l)
+{
+    return r->plan->step[r->plan->lane[l].first].kind == GY_SEND;
+}
+
+static bool receives(const struct gyre_request *r, int l)
+{
+    enum gy_step_kind kind = r->plan->step[r->plan->lane[l].first].kind;
+    return kind == GY_RECV || kind == GY_RECV_REDUCE;
+}
+
+/* Both ends of a link come to the same: channels match by pair. */
+bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step *step)
+{
+    const struct gy_context *ctx = r->comm->ctx;
+    size_t bytes = gy_step_longest(r, step) * r->element;
+    if (bytes <= GY_EAGER_BYTES)
+        return true;
+    int transport = ctx->peers[gy_group_world(&r->comm->group, step->peer)].transport;
+    size_t most = transport < 0 ? 0 : gy_min_size(ctx->ops[transport]->eager, r->tile * r->element);
+    if (bytes > most || bytes > gy_eager_most(use_of(r->shape.sequence)) * GY_EAGER_BYTES)
+        return false;
+    for (int other = 0; other < r->plan->lanes; other++)
+        if (other != l && deals_with(r, other, step->peer) &&
+            ((sends(r, l) && sends(r, other)) || (receives(r, l) && receives(r, other))))
+            return false;
+    return true;
+}
+
 static bool control(struct gyre_request *r, int l, int peer, enum gy_frame_kind kind, uint64_t value)
 {
     struct gy_lane_state *lane = &r->lane[l];
@@ -74,14 +113,14 @@ static bool control(struct gyre_request *r, int l, int peer, enum gy_frame_kind 
 
 /* A message's turn is its place among the eager ones to this peer; none overtakes, or it would take the credit that the
  * one before it needs, for which the receiver waits. Younger collectives leave half to the oldest. */
-static bool take_credit(const struct gyre_request *r, struct gy_channel *channel)
+static bool take_credit(const struct gyre_request *r, struct gy_channel *channel, uint32_t bytes)
 {
     bool message = gy_is_point_to_point(r->plan->shape.collective);
     struct gy_credit *credit = &channel->credit[message ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES];
-    unsigned reserve = message || is_oldest(r) ? 0 : GY_EAGER_CREDITS / 2;
-    if (credit->left <= reserve || (message && r->ticket != channel->left))
+    unsigned reserve = message || is_oldest(r) ? 0 : GY_OLDEST_CREDITS, units = gy_eager_units(bytes);
+    if (credit->left < reserve + units || (message && r->ticket != channel->left))
         return false;
-    credit->left--;
+    credit->left -= units;
     channel->left += message;
     return true;
 }
@@ -97,12 +136,12 @@ static bool is_overdue(const struct gyre_request *r, struct gy_lane_state *lane,
 }
 
 /* May the frame leave now? Takes what it costs. */
-static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number)
+static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number, uint32_t bytes)
 {
     struct gy_lane_state *lane = &r->lane[l];
     struct gy_channel *channel = r->comm->channels[peer];
     if (lane->eager)
-        return take_credit(r, channel);
+        return take_credit(r, channel, bytes);
     if (lane->want) {
         uint64_t kept = gy_channel_take_grant(channel, r->shape.sequence, r->plan->lane[l].channel);
         if (kept > lane->granted)
@@ -126,25 +165,26 @@ bool gy_flow_send(struct gyre_request *r, int l)
         return true;
     }
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
-    if (!allowed(r, l, step->peer, number)) {
+    struct gy_piece piece = gy_lane_piece(r, l);
+    uint32_t bytes = (uint32_t)(piece.count * r->element);
+    if (!allowed(r, l, step->peer, number, bytes)) {
         r->waiting_for = step->peer;
         return false;
     }
     struct gy_in_flight *flight = &lane->flight[(lane->first_flight + lane->flights) % GY_SENDS_IN_FLIGHT];
-    struct gy_piece piece = gy_lane_piece(r, l);
     flight->round = lane->lane_round;
     flight->tile = lane->tile;
     flight->tiles = lane->tiles;
     flight->peer = step->peer;
     gy_frame_fill(r, &flight->out.header, GY_FRAME_DATA, r->plan->lane[l].channel, step->peer);
     flight->out.header.value = number;
-    flight->out.header.bytes = (uint32_t)(piece.count * r->element);
+    flight->out.header.bytes = bytes;
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
     flight->out.header.credit = gy_flow_owed(r->comm, step->peer, r->shape.sequence);
     flight->out.patient = lane->eager && r->comm->ctx->active > PROMPT;
     flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
     gy_flow_returned(r->comm, step->peer, &flight->out.header);
-    if (lane->eager && lane->flights == 0 &&
+    if (lane->eager && lane->flights == 0 && bytes <= GY_FRAME_SHORT &&
         gy_comm_send_short(r->comm, step->peer, &flight->out.header, flight->out.payload)) {
         gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
         gy_lane_next(r, l);
@@ -195,7 +235,7 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
 static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
     struct gy_credit *credit = &comm->channels[peer]->credit[use];
-    if (credit->owed < gy_credit_most(use) / 2 || credit->out.queued)
+    if (credit->owed < gy_credit_batch(use) || credit->out.queued)
         return;
     struct gy_frame *frame = &credit->out.header;
     memset(frame, 0, sizeof(*frame));
@@ -219,10 +259,10 @@ void gy_flow_returned(struct gyre_comm *comm, int peer, const struct gy_frame *f
     comm->channels[peer]->credit[use_of(frame->sequence)].owed -= frame->credit;
 }
 
-void gy_flow_give_credit(struct gyre_comm *comm, int peer, uint64_t sequence)
+void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
 {
-    comm->channels[peer]->credit[use_of(sequence)].owed++;
-    return_credit(comm, peer, use_of(sequence));
+    comm->channels[peer]->credit[use_of(frame->sequence)].owed += gy_eager_units(frame->bytes);
+    return_credit(comm, peer, use_of(frame->sequence));
 }
 
 /* Messages that may be under way at once. Between sockets of one host the kernel's queue holds them, and while that stays
@@ -251,7 +291,7 @@ static uint64_t horizon(struct gyre_request *r, int l, uint64_t most)
     for (int32_t s = lane->step; s < steps->first + steps->count; s++) {
         const struct gy_step *step = &r->plan->step[s];
         size_t longest = gy_step_longest(r, step);
-        if (step->peer != peer || longest * r->element <= GY_EAGER_BYTES)
+        if (step->peer != peer || gy_flow_is_eager(r, l, step))
             break;
         uint64_t tiles = gy_layout_tiles(longest, r->tile), end = base + (uint64_t)step->rounds * tiles;
         while (
@@ -290,7 +330,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
     int peer = step->peer;
     gy_flow_consume(r, l, gy_channel_stash_memory(channel, stashed));
     stashed->used = false;
-    gy_flow_give_credit(r->comm, peer, r->shape.sequence);
+    gy_flow_give_credit(r->comm, peer, &stashed->frame);
     return true;
 }
 
@@ -330,23 +370,11 @@ bool gy_flow_fits(struct gyre_request *r, int peer, const struct gy_frame *frame
     return false;
 }
 
-static bool deals_with(const struct gyre_request *r, int l, int peer)
-{
-    const struct gy_lane *lane = &r->plan->lane[l];
-    if (!r->lane[l].exhausted && r->plan->step[r->lane[l].step].peer == peer)
-        return true;
-    for (int32_t s = lane->first; s < lane->first + lane->count; s++)
-        if (r->plan->step[s].peer == peer)
-            return true;
-    return false;
-}
-
 /* The lane of `r` that sends to `peer` (or receives from it) on `channel`; −1: none. */
-static int find_lane(const struct gyre_request *r, unsigned channel, int peer, bool sends)
+static int find_lane(const struct gyre_request *r, unsigned channel, int peer, bool sender)
 {
     for (int l = 0; l < r->plan->lanes; l++) {
-        enum gy_step_kind kind = r->plan->step[r->plan->lane[l].first].kind;
-        bool matches = sends ? kind == GY_SEND : kind == GY_RECV || kind == GY_RECV_REDUCE;
+        bool matches = sender ? sends(r, l) : receives(r, l);
         if (matches && r->plan->lane[l].channel == channel && deals_with(r, l, peer))
             return l;
     }
@@ -365,14 +393,28 @@ static bool is_next(struct gyre_request *r, int l, int peer, const struct gy_fra
            gy_lane_piece(r, l).count * r->element == frame->bytes;
 }
 
-static void *place_granted(struct gyre_request *r, int l, int peer, const struct gy_frame *frame)
+/* Where the lane waits for it; NULL: it does not. A short operand of a reduction has no place but the stash. */
+static void *place_now(struct gyre_request *r, int l, int peer, const struct gy_frame *frame)
 {
-    if (l < 0 || !is_next(r, l, peer, frame) || frame->value >= r->lane[l].granted)
+    if (l < 0 || !is_next(r, l, peer, frame) ||
+        (!(frame->flags & GY_FRAME_EAGER) && frame->value >= r->lane[l].granted))
         return NULL;
     const struct gy_step *step = &r->plan->step[r->lane[l].step];
     if (step->kind == GY_RECV_REDUCE)
         return r->landing[l].memory;
     return gy_operand(r, l, step->dst, gy_lane_piece(r, l).start);
+}
+
+static void *place_early(struct gyre_comm *comm, int peer, const struct gy_frame *frame)
+{
+    int world = gy_group_world(&comm->group, peer);
+    struct gy_channel *channel = gy_comm_channel(comm, peer);
+    unsigned char *memory = NULL;
+    if (!channel)
+        no_memory(comm->ctx, world);
+    else if (!gy_channel_stash(channel, frame, &memory))
+        protocol(comm->ctx, world, "more early frames than it had credit for");
+    return memory;
 }
 
 static void *sink_place(void *user, int world, const struct gy_frame *frame)
@@ -393,19 +435,12 @@ static void *sink_place(void *user, int world, const struct gy_frame *frame)
         protocol(ctx, world, "data outside any communicator");
         return NULL;
     }
-    if (frame->flags & GY_FRAME_EAGER) {
-        struct gy_channel *channel = gy_comm_channel(comm, peer);
-        unsigned char *memory = NULL;
-        if (!channel)
-            no_memory(ctx, world);
-        else if (!gy_channel_stash(channel, frame, &memory))
-            protocol(ctx, world, "more early frames than it had credit for");
-        return memory;
-    }
     struct gyre_request *r = gy_request_find(comm, frame->sequence, peer, false);
     if (r && !gy_flow_fits(r, peer, frame))
         return NULL;
-    void *memory = r ? place_granted(r, find_lane(r, frame->lane, peer, false), peer, frame) : NULL;
+    void *memory = r ? place_now(r, find_lane(r, frame->lane, peer, false), peer, frame) : NULL;
+    if (!memory && (frame->flags & GY_FRAME_EAGER))
+        return place_early(comm, peer, frame);
     if (!memory)
         protocol(ctx, world, "data that it had no grant for");
     return memory;
@@ -447,7 +482,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
         gy_flow_consume(r, l, payload);
         if (stashed)
             stashed->used = false;
-        gy_flow_give_credit(comm, peer, frame->sequence);
+        gy_flow_give_credit(comm, peer, frame);
         return GYRE_SUCCESS;
     }
     if (stashed) { /* it was placed there */
@@ -562,7 +597,7 @@ static gyre_status take_awaited(struct gy_awaited *awaited, const struct gy_fram
     awaited->arrived = true;
     if (!(frame->sequence & GY_POINT_TO_POINT) && frame->sequence > channel->entered)
         channel->entered = frame->sequence;
-    gy_flow_give_credit(comm, awaited->rank, frame->sequence);
+    gy_flow_give_credit(comm, awaited->rank, frame);
     return GYRE_SUCCESS;
 }
 

@@ -97,7 +97,7 @@ static bool is_stashed(struct gy_awaited *it)
         return false;
     gy_awaited_take(it, gy_channel_stash_memory(channel, stashed));
     stashed->used = false;
-    gy_flow_give_credit(it->comm, it->rank, frame->sequence);
+    gy_flow_give_credit(it->comm, it->rank, frame);
     return true;
 }
 

@@ -27,7 +27,7 @@ static bool take(struct gy_context *ctx, struct gy_buffer *buffer, size_t bytes)
 
 static void give(struct gy_context *ctx, struct gy_buffer *buffer)
 {
-    if (buffer->memory)
+    if (buffer->memory && buffer->bytes > 0)
         gy_context_buffer_give(ctx, buffer->memory, buffer->bytes);
     *buffer = (struct gy_buffer){0};
 }
@@ -75,18 +75,32 @@ static bool take_landings(struct gyre_request *r)
     return true;
 }
 
+/* Two ranks that swap vectors need scratch because the input is still being sent while the result is made, and may lie where
+ * the output does: where it does not, that is the place. */
+static bool makes_result_in_place(const struct gyre_request *r)
+{
+    return r->plan->shape.algorithm == GY_RECURSIVE_DOUBLING && r->comm->size == 2 && r->input != r->output;
+}
+
+static bool take_scratch(struct gyre_request *r)
+{
+    const struct gy_plan *plan = r->plan;
+    int32_t lo = plan->scratch_lo, width = plan->scratch_width;
+    if (plan->scratch_slots == 0)
+        return true;
+    size_t slot = lo < 0 ? gy_layout_longest(&r->in, width)
+                         : gy_layout_start(&r->in, lo + width) - gy_layout_start(&r->in, lo);
+    r->slot_bytes = (slot * r->element + 63) & ~(size_t)63;
+    if (!makes_result_in_place(r))
+        return take(r->comm->ctx, &r->scratch, r->slot_bytes * (size_t)plan->scratch_slots);
+    r->scratch = (struct gy_buffer){.memory = r->output}; /* not the cache's: no bytes */
+    return true;
+}
+
 static bool take_buffers(struct gyre_request *r)
 {
     struct gy_context *ctx = r->comm->ctx;
     const struct gy_plan *plan = r->plan;
-    if (plan->scratch_slots > 0) {
-        int32_t lo = plan->scratch_lo, width = plan->scratch_width;
-        size_t slot = lo < 0 ? gy_layout_longest(&r->in, width)
-                             : gy_layout_start(&r->in, lo + width) - gy_layout_start(&r->in, lo);
-        r->slot_bytes = (slot * r->element + 63) & ~(size_t)63;
-        if (!take(ctx, &r->scratch, r->slot_bytes * (size_t)plan->scratch_slots))
-            return false;
-    }
     if (r->widened && plan->output_blocks > 0) {
         if (!take(ctx, &r->wide, output_elements(r) * r->element))
             return false;
@@ -98,7 +112,7 @@ static bool take_buffers(struct gyre_request *r)
             return false;
         r->input = r->staged.memory;
     }
-    return take_landings(r);
+    return take_scratch(r) && take_landings(r);
 }
 
 static gyre_status open_links(struct gyre_request *r)

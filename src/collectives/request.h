@@ -176,11 +176,13 @@ unsigned char *gy_operand_at(const struct gyre_request *request, enum gy_space s
 bool gy_flow_send(struct gyre_request *request, int lane);
 bool gy_flow_receive(struct gyre_request *request, int lane);
 bool gy_flow_reap(struct gyre_request *request, int lane);
+/* Do the messages of the step leave before they are granted? */
+bool gy_flow_is_eager(const struct gyre_request *request, int lane, const struct gy_step *step);
 /* Eager frames that were consumed and are to be given back: a frame of data takes them along in its header (owed), which counts
  * once it is as good as sent (returned); and what else was consumed, in batches (give_credit). */
 uint8_t gy_flow_owed(const struct gyre_comm *comm, int peer, uint64_t sequence);
 void gy_flow_returned(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
-void gy_flow_give_credit(struct gyre_comm *comm, int peer, uint64_t sequence);
+void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
 void gy_flow_consume(struct gyre_request *request, int lane, const void *payload);
 void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel,
                    int peer);

@@ -98,6 +98,7 @@ static void self_fini(void *instance, bool forked)
 
 const struct gy_transport_ops gy_transport_self = {
     .name = "self",
+    .eager = GY_FRAME_SHORT,
     .available = gy_transport_always_available,
     .open = self_open,
     .reaches = self_reaches,

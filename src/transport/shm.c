@@ -337,6 +337,7 @@ static void shm_fini(void *instance, bool forked)
 
 const struct gy_transport_ops gy_transport_shm = {
     .name = "shm",
+    .eager = GY_FRAME_SHORT,
     .available = gy_transport_always_available,
     .open = shm_open_,
     .reaches = shm_reaches,

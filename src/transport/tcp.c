@@ -436,6 +436,7 @@ static void tcp_fini(void *instance, bool forked)
 
 const struct gy_transport_ops gy_transport_tcp = {
     .name = "tcp",
+    .eager = GY_TCP_EAGER,
     .available = gy_transport_always_available,
     .open = tcp_open,
     .reaches = tcp_reaches,

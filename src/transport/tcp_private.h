@@ -6,7 +6,8 @@
 #include "transport/envelope.h"
 #include "transport/link.h"
 
-#define GY_TCP_AHEAD (16u << 10)
+#define GY_TCP_EAGER (32u << 10)
+#define GY_TCP_AHEAD (GY_TCP_EAGER + 1024) /* an eager frame comes whole by one call, whatever seals it */
 
 struct tcp_link;
 
@@ -33,6 +34,7 @@ struct tcp_link {
     bool mute;    /* sending failed: what the peer sent before it went is still read, then the end is reported */
     struct gy_envelopes *envelopes; /* what leaves sealed, see envelope.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
+    bool lengthy;                   /* the last payload was longer than that: see tcp_receive.c */
     size_t start, end;              /* unread bytes of ahead */
     unsigned char ahead[GY_TCP_AHEAD];
     struct tcp_rail rail[GY_RAILS_MOST];

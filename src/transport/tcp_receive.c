@@ -1,9 +1,10 @@
 /* Bytes to frames, over a tcp link.
  *
- *   recv(msg) --> [rest of the payload under way, in the sink's memory][16 KiB read-ahead]
+ *   recv(msg) --> [rest of the payload under way, in the sink's memory][33 KiB read-ahead]
  *
- * Neither goes further than the turn of this rail (tcp_rails.c). The second half of that vector makes a stream of tiny frames cost one call, and lets the header behind a payload come
- * with it. Frames that lie whole in the read-ahead are given to the sink there; the others are completed in its own
+ * Neither goes further than the turn of this rail (tcp_rails.c). The second half of that vector makes a stream of tiny frames
+ * cost one call, and lets the header behind a payload come with it; after a payload that was longer, when the next may be so
+ * too, it is short, since what of that is in the read-ahead has to be copied once more. Frames that lie whole in the read-ahead are given to the sink there; the others are completed in its own
  * memory. On a sealed link a header is opened before anything of it is believed, and a payload, where it lies, before
  * the sink hears of it: wrong bytes may reach the memory that the sink gave, but never count as having arrived.
  *
@@ -17,6 +18,7 @@
 #include "transport/tcp_private.h"
 
 #define SLEEP_BYTES ((size_t)128 << 10)   /* end a sleep at the latest */
+#define HEADERS ((size_t)1024)            /* read ahead where long payloads are expected */
 #define RECEIVE_FRAMES 16                 /* per call */
 #define RECEIVE_BYTES (UINT64_C(1) << 20) /* per call */
 
@@ -35,6 +37,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
     link->end -= link->start;
     link->start = 0;
     room = gy_min_size(GY_TCP_AHEAD - link->end, link->in.left - wanted);
+    room = link->lengthy ? gy_min_size(room, HEADERS) : room;
     pieces[count++] = (struct iovec){link->ahead + link->end, room};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
     struct tcp_rail *rail = link->in.rail;
@@ -134,6 +137,8 @@ static bool digest(struct tcp_link *link, int *frames_p)
         return false;
     link->start += bytes;
     size_t tail = link->envelopes && frame.bytes ? GY_SEAL_TAG_BYTES : 0;
+    if (frame.bytes > 0)
+        link->lengthy = bytes + frame.bytes + tail > GY_TCP_AHEAD;
     if (available - bytes < frame.bytes + tail)
         return gy_link_inbound_begin(&link->base, sink, &frame);
     unsigned char *payload = link->ahead + link->start;

@@ -30,7 +30,7 @@ struct gy_frame {
     uint32_t comm;        /* communicator id */
     uint32_t bytes;       /* payload, <= GY_FRAME_MAX */
     uint64_t sequence;    /* number of the collective on its communicator, from 1 */
-    uint64_t value;       /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: frames given back; WANT: a
+    uint64_t value;       /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: units given back; WANT: a
                            * sender that has entered asks for the grant that it may have missed; PONG: see executor */
     uint64_t count;       /* shape: element count */
     uint32_t root;        /* shape */
@@ -40,7 +40,7 @@ struct gy_frame {
     uint8_t op;           /* shape */
     uint8_t flags;        /* GY_FRAME_EAGER */
     uint8_t algorithm;    /* shape: forced algorithms must agree too */
-    uint8_t credit;       /* DATA: eager frames given back by the way, as by CREDIT */
+    uint8_t credit;       /* DATA: units of eager frames given back by the way, as by CREDIT */
     uint8_t reserved[12]; /* zero */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
@@ -143,6 +143,9 @@ struct gy_transport_env {
 
 struct gy_transport_ops {
     const char *name;
+    /* Frames of up to so many bytes may leave before the receiver has granted them their place. More than 8 KiB where what is
+     * waited for a grant takes longer than a copy, should one come early. */
+    size_t eager;
     /* May this process use it at all? false: the reason in `why`. Does not block, allocates nothing. */
     bool (*available)(char *why, size_t why_bytes);
     /* Makes the instance (malloc'ed by the transport). Opens no connection. */

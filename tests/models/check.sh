@@ -95,3 +95,12 @@ wrong exchange "-DN=2 -DEAGER"
 wrong exchange "-DN=2 -DHASTY"
 wrong exchange "-DN=2 -DTOGETHER"
 wrong exchange "-DN=2 -DEARLY"
+
+right credits "-DOPS=2"
+right credits "-DOPS=3 -DFRAMES=1"
+right credits "-DOPS=1 -DLANES=2 -DBIG=1 -DBATCH=2 -DCREDITS=4"
+
+wrong credits "-DOPS=2 -DOLDEST=3"
+wrong credits "-DOPS=2 -DSELFISH"
+wrong credits "-DOPS=1 -DFRAMES=6 -DSILENT"
+wrong credits "-DOPS=1 -DLANES=2 -DCREDITS=4"

@@ -216,25 +216,26 @@ static void messages_first(int messages, size_t bytes)
         expect_right(&trial[i]);
 }
 
-/* Collectives that wait for ranks which receive a message first. */
+/* Collectives that wait for ranks which receive a message first, of lengths that leave before they are granted, over TCP all. */
 static void collectives_first(size_t bytes)
 {
-    enum { CALLS = 20 };
+    enum { CALLS = 20, LONGEST = 8192 };
+    static const size_t counts[] = {100, LONGEST, 2049, 1, 5000};
     gyre_request *request[CALLS];
-    static int32_t values[CALLS][100];
+    static int32_t values[CALLS][LONGEST];
     for (int i = 0; i < CALLS; i++)
-        for (int k = 0; k < 100; k++)
-            values[i][k] = rank == 0 ? i * 1000 + k : -1;
+        for (int k = 0; k < LONGEST; k++)
+            values[i][k] = rank == 0 ? i * 10000 + k : -1;
     for (int i = 0; rank == 0 && i < CALLS; i++)
-        OK(comm, gyre_broadcast_start(comm, values[i], values[i], 100, GYRE_INT32, 0, &request[i]));
+        OK(comm, gyre_broadcast_start(comm, values[i], values[i], counts[i % 5], GYRE_INT32, 0, &request[i]));
     for (int to = 1; to < size; to++)
         pass(0, to, bytes, GYRE_UINT8, 7);
     for (int i = 0; rank != 0 && i < CALLS; i++)
-        OK(comm, gyre_broadcast_start(comm, values[i], values[i], 100, GYRE_INT32, 0, &request[i]));
+        OK(comm, gyre_broadcast_start(comm, values[i], values[i], counts[i % 5], GYRE_INT32, 0, &request[i]));
     OK(comm, gyre_wait_all(request, CALLS));
     for (int i = 0; i < CALLS; i++)
-        for (int k = 0; k < 100; k++)
-            CHECK(values[i][k] == i * 1000 + k);
+        for (int k = 0; k < LONGEST; k++)
+            CHECK(values[i][k] == (rank == 0 || (size_t)k < counts[i % 5] ? i * 10000 + k : -1));
 }
 
 static void test_early(void)
