@@ -88,6 +88,20 @@ static bool send_now(struct gyre_comm *comm, const struct gy_call *call, size_t 
     return true;
 }
 
+/* The lower rank's operand is the left one. */
+void gy_awaited_take(const struct gy_awaited *awaited, const void *payload)
+{
+    if (awaited->frame.bytes == 0)
+        return;
+    if (!awaited->operation) {
+        memcpy(awaited->memory, payload, awaited->frame.bytes);
+        return;
+    }
+    bool flip = awaited->rank < awaited->comm->rank;
+    gy_combine(awaited->operation, awaited->memory, flip ? payload : awaited->own, flip ? awaited->own : payload,
+               awaited->frame.count);
+}
+
 static bool is_stashed(struct gy_awaited *it)
 {
     struct gy_channel *channel = it->comm->channels[it->rank];

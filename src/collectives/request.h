@@ -168,8 +168,9 @@ size_t gy_step_longest(const struct gyre_request *request, const struct gy_step 
 /* The piece of the lane's current iteration, and where an operand of it lies. */
 struct gy_piece gy_lane_piece(const struct gyre_request *request, int lane);
 unsigned char *gy_operand(const struct gyre_request *request, int lane, enum gy_space space, size_t start);
-/* In the input or the output: element `start`, which lies in `block` or after it. */
+/* Into the output: past the caches where the whole of it outgrows them. */
 void gy_put(const struct gyre_request *request, void *dst, const void *src, size_t bytes);
+/* In the input or the output: element `start`, which lies in `block` or after it. */
 unsigned char *gy_operand_at(const struct gyre_request *request, enum gy_space space, int32_t block, size_t start);
 
 /* flow.c: the steps over links. */
@@ -188,6 +189,16 @@ void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, e
                    int peer);
 /* Did the peer call what this rank called? False: mismatch, and the world is told. */
 bool gy_flow_fits(struct gyre_request *request, int peer, const struct gy_frame *frame);
+/* The lane that sends to the peer (or receives from it) on the channel; −1: none. */
+int gy_flow_lane(const struct gyre_request *request, unsigned channel, int peer, bool sends);
+/* False: the lane's one before is still under way. */
+bool gy_flow_control(struct gyre_request *request, int lane, int peer, enum gy_frame_kind kind, uint64_t value);
+static inline enum gy_credit_use gy_credit_use_of(uint64_t sequence)
+{
+    return sequence & GY_POINT_TO_POINT ? GY_FOR_MESSAGES : GY_FOR_COLLECTIVES;
+}
+
+/* sink.c: what comes over links. */
 extern const struct gy_sink gy_flow_sink; /* without `user` */
 
 /* windows.c: the steps over shared memory. */
@@ -253,7 +264,7 @@ bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_st
 bool gy_message_open(const struct gyre_comm *comm, int rank);
 /* Looks for the frame for a while, and takes it; false: it has not come, and nothing has happened. */
 bool gy_message_comes(struct gy_awaited *it);
-void gy_awaited_take(const struct gy_awaited *awaited, const void *payload); /* flow.c */
+void gy_awaited_take(const struct gy_awaited *awaited, const void *payload);
 /* It has happened: counted and recorded as a request's would be. */
 void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame);
 
