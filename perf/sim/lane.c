@@ -137,13 +137,9 @@ static struct sim_lane *opposite(const struct sim_lane *lane, int peer)
     struct sim_rank *rank = &lane->rank->world->ranks[peer];
     bool sends = step_of(lane)->kind == GY_SEND;
     for (int l = 0; l < rank->plan->lanes; l++) {
-        const struct gy_lane *theirs = &rank->plan->lane[l];
-        enum gy_step_kind kind = rank->plan->step[theirs->first].kind;
-        bool deals = false;
-        for (int s = theirs->first; s < theirs->first + theirs->count; s++)
-            deals |= rank->plan->step[s].peer == lane->rank->number;
-        bool matches = sends ? kind == GY_RECV || kind == GY_RECV_REDUCE : kind == GY_SEND;
-        if (deals && matches && theirs->channel == lane->rank->plan->lane[lane->index].channel)
+        bool matches = sends ? gy_plan_receives(rank->plan, l) : gy_plan_sends(rank->plan, l);
+        if (matches && gy_plan_meets(rank->plan, l, lane->rank->number) &&
+            rank->plan->lane[l].channel == lane->rank->plan->lane[lane->index].channel)
             return &rank->lane[l];
     }
     fprintf(stderr, "gyre-sim: rank %d has no lane for what rank %d sends\n", peer, lane->rank->number);
@@ -183,12 +179,6 @@ static uint64_t await(struct sim_lane *lane, int from)
     }
 }
 
-/* Long messages leave when the receiver has said that their place is ready. */
-static bool is_granted(const struct sim_lane *lane)
-{
-    return longest(lane, step_of(lane)) * SIM_ELEMENT > GY_EAGER_BYTES;
-}
-
 static uint64_t number_of(const struct sim_lane *lane, int32_t round)
 {
     return lane->before + (uint64_t)round * lane->tiles + lane->tile;
@@ -200,7 +190,7 @@ static void send_tile(struct sim_lane *lane, int32_t round)
     const struct gy_cluster *cluster = sim_cluster(rank);
     int peer = step_of(lane)->peer;
     double bytes = bytes_of_tile(lane, round);
-    while (is_granted(lane) && number_of(lane, round) >= lane->allowed) {
+    while (lane->granted && number_of(lane, round) >= lane->allowed) {
         lane->allowed = await(lane, peer);
         work(rank, cluster->receive_overhead);
     }
@@ -233,7 +223,7 @@ static void receive_tile(struct sim_lane *lane, int32_t round)
     const struct gy_cluster *cluster = sim_cluster(rank);
     const struct gy_step *step = step_of(lane);
     double bytes = bytes_of_tile(lane, round);
-    if (is_granted(lane))
+    if (lane->granted)
         grant(lane, round);
     await(lane, step->peer);
     double reduction = step->kind == GY_RECV_REDUCE ? bytes / cluster->reduce : 0;
@@ -269,6 +259,8 @@ static void begin_step(struct sim_lane *lane)
         lane->allowed = 0;
     }
     lane->tiles = gy_layout_tiles(longest(lane, step_of(lane)), tile);
+    lane->granted = !gy_eager_leaves(plan, lane->index, step_of(lane)->peer, longest(lane, step_of(lane)) * SIM_ELEMENT,
+                                     tile * SIM_ELEMENT);
     lane->before = 0;
     for (int s = plan->lane[lane->index].first; s < lane->step; s++)
         if (plan->step[s].peer == step_of(lane)->peer)

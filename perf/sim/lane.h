@@ -37,6 +37,7 @@ struct sim_lane {
     struct sim_wire wire;
     uint64_t before;  /* messages between the step's two ranks before the step */
     uint64_t allowed; /* by grants, given or taken */
+    bool granted; /* the step's messages are long: they leave when the receiver has said that their place is ready */
 };
 
 struct sim_rank {

@@ -52,43 +52,13 @@ static bool is_oldest(const struct gyre_request *r)
     return false;
 }
 
-/* By its plan alone: lanes may not have begun. */
-static bool deals_with(const struct gyre_request *r, int l, int peer)
-{
-    const struct gy_lane *lane = &r->plan->lane[l];
-    for (int32_t s = lane->first; s < lane->first + lane->count; s++)
-        if (r->plan->step[s].peer == peer)
-            return true;
-    return false;
-}
-
-static bool sends(const struct gyre_request *r, int l)
-{
-    return r->plan->step[r->plan->lane[l].first].kind == GY_SEND;
-}
-
-static bool receives(const struct gyre_request *r, int l)
-{
-    enum gy_step_kind kind = r->plan->step[r->plan->lane[l].first].kind;
-    return kind == GY_RECV || kind == GY_RECV_REDUCE;
-}
-
 /* Both ends of a link come to the same: channels match by pair. */
 bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step *step)
 {
     const struct gy_context *ctx = r->comm->ctx;
-    size_t bytes = gy_step_longest(r, step) * r->element;
-    if (bytes <= GY_EAGER_BYTES)
-        return true;
     int transport = ctx->peers[gy_group_world(&r->comm->group, step->peer)].transport;
     size_t most = transport < 0 ? 0 : gy_min_size(ctx->ops[transport]->eager, r->tile * r->element);
-    if (bytes > most || bytes > gy_eager_most(gy_credit_use_of(r->shape.sequence)) * GY_EAGER_BYTES)
-        return false;
-    for (int other = 0; other < r->plan->lanes; other++)
-        if (other != l && deals_with(r, other, step->peer) &&
-            ((sends(r, l) && sends(r, other)) || (receives(r, l) && receives(r, other))))
-            return false;
-    return true;
+    return gy_eager_leaves(r->plan, l, step->peer, gy_step_longest(r, step) * r->element, most);
 }
 
 bool gy_flow_control(struct gyre_request *r, int l, int peer, enum gy_frame_kind kind, uint64_t value)
@@ -339,11 +309,11 @@ bool gy_flow_fits(struct gyre_request *r, int peer, const struct gy_frame *frame
     return false;
 }
 
-int gy_flow_lane(const struct gyre_request *r, unsigned channel, int peer, bool sender)
+int gy_flow_lane(const struct gyre_request *r, unsigned channel, int peer, bool sends)
 {
     for (int l = 0; l < r->plan->lanes; l++) {
-        bool matches = sender ? sends(r, l) : receives(r, l);
-        if (matches && r->plan->lane[l].channel == channel && deals_with(r, l, peer))
+        bool matches = sends ? gy_plan_sends(r->plan, l) : gy_plan_receives(r->plan, l);
+        if (matches && r->plan->lane[l].channel == channel && gy_plan_meets(r->plan, l, peer))
             return l;
     }
     return -1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "transport/fence.h"
 
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
 
@@ -109,7 +110,7 @@ static struct gy_offer offer_of(const struct gyre_request *r, int rank)
         if (whose != r->shape.sequence)
             return (struct gy_offer){0};
         struct gy_offer offer = entry->offer;
-        atomic_thread_fence(memory_order_acquire);
+        gy_fence(memory_order_acquire);
         if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == whose)
             return offer;
     }
@@ -159,7 +160,7 @@ bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t far, size_t plac
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
     int errnum = far == GY_FAR_GONE ? ESRCH : gy_segment_reach(r->comm->ctx->segment, local, far + place, bytes, to);
     /* Pairs with the fence of gy_mapped_withdraw: what its caller wrote after that is not taken for the input. */
-    atomic_thread_fence(memory_order_seq_cst);
+    gy_fence(memory_order_seq_cst);
     bool stands = offer_of(r, rank).far_input == far;
     if (stands && errnum == 0)
         return true;
@@ -202,7 +203,7 @@ void gy_mapped_withdraw(struct gyre_request *r)
         _Atomic uint64_t *offered = &mine->entry[r->shape.sequence % GY_ARRIVALS].offered;
         if (atomic_load_explicit(offered, memory_order_relaxed) == r->shape.sequence) /* it has been shown */
             atomic_store_explicit(offered, GY_WITHDRAWN(r->shape.sequence), memory_order_release);
-        atomic_thread_fence(memory_order_seq_cst);
+        gy_fence(memory_order_seq_cst);
     }
     r->offer = (struct gy_offer){0};
 }

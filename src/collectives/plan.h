@@ -215,6 +215,25 @@ static inline bool gy_has_root(unsigned collective)
     return collective == GY_BROADCAST || (collective >= GY_REDUCE_TO && collective <= GY_SCATTER_FROM);
 }
 
+/* What the lane does with messages, and whether it has any to do with the peer. */
+static inline bool gy_plan_sends(const struct gy_plan *plan, int lane)
+{
+    return plan->step[plan->lane[lane].first].kind == GY_SEND;
+}
+static inline bool gy_plan_receives(const struct gy_plan *plan, int lane)
+{
+    enum gy_step_kind kind = plan->step[plan->lane[lane].first].kind;
+    return kind == GY_RECV || kind == GY_RECV_REDUCE;
+}
+static inline bool gy_plan_meets(const struct gy_plan *plan, int lane, int peer)
+{
+    const struct gy_lane *it = &plan->lane[lane];
+    for (int32_t s = it->first; s < it->first + it->count; s++)
+        if (plan->step[s].peer == peer)
+            return true;
+    return false;
+}
+
 /* First block of a range in a round of its step. */
 static inline int32_t gy_range_block(struct gy_range range, int32_t blocks, int32_t round)
 {

@@ -12,6 +12,7 @@
 
 #include "collectives/mapped.h"
 #include "collectives/request.h"
+#include "transport/fence.h"
 
 /* Bytes of a rank's output. Half of what a core's own cache holds today; a copy loses less by staying in the caches. */
 #define GY_STREAM_REDUCED (1u << 20)
@@ -66,7 +67,7 @@ void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, co
     comm->arrived = shape->sequence;
     if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0) {
         atomic_store_explicit(&entry->offered, 0, memory_order_relaxed);
-        atomic_thread_fence(memory_order_release);
+        gy_fence(memory_order_release);
     }
     entry->arrival = *shape;
     if (offer) {
@@ -82,7 +83,7 @@ static bool arrival_of(const struct gy_window_control *theirs, uint64_t sequence
     const struct gy_entry *entry = &theirs->entry[sequence % GY_ARRIVALS];
     if (atomic_load_explicit(&entry->offered, memory_order_acquire) == sequence) { /* no other line is needed */
         *shape_p = entry->arrival;
-        atomic_thread_fence(memory_order_acquire);
+        gy_fence(memory_order_acquire);
         if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == sequence)
             return true;
     }
@@ -90,7 +91,7 @@ static bool arrival_of(const struct gy_window_control *theirs, uint64_t sequence
     if (entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
         return false;
     *shape_p = entry->arrival;
-    atomic_thread_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
+    gy_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
     return atomic_load_explicit(&theirs->entered, memory_order_relaxed) < sequence + GY_ARRIVALS - 1;
 }
 

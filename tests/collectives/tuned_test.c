@@ -33,8 +33,8 @@ Test(tuned, the_cluster_decides)
     far.latency = 1e-2;
     struct gy_tuned on_slow = {.cluster = &slow, .ranks = 16, .ranks_per_host = 1, .tile = 262144}, on_far = on_slow;
     on_far.cluster = &far;
-    cr_assert_eq(gy_tuned_choose(&on_far, GY_ALL_REDUCE, 65536, links), GY_RECURSIVE_DOUBLING);
-    cr_assert_neq(gy_tuned_choose(&on_slow, GY_ALL_REDUCE, 65536, links), GY_RECURSIVE_DOUBLING);
+    cr_assert_eq(gy_tuned_choose(&on_far, GY_ALL_REDUCE, 32768, links), GY_RECURSIVE_DOUBLING);
+    cr_assert_neq(gy_tuned_choose(&on_slow, GY_ALL_REDUCE, 32768, links), GY_RECURSIVE_DOUBLING);
 }
 
 /* What is chosen costs least of all whose cost is known, in every class of sizes. */

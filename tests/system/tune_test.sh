@@ -15,8 +15,8 @@ done
 GYRE_TUNING=$place/here timeout 60 "$perf" all_reduce --ranks 3 -b 4 -e 1M -f 64 -n 3 >"$place/out" 2>&1 || fail "gyre-perf with the file ended with $?"
 # On a cluster where a message costs a second and bytes nothing, and on one where it is the other way round.
 choice() { # FILE
-    GYRE_TRANSPORT=tcp GYRE_TUNING=$1 GYRE_SHOW_CHOICE=1 timeout 60 "$perf" all_reduce --ranks 4 -b 64k -e 64k -n 1 2>&1 |
-        sed -n 's/.*all_reduce of 65536 bytes on 4 ranks: //p' | sort -u
+    GYRE_TRANSPORT=tcp GYRE_TUNING=$1 GYRE_SHOW_CHOICE=1 timeout 60 "$perf" all_reduce --ranks 4 -b 32k -e 32k -n 1 2>&1 |
+        sed -n 's/.*all_reduce of 32768 bytes on 4 ranks: //p' | sort -u
 }
 printf 'hosts = 1\nsend_overhead = 500m\nreceive_overhead = 500m\n' >"$place/far"
 printf 'hosts = 1\nsend_overhead = 0\nreceive_overhead = 0\nlocal_latency = 0\ncopy = 1k\n' >"$place/slow"
