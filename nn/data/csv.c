@@ -41,8 +41,10 @@ static bool read_number(const char *first, const char *last, double *value_p, co
     *value_p = strtod(first, &stop);
     if (stop == first || stop > last || !isfinite((float)*value_p))
         return false;
-    *stop_p = stop + strspn(stop, " \t");
-    return *stop_p == last || **stop_p == ',';
+    while (stop < last && (*stop == ' ' || *stop == '\t'))
+        stop++;
+    *stop_p = stop;
+    return stop == last || *stop == ',';
 }
 
 static bool is_header(const char *first, const char *last)
