@@ -93,7 +93,6 @@ enum {
     LONG_PIECE = 65536,         /* of a vector in a ring */
     TINY_BLOCK = 256,           /* may travel log2 N / 2 times, and be copied as often */
     CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
-    CROWDED_BLOCK = 32 * 1024,
     CHAIN_RANKS = 4,
     LINEAR_RANKS = 8,
     BRUCK_RANKS = 16
@@ -138,6 +137,9 @@ static enum gy_algorithm choose_crowded_three(enum gy_collective collective, siz
     switch (collective) {
     case GY_ALL_REDUCE: return GY_CANONICAL;
     case GY_ALL_GATHER:
+        if (bytes > SHORT_VECTOR && bytes <= 2 * CROWDED_VECTOR)
+            return GY_BRUCK;
+        return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : GY_RING;
     case GY_REDUCE_SCATTER: return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : GY_RING;
     default: return GY_RING;
     }
@@ -150,9 +152,11 @@ static enum gy_algorithm choose_crowded_three(enum gy_collective collective, siz
 static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t bytes, int size)
 {
     bool power = (size & (size - 1)) == 0, rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
-    size_t whole = collective == GY_ALL_REDUCE ? 2 * CROWDED_VECTOR : rooted ? CROWDED_VECTOR : 0;
+    size_t whole = collective == GY_ALL_REDUCE || rooted ? CROWDED_VECTOR : 0;
     if (collective == GY_BARRIER || bytes <= whole)
         return GY_BINARY_TREE;
+    if (rooted && size <= CHAIN_RANKS && bytes <= 2 * CROWDED_VECTOR)
+        return GY_DOUBLE_TREE; /* its halves go without a grant */
     if (size == 3 && (whole || collective == GY_ALL_GATHER || collective == GY_REDUCE_SCATTER))
         return choose_crowded_three(collective, bytes);
     switch (collective) {
@@ -161,8 +165,6 @@ static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t by
     case GY_ALL_REDUCE:
     case GY_ALL_GATHER:
     case GY_REDUCE_SCATTER: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
-    case GY_ALL_TO_ALL: /* beyond what goes without a grant, fewer messages; until it is worth more than the bytes */
-        return power && bytes > SHORT_VECTOR && bytes <= CROWDED_BLOCK ? GY_BRUCK : GY_ALGORITHMS;
     default: return GY_ALGORITHMS;
     }
 }
