@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algorithms.h"
 #include "launch.h"
 #include "meeting.h"
 #include "options.h"
@@ -46,22 +47,7 @@ struct parsing {
     const char *collective, *algorithm;
 };
 
-static const char *const algorithms[] = {"direct_one_shot",
-                                         "direct_two_shot",
-                                         "ring",
-                                         "halving_doubling",
-                                         "binary_tree",
-                                         "canonical",
-                                         "recursive_doubling",
-                                         "binomial",
-                                         "bruck",
-                                         "double_tree",
-                                         "linear",
-                                         "pairwise",
-                                         "hierarchical",
-                                         "hierarchical_halving",
-                                         "hierarchical_tree",
-                                         NULL};
+static const char *const algorithms[] = {GY_PERF_ALGORITHMS, NULL};
 
 /* Each word between commas is looked up by itself. */
 static void check_transports(const char *names)

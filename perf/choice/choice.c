@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "algorithms.h"
 #include "collective.h"
 #include "compare/arena.h"
 
@@ -30,22 +31,7 @@
 #define TURNS_MOST 400
 #define SIZES_MOST 32
 
-static const char *const algorithms[] = {"",
-                                         "direct_one_shot",
-                                         "direct_two_shot",
-                                         "ring",
-                                         "halving_doubling",
-                                         "binary_tree",
-                                         "canonical",
-                                         "recursive_doubling",
-                                         "binomial",
-                                         "bruck",
-                                         "double_tree",
-                                         "linear",
-                                         "pairwise",
-                                         "hierarchical",
-                                         "hierarchical_halving",
-                                         "hierarchical_tree"};
+static const char *const algorithms[] = {"", GY_PERF_ALGORITHMS}; /* "": gyre's own choice */
 #define CONTENDERS (sizeof algorithms / sizeof *algorithms)
 
 struct contender {

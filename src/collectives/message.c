@@ -32,24 +32,31 @@ bool gy_message_open(const struct gyre_comm *comm, int rank)
     return peer->link && peer->broken == 0;
 }
 
-static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
-                                 uint64_t number)
+struct gy_frame gy_message_header(const struct gyre_comm *comm, const struct gy_call *call, uint64_t sequence)
 {
-    bool sends = call->collective == GY_SEND_TO;
     return (struct gy_frame){.magic = GY_FRAME_MAGIC,
                              .version = GY_WIRE_VERSION,
                              .kind = GY_FRAME_DATA,
                              .epoch = comm->ctx->world->epoch,
                              .comm = comm->id,
-                             .bytes = (uint32_t)bytes,
-                             .sequence = GY_POINT_TO_POINT | number,
+                             .bytes = (uint32_t)(call->count * gy_dtype_bytes(call->dtype)),
+                             .sequence = sequence,
                              .count = call->count,
-                             .root = (uint32_t)(sends ? comm->rank : call->root),
-                             .collective = GY_SEND_TO,
+                             .root = (uint32_t)call->root,
+                             .collective = (uint8_t)call->collective,
                              .dtype = (uint8_t)call->dtype,
                              .op = (uint8_t)call->op,
-                             .flags = GY_FRAME_EAGER,
-                             .algorithm = GY_LINEAR};
+                             .flags = GY_FRAME_EAGER};
+}
+
+/* Both ends give it the sender's shape. */
+static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_call *call, uint64_t number)
+{
+    struct gy_frame frame = gy_message_header(comm, call, GY_POINT_TO_POINT | number);
+    frame.root = (uint32_t)(call->collective == GY_SEND_TO ? comm->rank : call->root);
+    frame.collective = GY_SEND_TO;
+    frame.algorithm = GY_LINEAR;
+    return frame;
 }
 
 /* It has happened: counted and recorded as a request's would be. */
@@ -68,16 +75,16 @@ void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame)
         gy_look_around(comm->ctx);
 }
 
-static bool send_now(struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+static bool send_now(struct gyre_comm *comm, const struct gy_call *call)
 {
     int peer = call->root;
     struct gy_channel *channel = comm->channels[peer];
     struct gy_credit *credit = &channel->credit[GY_FOR_MESSAGES];
     if (credit->left == 0 || channel->tickets != channel->left)
         return false;
-    struct gy_frame header = header_of(comm, call, bytes, channel->sent + 1);
+    struct gy_frame header = header_of(comm, call, channel->sent + 1);
     header.credit = gy_flow_owed(comm, peer, header.sequence);
-    if (!gy_comm_send_short(comm, peer, &header, bytes ? call->input : NULL))
+    if (!gy_comm_send_short(comm, peer, &header, header.bytes ? call->input : NULL))
         return false;
     gy_flow_returned(comm, peer, &header);
     credit->left--;
@@ -134,10 +141,10 @@ bool gy_message_comes(struct gy_awaited *it)
     return it->arrived;
 }
 
-static bool receive_now(struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+static bool receive_now(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gy_channel *channel = comm->channels[call->root];
-    struct gy_awaited it = {.frame = header_of(comm, call, bytes, channel->received + 1),
+    struct gy_awaited it = {.frame = header_of(comm, call, channel->received + 1),
                             .comm = comm,
                             .rank = call->root,
                             .peer = gy_group_world(&comm->group, call->root),
@@ -154,7 +161,7 @@ bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_st
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
     if (bytes > GY_EAGER_BYTES || !gy_message_open(comm, call->root))
         return false;
-    if (!(call->collective == GY_SEND_TO ? send_now : receive_now)(comm, call, bytes))
+    if (!(call->collective == GY_SEND_TO ? send_now : receive_now)(comm, call))
         return false;
     *status_p = GYRE_SUCCESS;
     return true;

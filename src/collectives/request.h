@@ -262,6 +262,8 @@ bool gy_direct_run(struct gyre_request *request, gyre_status *status_p);
 bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 /* Is the short way to and from this rank open? */
 bool gy_message_open(const struct gyre_comm *comm, int rank);
+/* The header of a call's short vector as one frame, which both ends come to alike; its lane and algorithm are the caller's. */
+struct gy_frame gy_message_header(const struct gyre_comm *comm, const struct gy_call *call, uint64_t sequence);
 /* Looks for the frame for a while, and takes it; false: it has not come, and nothing has happened. */
 bool gy_message_comes(struct gy_awaited *it);
 void gy_awaited_take(const struct gy_awaited *awaited, const void *payload);

@@ -32,23 +32,12 @@ static bool is_open(const struct gyre_comm *comm, const struct gy_call *call, si
            !(gy_comm_canonical(comm) && gy_operation_widens(&operation));
 }
 
-static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_call *call)
 {
-    return (struct gy_frame){.magic = GY_FRAME_MAGIC,
-                             .version = GY_WIRE_VERSION,
-                             .kind = GY_FRAME_DATA,
-                             .epoch = comm->ctx->world->epoch,
-                             .comm = comm->id,
-                             .bytes = (uint32_t)bytes,
-                             .sequence = comm->sequence + 1,
-                             .count = call->count,
-                             .root = (uint32_t)call->root,
-                             .lane = comm->plans[GY_ALL_REDUCE][GY_RECURSIVE_DOUBLING]->lane[0].channel,
-                             .collective = GY_ALL_REDUCE,
-                             .dtype = (uint8_t)call->dtype,
-                             .op = (uint8_t)call->op,
-                             .flags = GY_FRAME_EAGER,
-                             .algorithm = GY_RECURSIVE_DOUBLING};
+    struct gy_frame frame = gy_message_header(comm, call, comm->sequence + 1);
+    frame.lane = comm->plans[GY_ALL_REDUCE][GY_RECURSIVE_DOUBLING]->lane[0].channel;
+    frame.algorithm = GY_RECURSIVE_DOUBLING;
+    return frame;
 }
 
 static bool send_now(struct gyre_comm *comm, const struct gy_call *call, const struct gy_frame *frame)
@@ -69,7 +58,7 @@ bool gy_swap_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
     if (!is_open(comm, call, bytes))
         return false;
-    const struct gy_frame frame = header_of(comm, call, bytes);
+    const struct gy_frame frame = header_of(comm, call);
     if (!send_now(comm, call, &frame))
         return false;
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
