@@ -44,6 +44,8 @@ void gy_link_complete_first(struct gy_link *link)
     link->first = frame->next;
     if (!link->first)
         link->last = NULL;
+    if (frame == link->kept)
+        link->kept = NULL;
     frame->next = NULL;
     frame->queued = false;
     frame->done = true;

@@ -22,6 +22,7 @@ struct gy_link {
     int peer;
     enum gy_link_state state;
     struct gy_frame_out *first, *last;
+    const struct gy_frame_out *kept; /* in that queue: the rest of what send_short took; NULL: nothing */
     struct {
         bool active; /* header seen, payload not complete */
         struct gy_frame frame;

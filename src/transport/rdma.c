@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@
 #include "transport/rdma_private.h"
 
 #define STOP_NS (800 * GY_MILLISECOND)    /* some of the device's own retransmissions, not just a queue */
+#define LOOKS 16                          /* at memory, in one progress */
+#define COLLECT_EVERY 8                   /* frames that were found in memory, or progresses that found none */
 #define END_GRACE_NS (2 * GY_MILLISECOND) /* a completion may follow the packet, and the socket's end, a little later */
 
 /* ---- progress ---- */
@@ -51,16 +54,30 @@ static bool advance(struct gy_rdma_link *link)
     return moved;
 }
 
+/* A look at memory is cheap, one at the completion queue is not. While what comes is silent the queue has its turn now and then:
+ * for what is loud, and so that it does not run over. */
+static bool look_and_collect(struct gy_rdma_link *link)
+{
+    bool looks = link->looking != GY_RDMA_LOOKS_NOT, found = looks && gy_rdma_glance(link, LOOKS);
+
+    if (found ? link->next_chunk % COLLECT_EVERY != 0
+              : looks && link->quiet && link->loud == 0 && ++link->glances % COLLECT_EVERY != 0)
+        return found;
+    link->loud -= link->loud > 0;
+    return gy_rdma_collect(link) || found;
+}
+
 bool gy_rdma_progress(struct gy_link *base)
 {
     struct gy_rdma_link *link = (struct gy_rdma_link *)base;
     bool moved = false;
 
     if (base->state == GY_LINK_OPEN && link->made && link->staging) {
-        moved = gy_rdma_collect(link);
+        moved = look_and_collect(link);
         if (!moved && link->quiet && base->state == GY_LINK_OPEN) /* most of the looks of somebody who waits */
             return false;
         moved |= advance(link);
+        gy_rdma_offer_to_look(link);
         link->quiet = is_quiet(link);
         if (link->ended && !moved && base->state == GY_LINK_OPEN && gy_now() - link->ended > END_GRACE_NS)
             gy_link_fail(base, GYRE_PEER_UNREACHABLE, "the rdma connection to rank %d broke: closed by the peer",
@@ -72,7 +89,23 @@ bool gy_rdma_progress(struct gy_link *base)
     return told || moved;
 }
 
-/* The channel of a rail is readable: completions for any link. */
+/* A queue that cannot be asked would let its rank sleep for ever. */
+static bool arm_queue(struct gy_rdma_link *link, int rail)
+{
+    struct gy_rdma_queue *queue = &link->queue[rail];
+
+    if (queue->armed)
+        return true;
+    int errnum = link->rdma->rail[rail].verbs->req_notify_cq(queue->cq, 0);
+    queue->armed = errnum == 0;
+    if (errnum)
+        gy_link_fail(&link->base, GYRE_SYSTEM, "rdma, device %s, to rank %d: no event can be asked for: %s",
+                     link->rdma->rail[rail].name, link->base.peer, strerror(errnum));
+    return errnum == 0;
+}
+
+/* The channel of a rail is readable: completions for any link. If it is not the sleeper who takes the event, the next one is to
+ * wake the sleeper all the same. */
 static void completions(void *owner, uint32_t events)
 {
     struct gy_rdma_rail *rail = owner;
@@ -84,6 +117,8 @@ static void completions(void *owner, uint32_t events)
         struct gy_rdma_queue *queue = user;
         rail->verbs->ack_cq_events(cq, 1);
         queue->armed = false;
+        if (queue->link->rdma->asleep && !__libc_single_threaded)
+            arm_queue(queue->link, (int)(rail - queue->link->rdma->rail));
         gy_rdma_progress(&queue->link->base);
         if (rail->completions.fd < 0) /* the sink closed us */
             return;
@@ -310,25 +345,11 @@ fail:
     return status;
 }
 
-/* A queue that cannot be asked would let its rank sleep for ever. */
-static bool arm_queue(struct gy_rdma_link *link, int rail)
-{
-    struct gy_rdma_queue *queue = &link->queue[rail];
-
-    if (queue->armed)
-        return true;
-    int errnum = link->rdma->rail[rail].verbs->req_notify_cq(queue->cq, 0);
-    queue->armed = errnum == 0;
-    if (errnum)
-        gy_link_fail(&link->base, GYRE_SYSTEM, "rdma, device %s, to rank %d: no event can be asked for: %s",
-                     link->rdma->rail[rail].name, link->base.peer, strerror(errnum));
-    return errnum == 0;
-}
-
 static bool rdma_arm(void *instance)
 {
     struct gy_rdma *rdma = instance;
 
+    rdma->asleep = true;
     for (struct gy_rdma_link *link = rdma->links; link; link = link->next) {
         if (link->base.state == GY_LINK_DEAD || !link->made)
             continue;
@@ -337,7 +358,7 @@ static bool rdma_arm(void *instance)
         for (int r = 0; r < rdma->rails && link->queue[r].cq; r++)
             if (!arm_queue(link, r))
                 return false;
-        if (link->staging && (gy_rdma_collect(link) || gy_rdma_digestible(link)))
+        if (link->staging && (gy_rdma_collect(link) || !gy_rdma_may_sleep(link) || gy_rdma_digestible(link)))
             return false;
     }
     return true;
@@ -345,7 +366,7 @@ static bool rdma_arm(void *instance)
 
 static void rdma_disarm(void *instance)
 {
-    (void)instance; /* an event that nobody needed is taken by the next poll */
+    ((struct gy_rdma *)instance)->asleep = false; /* an event that nobody needed is taken by the next poll */
 }
 
 static void rdma_close(void *instance)
@@ -385,6 +406,8 @@ static bool stop_link(struct gy_rdma_link *link)
     if (link->base.state != GY_LINK_OPEN || !link->ready || link->ended || peer_is_gone(link))
         return true;
     gy_rdma_collect(link);
+    if (link->looking != GY_RDMA_LOOKS_NOT) /* credit comes along with what lies there */
+        gy_rdma_look(link);
     gy_rdma_flush(link);
     gy_rdma_reap(link);
     if (!link->base.first)
@@ -428,8 +451,10 @@ static void rdma_fini(void *instance, bool forked)
         rdma->links = link->next;
         if (forked && link->watch.fd >= 0) /* the epoll set, the queue pairs and the memory's pages are the parent's */
             close(link->watch.fd);
-        if (forked && !lost)
+        if (forked && !lost) {
             gy_free(link->staging);
+            gy_free(link->words);
+        }
         if (!lost)
             gy_free(link->ring);
         gy_free(link);

@@ -67,6 +67,26 @@ static gyre_status make_ring(struct gy_rdma_link *link, struct gy_error *error)
     return GYRE_SUCCESS;
 }
 
+/* What is said about silent frames: both may be used before the peer has been heard. */
+static gyre_status make_words(struct gy_rdma_link *link, struct gy_error *error)
+{
+    struct gy_rdma_words *words = gy_alloc_aligned(PAGE, GY_RDMA_WORDS);
+
+    if (!words)
+        return out_of_memory(link, GY_RDMA_WORDS, error);
+    memset(words, 0, GY_RDMA_WORDS);
+    gyre_status status = gy_rdma_register(&link->rdma->memory, words, GY_RDMA_WORDS,
+                                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+                                          link->words_mr, error);
+    if (status != GYRE_SUCCESS) {
+        gy_free(words);
+        return status;
+    }
+    randombytes_buf(&link->secret, sizeof(link->secret));
+    link->words = words;
+    return GYRE_SUCCESS;
+}
+
 /* Memory that is sent from, as long as the peer's ring. */
 static gyre_status make_staging(struct gy_rdma_link *link, struct gy_error *error)
 {
@@ -133,6 +153,8 @@ static gyre_status make(struct gy_rdma_link *link, struct gy_error *error)
         per_rail = GY_RDMA_PATHS / rdma->rails;
     link->made = true;
     gyre_status status = make_ring(link, error);
+    if (status == GYRE_SUCCESS)
+        status = make_words(link, error);
     for (int r = 0; r < rdma->rails && status == GYRE_SUCCESS; r++) {
         struct gy_rdma_queue *queue = &link->queue[r];
         queue->link = link;
@@ -152,7 +174,11 @@ static gyre_status make(struct gy_rdma_link *link, struct gy_error *error)
 
 static struct gy_rdma_hello own_hello(const struct gy_rdma_link *link)
 {
-    struct gy_rdma_hello hello = {.ring_bytes = link->in_mask + 1, .paths = link->paths};
+    struct gy_rdma_hello hello = {.ring_bytes = link->in_mask + 1,
+                                  .paths = link->paths,
+                                  .words = (uintptr_t)link->words,
+                                  .words_key = link->words_mr[link->path[0].rail]->rkey,
+                                  .secret = link->secret};
 
     for (int q = 0; q < link->paths; q++) {
         const struct gy_rdma_path *path = &link->path[q];
@@ -373,6 +399,10 @@ void gy_rdma_disconnect(struct gy_rdma_link *link)
         gy_rdma_deregister(&rdma->memory, link->staging_mr, link->out_mask + 1);
     if (link->ring)
         gy_rdma_deregister(&rdma->memory, link->ring_mr, link->in_mask + 1);
+    if (link->words)
+        gy_rdma_deregister(&rdma->memory, link->words_mr, GY_RDMA_WORDS);
+    gy_free(link->words);
+    link->words = NULL;
     gy_free(link->staging);
     link->staging = NULL;
     /* The sink may be looking at the ring: it goes with the link. */

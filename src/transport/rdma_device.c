@@ -225,7 +225,8 @@ static void measure(struct survey *survey, const struct gy_config *config)
 {
     bool asked = config->rdma_devices[0] || !gy_transport_wanted(config->transports, gy_transport_tcp.name);
     size_t lockable = gy_rdma_lockable();
-    size_t link_bytes = 2 * config->rdma_ring * (size_t)survey->chosen; /* ring and staging, for each device */
+    size_t link_bytes = (2 * config->rdma_ring + GY_RDMA_WORDS) *
+                        (size_t)survey->chosen; /* with staging, for each device */
 
     survey->reach = (struct gy_rdma_reach){.links = INT_MAX, .link_bytes = link_bytes};
     if (asked || link_bytes == 0 || lockable == SIZE_MAX)

@@ -13,9 +13,10 @@
 #include "transport/rdma_verbs.h"
 #include "transport/transport.h"
 
-#define GY_RDMA_RAILS 4 /* at most */
-#define GY_RDMA_NAME 72 /* "device/port" */
-#define GY_RDMA_WHY 200 /* a reason for having none */
+#define GY_RDMA_RAILS 4     /* at most */
+#define GY_RDMA_NAME 72     /* "device/port" */
+#define GY_RDMA_WHY 200     /* a reason for having none */
+#define GY_RDMA_WORDS 4096u /* bytes locked for a link besides its rings: a page */
 
 struct gy_rdma_rail {
     void *owner;

@@ -1,6 +1,6 @@
 /* The one message of an rdma connection, before its one byte "ready": little-endian, fixed offsets.
  *
- *    0 magic u32 | 4 version u16 | 6 queue pairs u16 | 8 ring bytes u64 | 16 reserved 48 zero bytes
+ *    0 magic u32 | 4 version u16 | 6 queue pairs u16 | 8 ring bytes u64 | 16 words u64 | 24 secret u64 | 32 their key u32 | 28 zero bytes
  *   64 + 48·i: queue pair u32 | packet number u32 | ring u64 | key u32 | lid u16 | mtu u8 | ethernet u8 | GID 16 | reads u8 | 7 zero bytes
  *
  * Both directions are pure; whatever is let through has lengths and numbers that were bounded. */
@@ -10,7 +10,7 @@
 #include "transport/rdma_private.h"
 
 #define MAGIC 0x72646779u /* "ygdr" */
-#define VERSION 2
+#define VERSION 3
 #define HEAD_BYTES 64
 #define END_BYTES 48
 #define RING_LEAST (UINT64_C(1) << 12)
@@ -27,6 +27,9 @@ void gy_rdma_hello_encode(const struct gy_rdma_hello *hello, uint8_t wire_p[GY_R
     gy_wire_put(&wire, VERSION, 2);
     gy_wire_put(&wire, (uint16_t)hello->paths, 2);
     gy_wire_put(&wire, hello->ring_bytes, 8);
+    gy_wire_put(&wire, hello->words, 8);
+    gy_wire_put(&wire, hello->secret, 8);
+    gy_wire_put(&wire, hello->words_key, 4);
     for (int i = 0; i < hello->paths; i++) {
         const struct gy_rdma_end *end = &hello->end[i];
 
@@ -73,6 +76,9 @@ bool gy_rdma_hello_decode(const uint8_t wire_bytes[GY_RDMA_HELLO_BYTES], struct 
     known = gy_wire_get(&wire, 2) == VERSION && known;
     hello.paths = (int)gy_wire_get(&wire, 2);
     hello.ring_bytes = gy_wire_get(&wire, 8);
+    hello.words = gy_wire_get(&wire, 8);
+    hello.secret = gy_wire_get(&wire, 8);
+    hello.words_key = (uint32_t)gy_wire_get(&wire, 4);
     if (!known || hello.paths < 1 || hello.paths > GY_RDMA_PATHS || hello.ring_bytes < RING_LEAST ||
         hello.ring_bytes > RING_MOST || (hello.ring_bytes & (hello.ring_bytes - 1)) != 0)
         return false;

@@ -54,8 +54,8 @@ static gyre_status refusal(const struct gy_rdma_memory *memory, const struct gy_
     return gy_error_system(error, errnum, "RDMA device %s cannot register %zu bytes", rail->name, bytes);
 }
 
-/* A device may write in any order to memory at which nobody looks before the completion that says what is there: some buses are
- * faster then. Not so to windows: what a rank has put is known to be there by a read behind it. */
+/* A device may write in any order to memory from which nothing is taken before a completion, or a sum, says what is there: some
+ * buses are faster then. Not so to windows, and to a link's words: what was put there is known to be there by a read behind it. */
 static struct ibv_mr *register_with(const struct gy_rdma_rail *rail, void *start, size_t bytes, int access)
 {
     if ((access & IBV_ACCESS_REMOTE_READ) || !rail->verbs->reg_mr_iova2)

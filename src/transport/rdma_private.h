@@ -1,5 +1,6 @@
 /* Inside the rdma transport: rdma.c (the table, sleeping), rdma_connect.c (from a socket to queue pairs), rdma_hello.c
- * (what the two say to each other), rdma_events.c (what devices tell), rdma_send.c and rdma_receive.c (the data path), rdma_access.c (one-sided).
+ * (what the two say to each other), rdma_events.c (what devices tell), rdma_send.c and rdma_receive.c (the data path),
+ * rdma_short.c and rdma_silent.c (short frames), rdma_access.c (one-sided).
  * Nobody else includes this.
  *
  * A link is a byte stream in each direction, laid out in a ring in the receiver's memory, as between ranks of one host:
@@ -12,23 +13,26 @@
  * Chunk k of a direction goes over queue pair k mod n, so that a large frame is striped over all of them, and devices
  * deliver in any order: the receiver counts arrivals per queue pair, and the stream goes on as far as chunks are there
  * without a gap. The immediate says how long the chunk is, takes credit back by the way, and says of a short frame that
- * its header need not be sent (rdma_short.c).
+ * its header need not be sent (rdma_short.c). A short frame for which the peer looks comes without immediate (rdma_silent.c).
  *
  * Invariants: a receive request is posted for everything that may arrive, so that the receiver is always ready: a sender
  * has at most GY_RDMA_CHUNKS · n chunks for which it has no credit back, and credits have a reserve of their own (there
  * are never more than 13 on their way, see GY_RDMA_RESERVE). Remote ranks can write into the ring, read and write
- * what the program has exposed as a window for as long as it is one, and nothing else. */
+ * a page of words of the link (struct gy_rdma_words) and what the program has exposed as a window for as long as it is one,
+ * and nothing else. */
 #ifndef GY_TRANSPORT_RDMA_PRIVATE_H
 #define GY_TRANSPORT_RDMA_PRIVATE_H
+
+#include <stdatomic.h>
 
 #include "transport/link.h"
 #include "transport/rdma_device.h"
 #include "transport/rdma_memory.h"
 
-#define GY_RDMA_PATHS 8           /* queue pairs of a link, at most */
-#define GY_RDMA_CHUNK (64u << 10) /* bytes, at most */
-#define GY_RDMA_CHUNKS 64u        /* on their way per queue pair */
-#define GY_RDMA_RESERVE 16u       /* receive requests for credits, and send requests */
+#define GY_RDMA_PATHS 8                  /* queue pairs of a link, at most */
+#define GY_RDMA_CHUNK ((64u << 10) + 64) /* bytes, at most: a frame of 64 KiB is one */
+#define GY_RDMA_CHUNKS 64u               /* on their way per queue pair */
+#define GY_RDMA_RESERVE 16u              /* receive requests for credits, and send requests */
 #define GY_RDMA_SENDS (2 * GY_RDMA_CHUNKS + GY_RDMA_RESERVE)
 #define GY_RDMA_RECEIVES (GY_RDMA_CHUNKS + GY_RDMA_RESERVE)
 #define GY_RDMA_BY_THE_WAY 8u      /* chunks that are credited along with others, before a message of its own is due */
@@ -36,6 +40,9 @@
 #define GY_RDMA_DIRECT (16u << 10) /* payloads in announced memory are sent from there if they have so many bytes */
 #define GY_RDMA_DIRECT_FRAMES 16   /* such frames on their way */
 #define GY_RDMA_PIECES 8           /* of one-sided accesses on their way, per link */
+#define GY_RDMA_SILENT 1024u       /* bytes of a payload of which nobody is told, at most */
+#define GY_RDMA_LOUD 64u           /* progresses for which one loud chunk lets others be expected */
+#define GY_RDMA_TAG_BYTES 16u      /* in front of it */
 #define GY_RDMA_SLOTS 8            /* of the pool for one-sided access, */
 #define GY_RDMA_SLOT (32u << 10)   /* and their bytes */
 #define GY_RDMA_HELLO_BYTES 448u
@@ -55,6 +62,9 @@ struct gy_rdma_end { /* of one queue pair */
 
 struct gy_rdma_hello {
     uint64_t ring_bytes; /* a power of two */
+    uint64_t words;      /* where the other reaches struct gy_rdma_words */
+    uint64_t secret;     /* from which the sum of a silent frame begins */
+    uint32_t words_key;
     int paths;
     struct gy_rdma_end end[GY_RDMA_PATHS];
 };
@@ -104,6 +114,16 @@ struct gy_rdma_piece {
     uint32_t bytes;
 };
 
+/* What the other's device reaches, besides the ring: see rdma_silent.c. */
+struct gy_rdma_words {
+    _Atomic uint32_t looks;  /* written by it: the peer looks for silent frames */
+    _Atomic uint32_t begun;  /* read by it: chunks up to here may have been silent; little-endian */
+    _Atomic uint32_t theirs; /* what our own device has read there */
+    uint32_t said;           /* what it writes there */
+};
+
+enum gy_rdma_looking { GY_RDMA_LOOKS_NOT, GY_RDMA_LOOKS, GY_RDMA_LOOKS_NO_MORE };
+
 struct gy_rdma_link {
     struct gy_link base;
     struct gy_rdma *rdma;
@@ -145,7 +165,15 @@ struct gy_rdma_link {
     uint32_t next_place;                              /* its own in `arrived` */
     uint32_t arrived[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* immediates of chunks by number, without credit; 0: not there */
     struct gy_frame remembered;                       /* the header that short frames may leave out; epoch 0: none */
-    bool recalled;       /* it is that of the frame at in_tail, which is there as a whole */
+    bool recalled; /* it is that of the frame at in_tail, which is there as a whole */
+    struct gy_rdma_words *words;
+    struct ibv_mr *words_mr[GY_RDMA_RAILS];
+    uint64_t secret;
+    enum gy_rdma_looking looking;
+    uint32_t repeats;    /* frames that came loudly, and could have been silent, since the last sleep */
+    uint32_t loud;       /* progresses that look at the completion queue, too, after a loud chunk */
+    uint32_t glances;    /* progresses that did not */
+    uint32_t asked_for;  /* the number of the request that reads the peer's `begun` */
     uint64_t owed_bytes; /* consumed and not credited yet */
     uint32_t owed_chunks;
 };
@@ -163,6 +191,7 @@ struct gy_rdma {
     struct gy_rdma_link *links; /* asked for so far */
     int *parked;                /* [world size] accepted before anybody here asked for the link, −1: none */
     bool closed;
+    bool asleep; /* from arm to disarm: a thread may be, whatever others do meanwhile */
 };
 
 /* rdma_connect.c: the socket is there; agrees on queue pairs from then on in callbacks of the poller. */
@@ -189,11 +218,31 @@ bool gy_rdma_send_short(struct gy_link *link, const struct gy_frame *header, con
 /* The chunk at `start` of the stream, behind all others, has come: sees to the header at its beginning. False: there is none. */
 bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate);
 
+/* rdma_silent.c */
+/* Does the peer look for the next chunk? Only once it has been asked so may the chunk be silent. */
+bool gy_rdma_is_looked_for(struct gy_rdma_link *link);
+/* A frame whose header the peer has in mind, of at most GY_RDMA_SILENT bytes, for which there is room. */
+void gy_rdma_send_silent(struct gy_rdma_link *link, const void *payload, uint32_t bytes);
+/* Takes what has come silently; calls no sink. */
+bool gy_rdma_look(struct gy_rdma_link *link);
+/* The same for somebody who waits: so many times. */
+bool gy_rdma_glance(struct gy_rdma_link *link, int times);
+/* Tells the peer that this rank looks, if that is worth it. */
+void gy_rdma_offer_to_look(struct gy_rdma_link *link);
+/* Tells it that this rank does not, and is true once nothing can come silently any more; to be asked again until then. */
+bool gy_rdma_may_sleep(struct gy_rdma_link *link);
+
+/* Bytes of the stream that a frame takes. */
+static inline uint64_t gy_rdma_padded(uint32_t bytes)
+{
+    return GY_FRAME_BYTES + (((uint64_t)bytes + 63) & ~UINT64_C(63));
+}
+
 /* rdma_send.c */
-/* Posts chunk number link->chunks, of `length` bytes at out_head of the stream, as a write of `pieces` to `skip` bytes behind
- * its beginning. False: the link failed. */
-bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_sge *pieces, int count, uint64_t length, uint64_t skip,
-                        uint32_t flags, bool in_itself, bool signal);
+/* The immediate of a chunk of `length` bytes, with the credit that goes along. */
+uint32_t gy_rdma_immediate(struct gy_rdma_link *link, uint64_t length, uint32_t flags);
+/* Posts chunk number link->chunks, of `length` bytes at out_head of the stream. False: the link failed. */
+bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_send_wr *wr, uint64_t length, bool signal);
 /* Is there room and credit for another chunk, bytes aside? */
 bool gy_rdma_has_room(struct gy_rdma_link *link);
 bool gy_rdma_flush(struct gy_rdma_link *link);      /* posts what there is room and credit for */
@@ -212,7 +261,9 @@ void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gy
 
 /* rdma_receive.c */
 bool gy_rdma_collect(struct gy_rdma_link *link); /* takes completions; calls no sink */
-bool gy_rdma_digest(struct gy_rdma_link *link);  /* gives what has arrived to the sink */
+/* Chunk number path->arrived of its path is there. */
+void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate);
+bool gy_rdma_digest(struct gy_rdma_link *link); /* gives what has arrived to the sink */
 bool gy_rdma_digestible(const struct gy_rdma_link *link);
 /* Posts a receive request for every one that was used: all of them at the beginning, before the peer may send. */
 void gy_rdma_replenish(struct gy_rdma_link *link);

@@ -16,11 +16,6 @@
 #define FRAMES 16                 /* per digest */
 #define BYTES (UINT64_C(1) << 18) /* per digest */
 
-static uint64_t padded(uint32_t bytes)
-{
-    return GY_FRAME_BYTES + (((uint64_t)bytes + 63) & ~UINT64_C(63));
-}
-
 /* ---- completions ---- */
 
 static struct gy_rdma_path *path_of(struct gy_rdma_link *link, uint32_t number, int rail)
@@ -93,7 +88,7 @@ static void go_on(struct gy_rdma_link *link, const struct gy_rdma_path *path)
 }
 
 /* Chunk number `arrived` of its path is there: of the stream, number arrived · n + q. */
-static void chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
+void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
 {
     uint64_t paths = (uint64_t)link->paths, q = (uint64_t)(path - link->path);
     uint32_t units = immediate & GY_RDMA_UNITS, credit = immediate >> GY_RDMA_CREDIT_CHUNKS;
@@ -109,6 +104,18 @@ static void chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, 
                                                                 (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
     path->arrived++;
     go_on(link, path);
+}
+
+/* One that was told: what was written silently before it is in memory, too. */
+static void loud_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
+{
+    if (link->paths == 1)
+        gy_rdma_look(link);
+    if (link->base.state != GY_LINK_OPEN)
+        return;
+    link->loud = GY_RDMA_LOUD;
+    link->repeats += (immediate & GY_RDMA_REPEAT) && (immediate & GY_RDMA_UNITS) <= GY_RDMA_SILENT / 64 + 1;
+    gy_rdma_chunk_arrived(link, path, immediate);
 }
 
 static void credit_arrived(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint32_t credit)
@@ -141,7 +148,7 @@ static void completed(struct gy_rdma_link *link, struct gy_rdma_path *path, cons
         if (!(wc->wc_flags & IBV_WC_WITH_IMM))
             violated(link, path, "a message without immediate");
         else if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
-            chunk_arrived(link, path, be32toh(wc->imm_data));
+            loud_chunk_arrived(link, path, be32toh(wc->imm_data));
         else
             credit_arrived(link, path, be32toh(wc->imm_data));
     }
@@ -195,14 +202,14 @@ static bool digest_piece(struct gy_rdma_link *link, uint64_t available)
     const struct gy_frame *frame = &link->base.inbound.frame;
     size_t got = link->base.inbound.got;
     uint64_t offset = link->in_tail & link->in_mask;
-    uint64_t piece = gy_min_size(padded(frame->bytes) - GY_FRAME_BYTES - got, available);
+    uint64_t piece = gy_min_size(gy_rdma_padded(frame->bytes) - GY_FRAME_BYTES - got, available);
 
     piece = gy_min_size(piece, link->in_mask + 1 - offset);
     if (got < frame->bytes)
         memcpy(link->base.inbound.place + got, link->ring + offset, gy_min_size(piece, frame->bytes - got));
     link->base.inbound.got = got + piece;
     consumed(link, piece);
-    if (link->base.inbound.got < padded(frame->bytes) - GY_FRAME_BYTES)
+    if (link->base.inbound.got < gy_rdma_padded(frame->bytes) - GY_FRAME_BYTES)
         return true;
     return gy_link_inbound_end(&link->base, &link->rdma->env.sink);
 }
@@ -211,7 +218,7 @@ static bool digest_piece(struct gy_rdma_link *link, uint64_t available)
 static bool digest_recalled(struct gy_rdma_link *link)
 {
     const unsigned char *payload = link->ring + ((link->in_tail + GY_FRAME_BYTES) & link->in_mask);
-    uint64_t whole = padded(link->remembered.bytes);
+    uint64_t whole = gy_rdma_padded(link->remembered.bytes);
 
     link->recalled = false;
     if (!gy_link_arrived(&link->base, &link->rdma->env.sink, &link->remembered, payload))
@@ -231,7 +238,7 @@ static bool digest_header(struct gy_rdma_link *link, uint64_t available)
                      link->base.peer);
         return false;
     }
-    uint64_t whole = padded(frame.bytes), offset = (link->in_tail + GY_FRAME_BYTES) & link->in_mask;
+    uint64_t whole = gy_rdma_padded(frame.bytes), offset = (link->in_tail + GY_FRAME_BYTES) & link->in_mask;
     if (available < whole || offset + frame.bytes > link->in_mask + 1) {
         if (!gy_link_inbound_begin(&link->base, sink, &frame))
             return false;

@@ -10,11 +10,6 @@
 
 #include "transport/rdma_private.h"
 
-static uint64_t padded(uint32_t bytes)
-{
-    return GY_FRAME_BYTES + (((uint64_t)bytes + 63) & ~UINT64_C(63));
-}
-
 void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
                   const char *cause)
 {
@@ -82,7 +77,7 @@ static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_fr
         return true;
     }
     size_t from = frame->sent - GY_FRAME_BYTES;
-    uint64_t piece = gy_min_size(padded(frame->header.bytes) - frame->sent, room);
+    uint64_t piece = gy_min_size(gy_rdma_padded(frame->header.bytes) - frame->sent, room);
     uint64_t bytes = gy_min_size(piece, frame->header.bytes - from); /* without padding */
     const unsigned char *source = (const unsigned char *)frame->payload + from;
     if (range) {
@@ -122,7 +117,7 @@ static struct chunk gather(struct gy_rdma_link *link, uint64_t room)
     while (more && link->unsent && chunk.length < most) {
         struct gy_frame_out *frame = link->unsent;
         more = lay_out(link, &chunk, frame, most - chunk.length);
-        if (frame->sent == padded(frame->header.bytes))
+        if (frame->sent == gy_rdma_padded(frame->header.bytes))
             all_posted(link, &chunk, frame);
     }
     return chunk;
@@ -163,24 +158,19 @@ static uint32_t credit_by_the_way(struct gy_rdma_link *link)
     return chunks << GY_RDMA_CREDIT_CHUNKS | units << GY_RDMA_CREDIT_UNITS;
 }
 
-bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_sge *pieces, int count, uint64_t length, uint64_t skip,
-                        uint32_t flags, bool in_itself, bool signal)
+uint32_t gy_rdma_immediate(struct gy_rdma_link *link, uint64_t length, uint32_t flags)
+{
+    return (uint32_t)(length / 64) | flags | credit_by_the_way(link);
+}
+
+bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_send_wr *wr, uint64_t length, bool signal)
 {
     struct gy_rdma_path *path = gy_rdma_next_path(link);
-    uint64_t offset = link->out_head & link->out_mask;
-    struct ibv_send_wr wr = {
-        .sg_list = pieces,
-        .num_sge = count,
-        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-        .send_flags = in_itself ? IBV_SEND_INLINE : 0,
-        .imm_data = htobe32((uint32_t)(length / 64) | flags | credit_by_the_way(link)),
-        .wr.rdma = {.remote_addr = path->remote_ring + offset + skip, .rkey = path->remote_key},
-    };
 
     path->sent++;
     link->chunks++;
     link->out_head += length;
-    return link->base.state == GY_LINK_OPEN && gy_rdma_post(link, path, &wr, signal);
+    return link->base.state == GY_LINK_OPEN && gy_rdma_post(link, path, wr, signal);
 }
 
 static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
@@ -198,9 +188,16 @@ static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
                                            .length = (uint32_t)chunk->borrowed,
                                            .lkey = chunk->range->mr[path->rail]->lkey};
     bool in_itself = !chunk->borrowed && chunk->staged <= link->rdma->rail[path->rail].most_inline;
+    struct ibv_send_wr wr = {
+        .sg_list = pieces,
+        .num_sge = count,
+        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+        .send_flags = in_itself ? IBV_SEND_INLINE : 0,
+        .imm_data = htobe32(gy_rdma_immediate(link, chunk->length, 0)),
+        .wr.rdma = {.remote_addr = path->remote_ring + (chunk->start & link->out_mask), .rkey = path->remote_key},
+    };
     /* Somebody waits for the end of a payload; its chunks are on every path. */
-    return gy_rdma_post_chunk(link, pieces, count, chunk->length, 0, 0, in_itself,
-                              chunk->borrowed && (chunk->ends || link->paths > 1));
+    return gy_rdma_post_chunk(link, &wr, chunk->length, chunk->borrowed && (chunk->ends || link->paths > 1));
 }
 
 bool gy_rdma_has_room(struct gy_rdma_link *link)
@@ -211,6 +208,16 @@ bool gy_rdma_has_room(struct gy_rdma_link *link)
            path->posted - path->finished < GY_RDMA_SENDS - GY_RDMA_RESERVE;
 }
 
+/* Room for less than so much is left alone until more has come back: a chunk is a write, an acknowledgement and a receive
+ * request, however short it is. The peer keeps less than a quarter of the ring to itself, so more does come. */
+static uint64_t worth_waiting(const struct gy_rdma_link *link)
+{
+    const struct gy_frame_out *frame = link->unsent;
+    uint64_t left = gy_rdma_padded(frame->header.bytes) - frame->sent;
+
+    return gy_min_size(gy_min_size(left, GY_RDMA_CHUNK), (link->out_mask + 1) / 4);
+}
+
 bool gy_rdma_flush(struct gy_rdma_link *link)
 {
     uint64_t before = link->chunks;
@@ -218,7 +225,7 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
     while (link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN) {
         uint64_t room = link->out_mask + 1 - (link->out_head - link->out_tail);
 
-        if (room == 0 || !gy_rdma_has_room(link))
+        if (room == 0 || !gy_rdma_has_room(link) || room < worth_waiting(link))
             break;
         struct chunk chunk = gather(link, room);
         if (chunk.length == 0 || !post_chunk(link, &chunk))

@@ -9,17 +9,13 @@
  * fill four packets of a kilobyte and no fifth. Chunks are seen in the order of the stream, whatever the order in which queue
  * pairs deliver them, so both ends always have the same header in mind.
  *
- * The gap is memory that the sender was granted for this chunk and leaves alone; nobody else writes there. That the payload is
- * there is known from the completion that the immediate makes, and not from looking at its last byte: devices promise the
- * former only. */
+ * The gap is memory that the sender was granted for this chunk and leaves alone, but for a tag at its end where the frame is
+ * silent (rdma_silent.c); nobody else writes there. That the payload is there is known from the completion that the immediate
+ * makes, and of a silent one from its sum. */
+#include <endian.h>
 #include <string.h>
 
 #include "transport/rdma_private.h"
-
-static uint64_t padded(uint32_t bytes)
-{
-    return GY_FRAME_BYTES + (((uint64_t)bytes + 63) & ~UINT64_C(63));
-}
 
 /* May a frame of `length` bytes in the stream leave now, before which nothing waits? */
 static bool is_free(struct gy_rdma_link *link, uint64_t length)
@@ -35,26 +31,29 @@ static bool is_free(struct gy_rdma_link *link, uint64_t length)
 static bool follows(struct gy_frame *model, const struct gy_frame *header)
 {
     model->sequence++;
-    bool same = header->epoch != 0 && memcmp(model, header, sizeof(*model)) == 0;
+    bool same = header->epoch != 0 && gy_frame_equal(model, header, sizeof(*model));
     if (!same)
         *model = *header;
     return same;
 }
 
-bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, const void *payload)
+static void send_loudly(struct gy_rdma_link *link, const struct gy_frame *header, const void *payload, bool bare)
 {
-    struct gy_rdma_link *link = (struct gy_rdma_link *)base;
-    uint64_t length = padded(header->bytes);
-
-    if (!is_free(link, length))
-        return false;
     const struct gy_rdma_path *path = gy_rdma_next_path(link);
-    unsigned char *place = link->staging + (link->out_head & link->out_mask);
-    bool bare = follows(&link->model, header) && header->bytes > 0;
+    uint64_t offset = link->out_head & link->out_mask, length = gy_rdma_padded(header->bytes);
+    unsigned char *place = link->staging + offset;
     size_t skip = bare ? GY_FRAME_BYTES : 0, bytes = GY_FRAME_BYTES + header->bytes - skip;
+    bool in_itself = bytes <= link->rdma->rail[path->rail].most_inline;
     struct ibv_sge piece = {
         .addr = (uintptr_t)(place + skip), .length = (uint32_t)bytes, .lkey = link->staging_mr[path->rail]->lkey};
-    bool in_itself = bytes <= link->rdma->rail[path->rail].most_inline;
+    struct ibv_send_wr wr = {
+        .sg_list = &piece,
+        .num_sge = 1,
+        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+        .send_flags = in_itself ? IBV_SEND_INLINE : 0,
+        .imm_data = htobe32(gy_rdma_immediate(link, length, bare ? GY_RDMA_REPEAT : GY_RDMA_REMEMBER)),
+        .wr.rdma = {.remote_addr = path->remote_ring + offset + skip, .rkey = path->remote_key},
+    };
 
     if (!bare)
         gy_frame_encode(header, place);
@@ -62,8 +61,22 @@ bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, con
         piece.addr = (uintptr_t)payload;
     else if (header->bytes > 0)
         memcpy(place + GY_FRAME_BYTES, payload, header->bytes);
+    gy_rdma_post_chunk(link, &wr, length, false);
+}
+
+bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, const void *payload)
+{
+    struct gy_rdma_link *link = (struct gy_rdma_link *)base;
+    uint64_t length = gy_rdma_padded(header->bytes);
+
+    if (!is_free(link, length))
+        return false;
+    bool bare = follows(&link->model, header) && header->bytes > 0;
+    if (bare && header->bytes <= GY_RDMA_SILENT && gy_rdma_is_looked_for(link))
+        gy_rdma_send_silent(link, payload, header->bytes);
+    else
+        send_loudly(link, header, payload, bare);
     /* A failure is told by the next progress, as of any other frame. */
-    gy_rdma_post_chunk(link, &piece, 1, length, skip, bare ? GY_RDMA_REPEAT : GY_RDMA_REMEMBER, in_itself, false);
     return true;
 }
 
@@ -84,8 +97,8 @@ bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediat
     if (immediate & GY_RDMA_REMEMBER)
         return gy_frame_decode(place, kept);
     /* Its payload is as long as the chunk is, and in one piece. */
-    if (kept->epoch == 0 || padded(kept->bytes) != (uint64_t)(immediate & GY_RDMA_UNITS) * 64 ||
-        (start & link->in_mask) + padded(kept->bytes) > link->in_mask + 1)
+    if (kept->epoch == 0 || gy_rdma_padded(kept->bytes) != (uint64_t)(immediate & GY_RDMA_UNITS) * 64 ||
+        (start & link->in_mask) + gy_rdma_padded(kept->bytes) > link->in_mask + 1)
         return false;
     kept->sequence++;
     link->recalled = start == link->in_tail && !link->base.inbound.active;

@@ -11,7 +11,8 @@
  * Until the last one has tried, which it does when it first asks, the answer is no, and nobody waits for it.
  *
  * Later, too, every read brings the word along: when a rank has died, and nobody has said so yet, its number may already be that of
- * another process, which would be read in its place. */
+ * another process, which would be read in its place. That costs a quarter of a microsecond, and no clock spares it: the kernel hands
+ * out numbers in turn, but its turn may stand just before that one, and a rank that begins another program keeps its number. */
 #include <errno.h>
 #include <sys/uio.h>
 

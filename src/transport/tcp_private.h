@@ -34,9 +34,11 @@ struct tcp_link {
     bool mute;    /* sending failed: what the peer sent before it went is still read, then the end is reported */
     struct gy_envelopes *envelopes; /* what leaves sealed, see envelope.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
+    struct gy_frame_out kept;       /* base.kept, with `rest` as its payload: see tcp_send.c */
     bool lengthy;                   /* the last payload was longer than that: see tcp_receive.c */
     size_t start, end;              /* unread bytes of ahead */
     unsigned char ahead[GY_TCP_AHEAD];
+    unsigned char rest[GY_FRAME_SHORT];
     struct tcp_rail rail[GY_RAILS_MOST];
     struct tcp_rails *rails; /* what several need besides; NULL: there is one */
 };
@@ -65,6 +67,8 @@ void gy_tcp_dialled(void *rail, int rank, int fd, const struct gy_seal_keys *key
 void gy_tcp_fail(struct tcp_rail *rail, int reason);
 /* Sends what the socket takes; true if anything moved. */
 bool gy_tcp_flush(struct tcp_link *link);
+/* send_short of the table. */
+bool gy_tcp_send_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
 /* Is there something to do with what is in memory already? */
 bool gy_tcp_digestible(const struct tcp_link *link);
 /* Before a sleep: what of the payload under way is worth an end of it. */

@@ -4,7 +4,11 @@
  *            sealed: envelope.h lays them out instead
  *
  * A frame's owner has it back when its last byte is in the socket. Where the socket is full the rest stays queued:
- * `sent` counts what of the first frame has left. A call goes no further than the turn of its rail (tcp_rails.c). */
+ * `sent` counts what of the first frame has left. A call goes no further than the turn of its rail (tcp_rails.c).
+ *
+ * send_short has no owner: where nothing is queued the frame goes to the socket from where it lies, by one call. Should that take
+ * a part of it, the rest is copied and becomes the first of the queue, so that whatever comes later goes behind it. On sealed
+ * links, and on those of several rails, the frame is copied and queued from the beginning. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -53,22 +57,28 @@ static void account(struct tcp_link *link, size_t bytes)
     }
 }
 
-/* One short frame of which nothing has left, and that stays on this rail: put together, it goes by the plainer call. */
+/* One frame, whole, of which nothing has left: a short one put together, so that it goes by the plainer call. */
+static ssize_t send_frame(const struct tcp_link *link, const struct gy_frame *header, const void *payload)
+{
+    uint8_t wire[GY_FRAME_BYTES + SHORT_BYTES];
+    int fd = link->out.rail->watch.fd;
+    gy_frame_encode(header, wire);
+    if (header->bytes <= SHORT_BYTES) {
+        if (header->bytes > 0)
+            memcpy(wire + GY_FRAME_BYTES, payload, header->bytes);
+        return send(fd, wire, GY_FRAME_BYTES + header->bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    struct iovec pieces[2] = {{wire, GY_FRAME_BYTES}, {(void *)(uintptr_t)payload, header->bytes}};
+    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* One short frame of which nothing has left, and that stays on this rail. */
 static bool is_short(const struct tcp_link *link)
 {
     const struct gy_frame_out *frame = link->base.first;
     return !link->envelopes && !frame->next && frame->sent == 0 && frame->header.bytes <= SHORT_BYTES &&
            link->out.left >= GY_FRAME_BYTES + SHORT_BYTES;
-}
-
-static ssize_t send_short(const struct tcp_link *link)
-{
-    uint8_t wire[GY_FRAME_BYTES + SHORT_BYTES];
-    const struct gy_frame_out *frame = link->base.first;
-    gy_frame_encode(&frame->header, wire);
-    if (frame->header.bytes > 0)
-        memcpy(wire + GY_FRAME_BYTES, frame->payload, frame->header.bytes);
-    return send(link->out.rail->watch.fd, wire, GY_FRAME_BYTES + frame->header.bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* So many pieces are the first `bytes`, or all; the last of them ends there. */
@@ -100,7 +110,8 @@ bool gy_tcp_flush(struct tcp_link *link)
 {
     bool moved = false;
     for (int call = 0; call < SEND_CALLS && link->base.first && link->out.rail->watch.fd >= 0 && !link->mute; call++) {
-        ssize_t sent = is_short(link) ? send_short(link) : send_gathered(link);
+        const struct gy_frame_out *frame = link->base.first;
+        ssize_t sent = is_short(link) ? send_frame(link, &frame->header, frame->payload) : send_gathered(link);
         if (sent < 0) {
             if (errno == EINTR)
                 continue;
@@ -117,4 +128,36 @@ bool gy_tcp_flush(struct tcp_link *link)
         moved = true;
     }
     return moved;
+}
+
+/* The link's own copy, of which so many bytes have left; nothing else is queued. */
+static void keep(struct tcp_link *link, const struct gy_frame *header, const void *payload, size_t sent)
+{
+    link->kept = (struct gy_frame_out){.header = *header, .payload = link->rest};
+    if (header->bytes > 0)
+        memcpy(link->rest, payload, header->bytes);
+    gy_link_push(&link->base, &link->kept);
+    link->kept.sent = sent;
+    link->base.kept = &link->kept;
+    link->untried = false;
+}
+
+bool gy_tcp_send_short(struct gy_link *base, const struct gy_frame *header, const void *payload)
+{
+    struct tcp_link *link = (struct tcp_link *)base;
+    size_t whole = GY_FRAME_BYTES + header->bytes;
+    if (base->first || base->state != GY_LINK_OPEN || link->out.rail->watch.fd < 0 || link->mute)
+        return false;
+    if (link->envelopes || link->rails) {
+        keep(link, header, payload, 0);
+        gy_tcp_flush(link);
+        return true;
+    }
+    ssize_t sent = send_frame(link, header, payload);
+    if (sent <= 0) /* post finds out why */
+        return false;
+    gy_tcp_passed(&link->out, (size_t)sent);
+    if ((size_t)sent < whole)
+        keep(link, header, payload, (size_t)sent);
+    return true;
 }

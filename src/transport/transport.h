@@ -14,6 +14,8 @@
 #ifndef GY_TRANSPORT_TRANSPORT_H
 #define GY_TRANSPORT_TRANSPORT_H
 
+#include <string.h>
+
 #include "boot/overlay.h"
 #include "boot/world.h"
 #include "core/error.h"
@@ -47,6 +49,20 @@ struct gy_frame {
 #define GY_WIRE_VERSION 1
 #define GY_FRAME_BYTES 64u
 _Static_assert(sizeof(struct gy_frame) == GY_FRAME_BYTES, "in memory as on the wire, but for the order of bytes");
+/* Are their first `bytes` equal? On the way of every short message, so in line. */
+static inline bool gy_frame_equal(const struct gy_frame *a, const struct gy_frame *b, size_t bytes)
+{
+    const unsigned char *left = (const unsigned char *)a, *right = (const unsigned char *)b;
+    uint64_t difference = 0, x, y;
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        memcpy(&x, left + i, 8);
+        memcpy(&y, right + i, 8);
+        difference |= x ^ y;
+    }
+    for (size_t i = bytes & ~(size_t)7; i < bytes; i++)
+        difference |= left[i] ^ right[i];
+    return difference == 0;
+}
 #define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
 
 enum gy_frame_kind {
@@ -157,9 +173,12 @@ struct gy_transport_ops {
     gyre_status (*link)(void *instance, int peer, struct gy_link **link_p, struct gy_error *error);
     /* Queues a frame; never blocks, allocates nothing. Tries to send at once. */
     void (*post)(struct gy_link *link, struct gy_frame_out *frame);
-    /* Sends a frame of at most GY_FRAME_SHORT bytes at once and as a whole, and has no more need of header and payload: true.
-     * False: something stands in its way and nothing has happened; post will do. Never blocks. Optional. */
+    /* Sends a frame of at most GY_FRAME_SHORT bytes at once, and has no more need of header and payload: true. What the wire did
+     * not take of it is the link's own by then, and link->kept until it has left. False: something stands in its way and nothing
+     * has happened; post will do. Never blocks. Optional. */
     bool (*send_short)(struct gy_link *link, const struct gy_frame *header, const void *payload);
+    /* post takes a short frame to the wire as quickly: send_short is for those who have no frame of their own. */
+    bool posts_quickly;
     /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never
      * blocks. */
     bool (*progress)(struct gy_link *link);

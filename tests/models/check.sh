@@ -104,3 +104,10 @@ wrong credits "-DOPS=2 -DOLDEST=3"
 wrong credits "-DOPS=2 -DSELFISH"
 wrong credits "-DOPS=1 -DFRAMES=6 -DSILENT"
 wrong credits "-DOPS=1 -DLANES=2 -DCREDITS=4"
+
+right silent "-DCHUNKS=4 -DSLEEPS=3"
+
+wrong silent "-DLATE"
+wrong silent "-DUNREAD"
+wrong silent "-DAHEAD"
+wrong silent "-DUNSEEN"

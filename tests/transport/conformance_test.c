@@ -8,6 +8,7 @@
  * order, size and hash of each. The bodies below add what each situation is about. */
 #include "ranks.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -446,6 +447,56 @@ static void body_doze(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* tcp: frames of send_short, which has given header and payload back when it returns. What a socket that is nearly full leaves of
+ * one goes before all else, a grant among it, and until then no other is taken. */
+static void body_short(struct rank *rank)
+{
+    enum { KEPT = 5, LAST = 5000 };
+    static unsigned char payload[GY_FRAME_SHORT];
+    static struct gy_frame_out grant, last;
+    struct gy_frame_out frame;
+    int little = 8192, kept = 0;
+    rank_link(rank);
+    exchange(rank, 1, size_small, 500, false);
+    struct rank_pair *pair = &rank->pair[0];
+    for (int i = 0; i < gy_config_rails(&rank->config); i++) {
+        int fd = ((struct tcp_link *)pair->link)->rail[i].watch.fd, which = rank->rank == 0 ? SO_SNDBUF : SO_RCVBUF;
+        CHECK(fd < 0 || setsockopt(fd, SOL_SOCKET, which, &little, sizeof(little)) == 0, "no small socket");
+    }
+    rank->linger_ns = 20000; /* so that the socket fills */
+    while (rank->rank == 0 && kept < KEPT) {
+        if (pair->link->first) { /* the socket is full, and progress says when it is not */
+            rank_turn(rank, true);
+            continue;
+        }
+        uint64_t number = pair->posted + 1;
+        rank_frame(rank, pair->peer, &frame, number, payload, (uint32_t)(number * 977 % sizeof(payload)));
+        if (!rank->ops->send_short(pair->link, &frame.header, frame.payload))
+            continue;
+        memset(payload, 0xee, sizeof(payload));
+        pair->posted++;
+        kept += pair->link->kept != NULL;
+        CHECK(!pair->link->kept == !pair->link->first, "what is kept is what is queued");
+    }
+    if (rank->rank == 0) {
+        struct pollfd room = {.fd = ((struct tcp_link *)pair->link)->out.rail->watch.fd, .events = POLLOUT};
+        CHECK(poll(&room, 1, 10000) == 1, "the other reads");
+        CHECK(!rank->ops->send_short(pair->link, &frame.header, frame.payload), "before what has been kept");
+        rank_frame(rank, pair->peer, &last, pair->posted + 1, payload, LAST);
+        grant = (struct gy_frame_out){.header = {.kind = GY_FRAME_GRANT, .epoch = 1}};
+        rank->ops->post(pair->link, &last);
+        rank->ops->post(pair->link, &grant);
+        CHECK(last.done || pair->link->last == &last, "the queue's order");
+        if (pair->link->kept &&
+            pair->link->kept->sent > 0) /* of several rails, another one may take it, or none of it */
+            CHECK(pair->link->first == pair->link->kept, "a grant stands in a frame that was begun");
+    }
+    while (rank->rank == 0 ? !last.done : pair->grants == 0 || pair->arrived == pair->before_grant)
+        rank_turn(rank, true);
+    CHECK(!pair->link->kept, "it has left");
+    rank_barrier(rank);
+}
+
 static void run_suite(const struct ranks_options *how)
 {
     ranks_run(how, "sizes", body_sizes);
@@ -471,6 +522,7 @@ static void run_suite(const struct ranks_options *how)
     if (strcmp(how->transport, "tcp") != 0 || how->size > 2)
         return;
     ranks_run(how, "overtake", body_overtake);
+    ranks_run(how, "short", body_short);
     if (!sealed)
         ranks_run(how, "doze", body_doze);
 }

@@ -118,6 +118,21 @@ void rank_frame(struct rank *rank, int peer, struct gy_frame_out *frame, uint64_
     frame->header.value = bytes ? XXH3_64bits(payload, bytes) : 0;
 }
 
+void rank_ready(struct rank *rank)
+{
+    static struct gy_frame_out first[RANKS_MOST][RANKS_MOST];
+    rank_link(rank);
+    for (int i = 0; i < rank->pairs; i++) {
+        struct gy_frame_out *frame = &first[rank->rank][i];
+        rank_frame(rank, rank->pair[i].peer, frame, 1, NULL, 0);
+        rank->ops->post(rank->pair[i].link, frame);
+    }
+    for (int i = 0; i < rank->pairs; i++)
+        while (rank->pair[i].arrived < 1 || !first[rank->rank][i].done)
+            rank_turn(rank, false);
+    rank_barrier(rank);
+}
+
 void rank_turn(struct rank *rank, bool sleep)
 {
     bool moved = false;

@@ -64,6 +64,8 @@ void ranks_run(const struct ranks_options *options, const char *name, rank_func 
 
 /* Links this rank with every other. */
 void rank_link(struct rank *rank);
+/* That, and an empty frame, number 1, to everybody and from everybody: the links are ready. */
+void rank_ready(struct rank *rank);
 struct rank_pair *rank_pair(struct rank *rank, int peer);
 /* All ranks are here (without making progress). */
 void rank_barrier(struct rank *rank);

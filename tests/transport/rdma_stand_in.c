@@ -77,6 +77,13 @@ const struct stand_in_port *stand_in_port_of(struct ibv_context *context, uint8_
     return &stand_in_devices[stand_in_device_of(context)].port[number - 1];
 }
 
+static void tell(struct context *context, struct ibv_async_event event)
+{
+    MUST(context->event_count < MOST_EVENTS);
+    context->events[context->event_count++] = event;
+    stand_in_signal(context->base.async_fd);
+}
+
 void stand_in_event(int device, enum ibv_event_type type, int port)
 {
     pthread_mutex_lock(&stand_in_lock);
@@ -92,11 +99,30 @@ void stand_in_event(int device, enum ibv_event_type type, int port)
                 continue;
             event.element.qp = &qp->base;
         }
-        MUST(context->event_count < MOST_EVENTS);
-        context->events[context->event_count++] = event;
-        stand_in_signal(context->base.async_fd);
+        tell(context, event);
     }
     pthread_mutex_unlock(&stand_in_lock);
+}
+
+void stand_in_event_of(struct ibv_qp *qp, enum ibv_event_type type)
+{
+    pthread_mutex_lock(&stand_in_lock);
+    tell((struct context *)qp->context, (struct ibv_async_event){.event_type = type, .element.qp = qp});
+    pthread_mutex_unlock(&stand_in_lock);
+}
+
+void stand_in_end(void)
+{
+    struct stand_in_counters c = stand_in_count();
+
+    if (c.unacknowledged + c.contexts + c.pds + c.mrs + c.cqs + c.qps + c.channels == 0)
+        return;
+    fprintf(
+        stderr,
+        "left: %d contexts, %d domains, %d registrations, %d queues, %d queue pairs, %d channels; %d events that were "
+        "read and not acknowledged\n",
+        c.contexts, c.pds, c.mrs, c.cqs, c.qps, c.channels, c.unacknowledged);
+    _Exit(1);
 }
 
 bool stand_in_take_signal(int fd)

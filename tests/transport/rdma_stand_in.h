@@ -59,10 +59,16 @@ struct stand_in_counters stand_in_count(void);
 void stand_in_fail_requests(int device, enum ibv_wc_status status);
 /* From now on nothing that is posted on this queue pair goes anywhere, as if its peer were stuck. */
 void stand_in_stall(struct ibv_qp *qp);
+/* Returns when everything that was posted there has been carried out. */
+void stand_in_settle(struct ibv_qp *qp);
 /* The n-th registration from now fails with ENOMEM; 0: none. */
 void stand_in_fail_registration(int nth);
 /* Tells every open context of the device; a QP event tells about one of its queue pairs, others about this port. */
 void stand_in_event(int device, enum ibv_event_type type, int port);
+/* Tells the context of this queue pair, and nobody else. */
+void stand_in_event_of(struct ibv_qp *qp, enum ibv_event_type type);
+/* Ends the test with status 1 if anything is left of what was made, or an event that was read unacknowledged. */
+void stand_in_end(void);
 /* What a registration allows: IBV_ACCESS_…. */
 int stand_in_rights(const struct ibv_mr *mr);
 

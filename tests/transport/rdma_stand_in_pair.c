@@ -2,6 +2,7 @@
  * rdma_stand_in_private.h. */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "rdma_stand_in_private.h"
 
@@ -129,11 +130,33 @@ static void write_early(const struct qp *qp, const struct qp *peer, const struct
     stand_in_counters.from_gpu = from_gpu; /* it is counted when it is told */
 }
 
-static void execute(struct qp *qp)
+/* Where the order does not matter, one part of a write that nobody is told of is in memory before the other: the one from
+ * `split` on, or the one before it. True: that is all for now. */
+static bool write_in_parts(const struct qp *qp, const struct qp *peer, struct request *request, unsigned dice)
+{
+    struct request part = *request;
+    uint32_t length = request->sge[0].length, split = length > 1 ? dice / 2 % length : 0;
+
+    if (request->begun || split == 0 || !peer || request->wr.opcode != IBV_WR_RDMA_WRITE || request->wr.num_sge != 1 ||
+        !stand_in_is_relaxed(request->wr.wr.rdma.rkey))
+        return false;
+    part.sge[0].length = dice % 2 ? split : length - split;
+    if (dice % 2 == 0) {
+        part.sge[0].addr += split;
+        part.wr.wr.rdma.remote_addr += split;
+        part.copy = part.copy ? part.copy + split : NULL;
+    }
+    request->begun = move(qp, peer, &part) == IBV_WC_SUCCESS;
+    return request->begun;
+}
+
+static void execute(struct qp *qp, unsigned dice)
 {
     struct request *request = qp->first;
     struct qp *peer = find_qp(qp->peer);
 
+    if (write_in_parts(qp, peer, request, dice))
+        return;
     write_early(qp, peer, request->next);
     enum ibv_wc_status status = attempt(qp, peer, request);
 
@@ -171,7 +194,7 @@ static void *run(void *nothing)
             pthread_cond_wait(&work, &stand_in_lock);
             continue;
         }
-        execute(chosen);
+        execute(chosen, (unsigned)rand_r(&dice));
         if (rand_r(&dice) % 8 == 0) { /* let posters and pollers in between */
             pthread_mutex_unlock(&stand_in_lock);
             pthread_mutex_lock(&stand_in_lock);
@@ -185,6 +208,19 @@ void stand_in_stall(struct ibv_qp *qp)
     pthread_mutex_lock(&stand_in_lock);
     ((struct qp *)qp)->stalled = true;
     pthread_mutex_unlock(&stand_in_lock);
+}
+
+void stand_in_settle(struct ibv_qp *qp)
+{
+    for (int tries = 0;; tries++) {
+        pthread_mutex_lock(&stand_in_lock);
+        bool settled = !((struct qp *)qp)->first;
+        pthread_mutex_unlock(&stand_in_lock);
+        if (settled)
+            return;
+        MUST(tries < 10000); /* ten seconds */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
 }
 
 static void start(void)

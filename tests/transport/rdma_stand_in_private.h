@@ -60,6 +60,7 @@ struct request {
     struct ibv_send_wr wr;
     struct ibv_sge sge[2];
     unsigned char *copy; /* of inline data */
+    bool begun;          /* a part of it is written */
     struct request *next;
 };
 

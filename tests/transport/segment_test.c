@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,6 +149,7 @@ Test(segment, private_memory_of_who_has_the_number_now_is_not_taken_for_the_rank
     uint64_t proof = atomic_load(&gy_segment_rank(ranks[0].segment, 1)->proof);
     pid_t child = fork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* or it would hold the output of a test that fails open for ever */
         *(uint64_t *)(uintptr_t)proof += 1;
         _exit(write(ends[1], "1", 1) == 1 && pause() == 0);
     }

@@ -1,5 +1,6 @@
 /* The table: every slot of every transport is filled, names are unique and in order of preference. */
 #include <criterion/criterion.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,9 @@ Test(table, every_slot_is_filled)
         void *slots[sizeof(struct gy_transport_ops) / sizeof(void *)];
         memcpy(slots, gy_transports[i], sizeof(slots));
         for (size_t slot = 0; slot < GY_ARRAY_LENGTH(slots); slot++)
-            cr_assert_not_null(slots[slot], "transport %zu slot %zu", i, slot);
+            if (slot !=
+                offsetof(struct gy_transport_ops, posts_quickly) / sizeof(void *)) /* the one that may be false */
+                cr_assert_not_null(slots[slot], "transport %zu slot %zu", i, slot);
     }
 }
 
