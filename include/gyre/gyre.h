@@ -659,9 +659,9 @@ GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 /* Announces memory of the caller's that will be used again and again, so that a transport which has to register memory
  * with its device does so once. Local. RDMA does so when it first sends 16 KiB or more from there at once, or puts or
  * gets, and then reads and writes the memory where it is instead of copying; that locks its pages (RLIMIT_MEMLOCK), and
- * where they cannot be locked it goes on copying. To shared memory and TCP it makes no difference. Counts: as many deregisters as registers; the same beginning with another length is GYRE_INVALID_ARGUMENT, and
- * so is to deregister what is not registered. The memory stays the caller's; it is deregistered before it is freed, or
- * with the world. */
+ * where they cannot be locked it goes on copying. To shared memory and TCP it makes no difference. Counts: as many
+ * deregisters as registers; the same beginning with another length is GYRE_INVALID_ARGUMENT, and so is to deregister
+ * what is not registered. The memory stays the caller's; it is deregistered before it is freed, or with the world. */
 GYRE_API gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes);
 GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
 

@@ -366,8 +366,20 @@ GYRE_NN_API void gyre_nn_sync_begin(gyre_nn_sync *sync);
 GYRE_NN_API void gyre_nn_sync_passed(void *sync, size_t lower);
 GYRE_NN_API gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_rows, double clip_norm);
 GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communication only: all buckets, blocking */
-/* Bucket 0 is the arena's last range; it leaves first. [first, first + count) of bucket `index`, which is below the
- * count. */
+/* ahead: from now on, between two steps, finish returns without having waited, where clip_norm is 0 and there are several
+ * ranks. The parameters of a bucket move once its gradients have arrived, at the latest when the next forward comes to a
+ * module that has some of them; when that forward returns all have moved. So communication hides behind it too, and buckets
+ * leave in an order that serves it: some are held back until backward is over. The bits are the same. What is read meanwhile
+ * settles first: gyre_nn_params, …_grads, …_params_hash, …_optimizer_state, …_clone, …_checkpoint_write, and so do
+ * …_zero_grads, …_place_grads, …_sync_passed, …_finish and …_reduce; pointers from before are not to be used until
+ * gyre_nn_settle has returned, which waits for all and moves it. What fails (GYRE_PEER_DEAD, …) fails in the first of these that
+ * has a status, or in the forward. Every rank does the same; other collectives of the communicator may come between, in the
+ * same order on every rank. One sync of a model may be ahead; detach it before the optimiser is freed. settle: GYRE_SUCCESS
+ * at once where nothing is under way. */
+GYRE_NN_API void gyre_nn_sync_ahead(gyre_nn_sync *sync, bool ahead);
+GYRE_NN_API gyre_status gyre_nn_settle(const gyre_nn_model *model);
+/* Bucket 0 is the arena's last range; it leaves first, but for an order that is ahead. [first, first + count) of bucket
+ * `index`, which is below the count. */
 GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
 GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
 
@@ -403,7 +415,8 @@ struct gyre_nn_array {
 };
 #define GYRE_NN_MOST_ARRAYS 24
 
-/* A number that the user may set: "name=value". choices: names for 0, 1, …; ends with NULL. */
+/* A number that the user may set: "name=value". choices: names for 0, 1, …; ends with NULL. A list without any name: a whole
+ * number. */
 struct gyre_nn_setting {
     const char *name, *help;
     double value, least, most; /* value: the default */
@@ -501,9 +514,10 @@ struct gyre_nn_position {
 };
 
 /* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their
- * names, "optimizer.0" and "optimizer.1", the position as metadata. write goes to path.new, which is flushed and
- * renamed: whatever happens, `path` is the old file or the new one. read checks names, types, shapes and the kind of
- * optimiser before it changes anything. optimizer NULL: parameters alone. Not collective. */
+ * names, "optimizer.0" and "optimizer.1", the position as metadata, and of a model that gyre_nn_train has trained on text
+ * the byte of each class, in hexadecimal ("alphabet"). write goes to path.new, which is flushed and renamed: whatever
+ * happens, `path` is the old file or the new one. read checks names, types, shapes, the alphabet where both have one, and
+ * the kind of optimiser before it changes anything. optimizer NULL: parameters alone. Not collective. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model,
                                                  const gyre_nn_optimizer *optimizer,
                                                  const struct gyre_nn_position *position);
@@ -642,8 +656,9 @@ GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 
 /* The hidden fraction: (serial − overlapped) / min(backward, communication), from `rounds` interleaved steps of each
- * kind on a copy of the model. Median and quartiles over the rounds, not clamped. Times in seconds: per step the
- * slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective. */
+ * kind on a copy of the model. overlapped: of some steps one after another, as in training, where a step's communication
+ * goes on behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped. Times in
+ * seconds: per step the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective. */
 struct gyre_nn_overlap {
     double hidden, hidden_low, hidden_high;
     double compute, backward, communication, serial, overlapped;

@@ -25,7 +25,7 @@ void gyre_info(gyre_print_func print, void *user)
         char why[160] = "";
         bool there = gy_transports[t]->available(why, sizeof(why));
         snprintf(line, sizeof(line), "transport %s: %s%s", gy_transports[t]->name,
-                 there ? "available" : "unavailable: ", why);
+                 there ? "built in" : "unavailable: ", why);
         print(user, line);
     }
     if (gy_config_read(&config, &error) == GYRE_SUCCESS)

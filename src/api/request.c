@@ -109,6 +109,12 @@ static bool is_idle(const gyre_request *r)
     return !r || (r->persistent && !r->launched);
 }
 
+/* One that is stale is not: the wait for it says so. */
+static bool is_under_way(const gyre_request *r)
+{
+    return gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && !is_idle(r) && r->comm && !r->complete;
+}
+
 /* A communicator of those that are under way, NULL: none is; do they belong to several worlds? */
 static gyre_comm *comm_of(const struct set *set, bool *several_p)
 {
@@ -116,8 +122,7 @@ static gyre_comm *comm_of(const struct set *set, bool *several_p)
     *several_p = false;
     for (size_t i = 0; i < set->count; i++) {
         const gyre_request *r = set->requests[i];
-        if (!gy_handle_lives(r, GY_HANDLE_REQUEST) || is_idle(r) || !r->comm ||
-            r->complete) /* the wait for it says that it is stale */
+        if (!is_under_way(r))
             continue;
         *several_p = *several_p || (comm && comm->ctx != r->comm->ctx);
         comm = r->comm;
@@ -143,7 +148,7 @@ static gyre_status turn_all(const struct set *set, unsigned *rounds)
     bool moved = false;
     for (size_t i = 0; i < set->count; i++) {
         gyre_request *r = set->requests[i];
-        if (!gy_handle_lives(r, GY_HANDLE_REQUEST) || is_idle(r) || !r->comm || r->complete || r->comm->ctx == last)
+        if (!is_under_way(r) || r->comm->ctx == last)
             continue;
         last = r->comm->ctx;
         gy_driver_enter(last);

@@ -45,157 +45,6 @@ void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, con
     council->world = world;
 }
 
-/* ---- saying ---- */
-
-static size_t compose(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
-                      int chair, const struct gy_blob *blob)
-{
-    bool inside = session->word.kind != GY_COUNCIL_ENDS || council->waits;
-    enum gy_council_part part = session->quit       ? GY_PART_QUIT
-                                : !session->entered ? GY_PART_NONE
-                                : inside            ? GY_PART_TAKES
-                                                    : GY_PART_AWAY;
-    struct gy_council_message message = {.type = (uint8_t)type,
-                                         .comm = session->comm,
-                                         .number = session->number,
-                                         .chair = chair,
-                                         .part = part,
-                                         .accepted = session->accepted,
-                                         .word = session->word,
-                                         .blob = blob ? blob->bytes : NULL,
-                                         .blob_bytes = blob ? blob->size : 0};
-
-    return gy_council_encode(&message, council->body, gy_council_message_most(council->world->size));
-}
-
-static bool say(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int to,
-                int chair, const struct gy_blob *blob)
-{
-    return gy_overlay_send(council->overlay, to, council->body, compose(council, session, type, chair, blob));
-}
-
-/* To all members that this rank is connected to, but `but` and itself. Where it has not entered it knows no members. */
-static void say_all(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int but,
-                    int chair, const struct gy_blob *blob)
-{
-    size_t bytes = compose(council, session, type, chair, blob);
-
-    for (int i = 0; i < session->count; i++) {
-        if (session->members[i] != but && session->members[i] != council->world->rank)
-            gy_overlay_send(council->overlay, session->members[i], council->body, bytes);
-    }
-}
-
-/* Passed on to the members; one that learns of it before it enters keeps it for who asks, and for itself. */
-static void decide(struct gy_council *council, struct gy_session *session, int from)
-{
-    if (session->decided)
-        return;
-    session->decided = true;
-    say_all(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
-}
-
-/* ---- hearing ---- */
-
-/* Is this an outcome, and one of the session's members, as far as they are known? */
-static bool is_outcome(const struct gy_council *council, const struct gy_session *session,
-                       const struct gy_council_message *message, int from)
-{
-    if (gy_outcome_check(message->blob, message->blob_bytes, council->world->size, session->members, session->count))
-        return true;
-    gy_log(GY_LOG_WARN, "rank %d told an outcome of an agreement that is not understood", from);
-    return false;
-}
-
-static void hear_join(struct gy_council *council, struct gy_session *session, int from,
-                      const struct gy_council_message *message)
-{
-    struct gy_seat *seat = &session->seats[from];
-
-    if (session->decided) {
-        say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
-        return;
-    }
-    if (message->chair != council->world->rank)
-        return;
-    if (message->accepted > session->best) {
-        if (!is_outcome(council, session, message, from) ||
-            !gy_blob_copy(&session->best_proposal, message->blob, message->blob_bytes))
-            return; /* it has not joined before I know what it has accepted: it tells me again */
-        session->best = message->accepted;
-    }
-    if (!seat->joined)
-        seat->word = message->word;
-    seat->joined = true;
-    seat->proposed = seat->accepted; /* what it was told may have been lost on it, for want of memory */
-    say(council, session, GY_COUNCIL_BEAT, from, council->world->rank, NULL);
-}
-
-static void hear_propose(struct gy_council *council, struct gy_session *session, int from,
-                         const struct gy_council_message *message)
-{
-    if (session->decided || session->quit || !session->entered || message->chair != from || from < session->promised ||
-        !gy_session_lives(council, from) || !is_outcome(council, session, message, from))
-        return;
-    if (session->accepted != from && !gy_blob_copy(&session->proposal, message->blob, message->blob_bytes))
-        return; /* no memory: not accepted; it is told again */
-    session->promised = session->accepted = from;
-    say(council, session, GY_COUNCIL_ACCEPT, from, from, NULL);
-}
-
-static void hear_decide(struct gy_council *council, struct gy_session *session, int from,
-                        const struct gy_council_message *message)
-{
-    if (session->decided || !is_outcome(council, session, message, from) ||
-        !gy_blob_copy(&session->proposal, message->blob, message->blob_bytes))
-        return;
-    session->accepted = message->chair;
-    decide(council, session, from);
-}
-
-/* It has ended with an error, alone: who waits for it would do so for ever. What it has accepted may have been decided
- * with it, so that nothing is proved. */
-static void hear_quit(struct gy_council *council, const struct gy_session *session, int from)
-{
-    char text[160];
-
-    if (!session->entered || session->decided || session->quit)
-        return;
-    snprintf(text, sizeof(text), "rank %d has ended an agreement with an error, and takes no part in it any more",
-             from);
-    gy_overlay_condemn(council->overlay, from, GYRE_PEER_LATE, text);
-}
-
-void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes)
-{
-    struct gy_council_message message;
-    struct gy_session *session;
-
-    if (!gy_council_decode(body, bytes, council->world->size, &message)) {
-        gy_log(GY_LOG_WARN, "rank %d sent a message about an agreement that is not understood", from);
-        return;
-    }
-    session = message.type == GY_COUNCIL_ASK ? gy_session_find(council, message.comm, message.number)
-                                             : gy_session_make(council, message.comm, message.number);
-    if (!session)
-        return;
-    session->seats[from].heard = gy_now();
-    session->seats[from].entered |= message.part != GY_PART_NONE;
-    session->seats[from].away = message.part == GY_PART_AWAY;
-    if (message.type == GY_COUNCIL_JOIN)
-        hear_join(council, session, from, &message);
-    else if (message.type == GY_COUNCIL_PROPOSE)
-        hear_propose(council, session, from, &message);
-    else if (message.type == GY_COUNCIL_ACCEPT)
-        session->seats[from].accepted |= message.chair == council->world->rank;
-    else if (message.type == GY_COUNCIL_DECIDE)
-        hear_decide(council, session, from, &message);
-    else if (message.type == GY_COUNCIL_ASK && session->decided)
-        say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
-    if (message.part == GY_PART_QUIT)
-        hear_quit(council, session, from);
-}
-
 /* ---- the chair ---- */
 
 /* Agreements that a program asks for are entered by all; of one on how operations end, those who have none under way on
@@ -208,7 +57,7 @@ static void call(struct gy_council *council, struct gy_session *session, int ran
         (seat->called && now - seat->called < gy_session_beat_interval(council)) ||
         !gy_overlay_reach(council->overlay, rank))
         return;
-    if (say(council, session, GY_COUNCIL_BEAT, rank, council->world->rank, NULL))
+    if (gy_session_say(council, session, GY_COUNCIL_BEAT, rank, council->world->rank, NULL))
         seat->called = now;
 }
 
@@ -291,10 +140,11 @@ static void lead(struct gy_council *council, struct gy_session *session, int64_t
         struct gy_seat *seat = &session->seats[session->members[i]];
 
         if (session->members[i] != own && !seat->proposed && seat->joined)
-            seat->proposed = say(council, session, GY_COUNCIL_PROPOSE, session->members[i], own, &session->proposal);
+            seat->proposed = gy_session_say(council, session, GY_COUNCIL_PROPOSE, session->members[i], own,
+                                            &session->proposal);
     }
     if (all_have(council, session, true, now) && gy_session_enough(council, session))
-        decide(council, session, own);
+        gy_session_decide(council, session, own);
 }
 
 /* ---- the others ---- */
@@ -310,10 +160,10 @@ static void follow(struct gy_council *council, struct gy_session *session, int c
         return;
     session->beat_at = now;
     session->promised = chair;
-    if (say(council, session, GY_COUNCIL_JOIN, chair, chair,
-            session->accepted == GY_NOBODY ? NULL : &session->proposal))
+    if (gy_session_say(council, session, GY_COUNCIL_JOIN, chair, chair,
+                       session->accepted == GY_NOBODY ? NULL : &session->proposal))
         session->joined = chair;
-    say_all(council, session, GY_COUNCIL_ASK, chair, chair, NULL);
+    gy_session_say_all(council, session, GY_COUNCIL_ASK, chair, chair, NULL);
 }
 
 /* This rank may have been stopped: the silence of the others was its own, in all sessions that it takes part in. */
@@ -512,7 +362,7 @@ void gy_council_attend(struct gy_council *council, bool waits)
     council->waits = waits; /* that it waits is in all that it says from now on */
     for (struct gy_session *session = council->sessions; session && !waits; session = session->next)
         if (session->entered && !session->decided && !session->quit && session->word.kind == GY_COUNCIL_ENDS)
-            say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);
+            gy_session_say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);
 }
 
 void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number)
@@ -522,5 +372,5 @@ void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number)
     if (!session || session->decided)
         return;
     session->quit = true;
-    say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);
+    gy_session_say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);
 }

@@ -1,5 +1,6 @@
-/* Shared by the parts of the council only: council.c (the algorithm), council_sessions.c (its state), council_wire.c (its
- * messages, pure), and council_clocks.c (who is waited for, and how long). */
+/* Shared by the parts of the council only: council.c (the algorithm), council_hear.c (what is said and heard),
+ * council_sessions.c (its state), council_wire.c (its messages, pure), and council_clocks.c (who is waited for, and how
+ * long). */
 #ifndef GY_BOOT_COUNCIL_PRIVATE_H
 #define GY_BOOT_COUNCIL_PRIVATE_H
 
@@ -68,6 +69,16 @@ struct gy_council_message {
     const uint8_t *blob; /* into the body that was decoded */
     size_t blob_bytes;
 };
+
+/* council_hear.c. `chair` and `blob` (or NULL) go into the message. say: false, it could not be handed over. */
+bool gy_session_say(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int to,
+                    int chair, const struct gy_blob *blob);
+/* To all members that this rank is connected to, but `but` and itself. Where it has not entered it knows no members. */
+void gy_session_say_all(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
+                        int but, int chair, const struct gy_blob *blob);
+/* The session's proposal is its outcome, as this rank learnt from `from`. Passed on to the members; one that learns of it
+ * before it enters keeps it for who asks, and for itself. */
+void gy_session_decide(struct gy_council *council, struct gy_session *session, int from);
 
 /* council_sessions.c. */
 void gy_blob_set(struct gy_blob *blob, struct gy_blob to);

@@ -36,6 +36,8 @@ struct gy_meeting {
 gyre_status gy_meet_as_root(struct gy_meeting *meeting, struct gy_error *error);
 /* Others: sets world->job, world->key and the table; opens world->door. */
 gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error);
+/* By the exchange callback (meet_exchange.c). The door has been made, and is opened. */
+gyre_status gy_meet_by_exchange(struct gy_meeting *meeting, struct gy_error *error);
 /* Opens world->door for everybody who knows world->key. */
 gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error);
 

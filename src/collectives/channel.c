@@ -101,6 +101,7 @@ struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_
         if (stashed->used)
             continue;
         stashed->used = true;
+        channel->early++;
         stashed->whole = false;
         stashed->unit = (uint8_t)unit;
         stashed->frame = *frame;
@@ -110,6 +111,12 @@ struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_
     return NULL;
 }
 
+void gy_channel_unstash(struct gy_channel *channel, struct gy_stashed *stashed)
+{
+    stashed->used = false;
+    channel->early--;
+}
+
 unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const struct gy_stashed *stashed)
 {
     return channel->stash + (size_t)stashed->unit * GY_EAGER_BYTES;
@@ -117,7 +124,7 @@ unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const s
 
 struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence, uint16_t lane, uint64_t value)
 {
-    for (unsigned i = 0; i < GY_STASHED_MOST; i++) {
+    for (unsigned i = 0; channel->early > 0 && i < GY_STASHED_MOST; i++) {
         struct gy_stashed *s = &channel->stashed[i];
         if (s->used && s->frame.sequence == sequence && s->frame.lane == lane && s->frame.value == value)
             return s;
@@ -127,7 +134,7 @@ struct gy_stashed *gy_channel_find(struct gy_channel *channel, uint64_t sequence
 
 struct gy_stashed *gy_channel_any(struct gy_channel *channel, uint64_t sequence)
 {
-    for (unsigned i = 0; i < GY_STASHED_MOST; i++)
+    for (unsigned i = 0; channel->early > 0 && i < GY_STASHED_MOST; i++)
         if (channel->stashed[i].used && channel->stashed[i].frame.sequence == sequence)
             return &channel->stashed[i];
     return NULL;

@@ -65,6 +65,7 @@ struct gy_channel {
         struct gy_frame_out out;
     } ends;
     struct gy_stashed stashed[GY_STASHED_MOST];
+    unsigned early;       /* of them used */
     unsigned char *stash; /* GY_STASHED_MOST units */
     struct gy_kept_grant grants[GY_GRANTS_KEPT];
     bool grants_lost; /* there was no room for one */
@@ -100,6 +101,8 @@ bool gy_channel_queued(const struct gy_channel *channel);
 /* A free place for an early frame, its memory in *memory_p; NULL when the peer overdrew its credit. Frames that are whole may
  * move. */
 struct gy_stashed *gy_channel_stash(struct gy_channel *channel, const struct gy_frame *frame, unsigned char **memory_p);
+/* It has been used, or lies elsewhere. */
+void gy_channel_unstash(struct gy_channel *channel, struct gy_stashed *stashed);
 unsigned char *gy_channel_stash_memory(const struct gy_channel *channel, const struct gy_stashed *stashed);
 /* Is it memory of the stash? */
 static inline bool gy_channel_holds(const struct gy_channel *channel, const void *memory)

@@ -133,14 +133,31 @@ struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id)
     return comm;
 }
 
+static bool is_plan_of(const struct gy_plan *plan, const struct gy_plan_shape *shape)
+{
+    return plan && plan->shape.collective == shape->collective && plan->shape.algorithm == shape->algorithm &&
+           plan->shape.root == shape->root;
+}
+
+bool gy_comm_has_plan(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                      int root)
+{
+    const struct gy_plan_shape shape = {.collective = collective, .algorithm = algorithm, .root = root};
+    if (root == 0)
+        return comm->plans[collective][algorithm];
+    for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++)
+        if (is_plan_of(comm->other[i].plan, &shape))
+            return true;
+    return false;
+}
+
 /* The plans of roots other than 0: the least recently used one that no request holds makes room. */
 static struct gy_plan *other_root(struct gyre_comm *comm, const struct gy_plan_shape *shape)
 {
     int oldest = -1;
     for (int i = 0; i < GY_PLANS_OTHER_ROOTS; i++) {
         struct gy_plan *plan = comm->other[i].plan;
-        if (plan && plan->shape.collective == shape->collective && plan->shape.algorithm == shape->algorithm &&
-            plan->shape.root == shape->root) {
+        if (is_plan_of(plan, shape)) {
             comm->other[i].users++;
             comm->other[i].used = ++comm->clock;
             return plan;

@@ -9,6 +9,7 @@
 #include "collectives/layout.h"
 #include "collectives/plan.h"
 #include "collectives/recorder.h"
+#include "transport/link.h"
 
 #define GY_PLANS_OTHER_ROOTS 32
 #define GY_WINDOW_RANKS 1024 /* a host with more ranks uses links */
@@ -20,6 +21,12 @@ struct gy_attributes {
     bool canonical;      /* as GYRE_ORDER */
     bool uniform;        /* as GYRE_ENDS */
     int64_t timeout_ns;  /* as GYRE_TIMEOUT */
+};
+
+/* A frame that has left before its request was made: the next collective's, or the next message's to `rank`. */
+struct gy_swapped {
+    uint64_t sequence; /* 0: there is none */
+    int rank;
 };
 
 struct gy_verify;
@@ -41,7 +48,7 @@ struct gyre_comm {
     struct gy_tuned *tuned;       /* the choice by cost; NULL: by thresholds */
     struct gy_grouping grouping;  /* of its ranks, for hierarchical plans */
     uint64_t sequence;            /* of the collective started last */
-    uint64_t swapped;             /* that of the next one, if its input has left already: swap.c; 0: it has not */
+    struct gy_swapped swapped;    /* see swap.c, message.c and gy_flow_send */
     uint32_t councils;            /* agreements begun */
     struct gy_channel **channels; /* [size], NULL until used */
 
@@ -58,10 +65,10 @@ struct gyre_comm {
     uint64_t compared;       /* sequence of the last operation in which every peer's shape was compared with ours */
     struct {
         bool known;
-        uint8_t algorithm;           /* the one that would be chosen */
-        int32_t most;                /* bytes of a contribution that is exchanged directly; −1: none */
-        size_t shared;               /* bytes of a call for which direct_two_shot has been chosen last: see direct.c */
-    } tiny[GY_COLLECTIVES];          /* see tiny.c */
+        uint8_t algorithm;  /* the one that would be chosen */
+        int32_t most;       /* bytes of a contribution that is exchanged directly; −1: none */
+        size_t chosen;      /* 1 more than the bytes for which the way of direct.h or swap.c was chosen last; 0: none */
+    } tiny[GY_COLLECTIVES]; /* see tiny.c */
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
     struct gyre_request *window_next; /* the first of them that has not begun, or runs through its plan */
@@ -104,6 +111,9 @@ gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32
 /* The cached plan; held until gy_comm_plan_release. NULL when out of memory. */
 struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
                              int root);
+/* Is it in the cache, where gy_comm_plan finds it without allocating? */
+bool gy_comm_has_plan(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                      int root);
 void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan);
 
 /* Queues a frame to a member that has a link. */
@@ -124,6 +134,19 @@ static inline bool gy_comm_send_short(struct gyre_comm *comm, int rank, const st
         return false;
     comm->sent[peer->transport] += header->bytes;
     return true;
+}
+
+/* Is post as quick? */
+static inline bool gy_comm_posts_quickly(const struct gyre_comm *comm, int rank)
+{
+    const struct gy_context *ctx = comm->ctx;
+    return ctx->ops[ctx->peers[gy_group_world(&comm->group, rank)].transport]->posts_quickly;
+}
+
+/* Has a part of the last short frame to a member not left yet? */
+static inline bool gy_comm_keeps(const struct gyre_comm *comm, int rank)
+{
+    return comm->ctx->peers[gy_group_world(&comm->group, rank)].link->kept != NULL;
 }
 
 /* The channel to a peer; NULL when out of memory. */

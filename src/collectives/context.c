@@ -382,11 +382,23 @@ void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel)
 }
 
 /* Sizes are rounded up to powers of two, so that a thousand counts use a handful of buffers. */
-void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p)
+static int power_of(size_t bytes)
 {
     int power = 12;
     while (power < GY_BUFFER_POWERS && (size_t)1 << power < bytes)
         power++;
+    return power;
+}
+
+bool gy_context_buffer_waits(const struct gy_context *ctx, size_t bytes)
+{
+    int power = power_of(bytes);
+    return power < GY_BUFFER_POWERS && ctx->kept[power];
+}
+
+void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p)
+{
+    int power = power_of(bytes);
     if (power == GY_BUFFER_POWERS)
         return NULL;
     void *memory = ctx->kept[power];

@@ -4,7 +4,7 @@
  * Any plan (gy_direct_run): its lanes have their turns right here.
  *
  * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_direct_call): one function without a plan,
- * and two lines of each peer's.
+ * and two lines of each peer's. Broadcasts and reductions to a root have a file of their own, direct_root.c.
  *
  *   rank i    entry: shape, where input and output lie ──▶ everyone
  *             everyone's entry ──▶ slice i of all inputs, reduced into all outputs        counter 1 of i ──▶ everyone
@@ -14,79 +14,64 @@
  * nobody has slots to wait for, so of the counters only the one of the reduction is looked at. The others are written for
  * those who go by the plan, as a rank does that has other operands, has not found this way open, or is kept waiting: then the
  * request that was filled on the way goes on where this function stands. */
-#include <sched.h>
 #include <string.h>
 
+#include "collectives/direct.h"
 #include "collectives/exchange.h"
 #include "collectives/mapped.h"
 #include "collectives/order.h"
 #include "core/clock.h"
 
-#define SPINS 2000      /* looks at a peer before the call becomes a request */
-#define SPINS_CROWDED 4 /* where the peer may need this very core */
-#define YIELDS 16       /* and then so many times others go first */
-#define MOST (1u << 20) /* bytes: of more the way does not matter, and peers want to be looked at meanwhile */
-#define EARLY 2         /* calls ahead, whose entry is fetched for writing, as each has a line of its own */
-#define GATHER_LANE 1   /* of the plan, and its counter */
+#define EARLY 2       /* calls ahead, whose entry is fetched for writing, as each has a line of its own */
+#define GATHER_LANE 1 /* of the plan, and its counter */
 
-struct patience {
-    unsigned spins, yields;
-};
-
-static bool is_patient(struct patience *patience)
-{
-    if (patience->spins > 0) {
-        patience->spins--;
-        gy_cpu_relax();
-        return true;
-    }
-    if (patience->yields == 0)
-        return false;
-    patience->yields--;
-    sched_yield();
-    return true;
-}
-
-static bool is_chosen(struct gyre_comm *comm, size_t bytes)
+bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                         enum gy_algorithm algorithm)
 {
     struct gy_error error = {.quiet = true};
-    enum gy_algorithm algorithm;
-    if (gy_select(comm, GY_ALL_REDUCE, false, bytes, &algorithm, &error) != GYRE_SUCCESS ||
-        algorithm != GY_DIRECT_TWO_SHOT)
+    enum gy_algorithm choice;
+    if (comm->tiny[collective].chosen == bytes + 1)
+        return true;
+    if (gy_select(comm, collective, false, bytes, &choice, &error) != GYRE_SUCCESS || choice != algorithm)
         return false;
-    comm->tiny[GY_ALL_REDUCE].shared = bytes;
+    comm->tiny[collective].chosen = bytes + 1;
     return true;
 }
 
 /* Most calls are none of these: what tells that fastest comes first. */
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call, struct gy_offer *offer_p)
 {
-    if (call->collective != GY_ALL_REDUCE || call->count > MOST || comm->ctx->active_first ||
+    if (call->collective != GY_ALL_REDUCE || call->count > GY_DIRECT_MOST || comm->ctx->active_first ||
         !gy_tiny_is_plain(comm, call))
         return false;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
-    return bytes <= MOST && gy_mapped_offers_both(comm, call, bytes, offer_p) &&
+    return bytes <= GY_DIRECT_MOST && gy_mapped_offers_both(comm, call, bytes, offer_p) &&
            comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT] &&
-           (comm->tiny[GY_ALL_REDUCE].shared == bytes || is_chosen(comm, bytes));
+           gy_direct_is_chosen(comm, GY_ALL_REDUCE, bytes, GY_DIRECT_TWO_SHOT);
 }
 
-/* The request as its plan would have it; nobody knows of it, and its lanes are not looked at. */
-static struct gyre_request *fill(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
-                                 const struct gy_offer *offer)
+struct gyre_request *gy_direct_fill(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
 {
+    const struct gy_arrival shape = gy_shape_of(call, plan->shape.algorithm, comm->size);
     struct gyre_request *r = comm->ctx->idle;
     comm->ctx->idle = r->next;
     memset(r, 0, offsetof(struct gyre_request, lane));
-    gy_prepare_fill(r, comm, call, shape);
-    r->offer = *offer;
-    r->plan = comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT];
-    r->in.blocks = r->out.blocks = r->plan->blocks;
+    gy_prepare_fill(r, comm, call, &shape);
+    r->plan = plan;
+    r->in.blocks = r->out.blocks = plan->blocks;
     r->tile = gy_window_tile(r);
-    gy_window_begin(r);
     return r;
 }
 
-static struct gy_entry *entry_of(const struct gyre_comm *comm, int rank, uint64_t sequence)
+void gy_direct_drop(struct gyre_request *r)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    if (r->plan)
+        gy_comm_plan_release(r->comm, r->plan);
+    gy_request_rest(ctx, r);
+}
+
+struct gy_entry *gy_direct_entry(const struct gyre_comm *comm, int rank, uint64_t sequence)
 {
     return &comm->control[rank]->entry[sequence % GY_ARRIVALS];
 }
@@ -108,17 +93,17 @@ struct operands {
 };
 
 /* Everyone has entered this operation, and offers both. */
-static bool all_offer(const struct gyre_request *r, struct patience *patience, struct operands *operands_p)
+static bool all_offer(const struct gyre_request *r, struct gy_patience *patience, struct operands *operands_p)
 {
     struct gyre_comm *comm = r->comm;
     for (int p = 0; p < comm->size; p++) {
-        const struct gy_entry *entry = entry_of(comm, p, r->shape.sequence);
+        const struct gy_entry *entry = gy_direct_entry(comm, p, r->shape.sequence);
         operands_p->input[p] = r->input;
         operands_p->output[p] = r->output;
         if (p == comm->rank)
             continue;
         while (atomic_load_explicit(&entry->offered, memory_order_acquire) != r->shape.sequence)
-            if (!is_patient(patience))
+            if (!gy_patient(patience))
                 return false;
         operands_p->input[p] = gy_mapped_input(r, p);
         operands_p->output[p] = gy_mapped_output(r, p);
@@ -149,12 +134,12 @@ static void reduce(const struct gyre_request *r, const struct operands *operands
         gy_stream_fence();
 }
 
-static bool all_reduced(const struct gyre_request *r, uint64_t after, struct patience *patience)
+static bool all_reduced(const struct gyre_request *r, uint64_t after, struct gy_patience *patience)
 {
     for (int p = 0; p < r->comm->size; p++)
         while (p != r->comm->rank &&
                atomic_load_explicit(&r->comm->control[p]->lane[GATHER_LANE].progress, memory_order_acquire) < after)
-            if (!is_patient(patience))
+            if (!gy_patient(patience))
                 return false;
     return true;
 }
@@ -171,7 +156,7 @@ static gyre_status go_on(struct gyre_request *r)
     return status;
 }
 
-static gyre_status go_on_from(struct gyre_request *r, int lane)
+gyre_status gy_direct_go_on_from(struct gyre_request *r, int lane)
 {
     gy_request_rewind(r);
     for (int l = 0; l < lane; l++)
@@ -179,7 +164,7 @@ static gyre_status go_on_from(struct gyre_request *r, int lane)
     return go_on(r);
 }
 
-static struct gyre_page_record *note(struct gyre_request *r)
+struct gyre_page_record *gy_direct_note(struct gyre_request *r)
 {
     struct gyre_page_comm *page = r->comm->recorder.page;
     page->bytes += r->in.total * r->element;
@@ -187,18 +172,11 @@ static struct gyre_page_record *note(struct gyre_request *r)
     return gy_recorder_begin(&r->comm->recorder, &r->shape);
 }
 
-static struct patience patience_of(const struct gy_context *ctx)
-{
-    return (struct patience){.spins = ctx->crowded ? SPINS_CROWDED : SPINS,
-                             .yields = ctx->crowded && !ctx->driver.held ? YIELDS : 0};
-}
-
-static gyre_status end(struct gyre_request *r, struct gyre_page_record *record)
+gyre_status gy_direct_end(struct gyre_request *r, struct gyre_page_record *record)
 {
     struct gy_context *ctx = r->comm->ctx;
     gy_recorder_done(&r->comm->recorder, record);
-    r->next = ctx->idle;
-    ctx->idle = r;
+    gy_direct_drop(r);
     if ((r->shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
         gy_look_around(ctx);
     return GYRE_SUCCESS;
@@ -213,25 +191,28 @@ bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
     shape.sequence = ++comm->sequence;
     gy_window_arrive(comm, &shape, &offer);
     for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++) /* the rest while they travel */
-        __builtin_prefetch(entry_of(comm, p, shape.sequence));
-    struct gyre_request *r = fill(comm, call, &shape, &offer);
+        __builtin_prefetch(gy_direct_entry(comm, p, shape.sequence));
+    struct gyre_request *r = gy_direct_fill(comm, call, comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT]);
+    r->shape = shape;
+    r->offer = offer;
+    gy_window_begin(r);
     count(comm, false); /* nobody reads my slots, nor I theirs */
-    struct gyre_page_record *record = note(r);
-    struct patience patience = patience_of(comm->ctx), again = patience;
+    struct gyre_page_record *record = gy_direct_note(r);
+    struct gy_patience patience = gy_patience_of(comm->ctx), again = patience;
     struct operands operands;
     if (!all_offer(r, &patience, &operands)) {
-        *status_p = go_on_from(r, GATHER_LANE);
+        *status_p = gy_direct_go_on_from(r, GATHER_LANE);
         return true;
     }
     reduce(r, &operands);
     count(comm, true);
-    gy_line_own(entry_of(comm, comm->rank, shape.sequence + EARLY));
+    gy_line_own(gy_direct_entry(comm, comm->rank, r->shape.sequence + EARLY));
     if (!all_reduced(r, comm->window_base, &again)) {
-        *status_p = go_on_from(r, r->plan->lanes);
+        *status_p = gy_direct_go_on_from(r, r->plan->lanes);
         return true;
     }
     gy_operation_end(&r->operation, r->output, r->out.total, comm->size);
-    *status_p = end(r, record);
+    *status_p = gy_direct_end(r, record);
     return true;
 }
 
@@ -241,14 +222,14 @@ static bool runs_itself(const struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
     return r->plan->window && r->plan->shape.collective != GY_BROADCAST && !comm->verify && !comm->attributes.uniform &&
-           r->in.total * r->element <= MOST && !gy_tiny_fits(r->comm, &r->shape, r->element);
+           r->in.total * r->element <= GY_DIRECT_MOST && !gy_tiny_fits(r->comm, &r->shape, r->element);
 }
 
 bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
 {
     if (!runs_itself(r))
         return false;
-    struct patience patience = patience_of(r->comm->ctx);
+    struct gy_patience patience = gy_patience_of(r->comm->ctx);
     if (r->staged.memory)
         gy_prepare_stage(r);
     gy_mapped_offer(r);
@@ -256,11 +237,11 @@ bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
     gy_window_arrive(r->comm, &r->shape, &r->offer);
     gy_window_begin(r);
     gy_request_rewind(r);
-    struct gyre_page_record *record = note(r);
+    struct gyre_page_record *record = gy_direct_note(r);
     for (bool over = false; !over;) {
         if (gy_lanes_turn(r, &over)) {
-            patience = patience_of(r->comm->ctx);
-        } else if (!over && !is_patient(&patience)) {
+            patience = gy_patience_of(r->comm->ctx);
+        } else if (!over && !gy_patient(&patience)) {
             *status_p = go_on(r);
             return true;
         }
@@ -268,6 +249,6 @@ bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
     if (r->plan->output_blocks > 0)
         gy_prepare_end(r);
     gy_prepare_undo(r);
-    *status_p = end(r, record);
+    *status_p = gy_direct_end(r, record);
     return true;
 }

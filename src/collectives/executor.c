@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "collectives/ends.h"
+#include "collectives/whole.h"
 
 #define GY_TILES_PER_TURN 4
 
@@ -227,13 +228,30 @@ static void local_step(struct gyre_request *r, int l)
     }
 }
 
-/* One iteration of a step that completes at once. */
+/* A lane on windows with nothing left to do but to count does that at once: whoever waits for its last iteration need not wait
+ * for this rank's next turns. */
+static bool counts_only(struct gyre_request *r, int l, const struct gy_step *step)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    if (step->kind < GY_PUBLISH || !(step->kind == GY_PUBLISH ? gy_window_idle(r, step) : gy_whole_is_all(r, step)))
+        return false;
+    lane->iteration += lane->tiles - 1 - lane->tile;
+    lane->tile = lane->tiles - 1;
+    return true;
+}
+
+/* One iteration of a step that completes at once, or a block that does without. */
 static bool immediate_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
-    if (!gy_needs_met(r, l, step, lane->lane_round, lane->tile))
+    bool whole = r->whole && lane->tile == 0 && gy_whole_reads(step);
+    if (whole && gy_whole_take(r, step))
+        return true;
+    if (!counts_only(r, l, step) && !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
+    if (whole && gy_whole_take(r, step)) /* everyone is there by now: what they offer is taken before the first tile */
+        return true;
     if (step->kind < GY_PUBLISH)
         local_step(r, l);
     else if (!gy_window_step(r, l))

@@ -115,18 +115,30 @@ static bool allowed(struct gyre_request *r, int l, int peer, uint64_t number, ui
     return number < lane->granted;
 }
 
+/* The frame went before the request was made; but for a part, it may be, for which the socket had no room. */
+static bool take_swapped(struct gyre_request *r, int l)
+{
+    struct gyre_comm *comm = r->comm;
+    struct gy_lane_state *lane = &r->lane[l];
+    if (gy_comm_keeps(comm, comm->swapped.rank)) {
+        r->waiting_for = comm->swapped.rank;
+        return false;
+    }
+    comm->channels[comm->swapped.rank]->left += gy_is_point_to_point(r->plan->shape.collective);
+    comm->swapped.sequence = 0;
+    gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
+    gy_lane_next(r, l);
+    return true;
+}
+
 bool gy_flow_send(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
     if (lane->flights == GY_SENDS_IN_FLIGHT || !gy_needs_met(r, l, step, lane->lane_round, lane->tile))
         return false;
-    if (r->comm->swapped == r->shape.sequence) { /* it has left already */
-        r->comm->swapped = 0;
-        gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
-        gy_lane_next(r, l);
-        return true;
-    }
+    if (r->comm->swapped.sequence == r->shape.sequence && r->comm->swapped.rank == step->peer)
+        return take_swapped(r, l);
     uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
     struct gy_piece piece = gy_lane_piece(r, l);
     uint32_t bytes = (uint32_t)(piece.count * r->element);
@@ -147,7 +159,7 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->out.patient = lane->eager && r->comm->ctx->active > PROMPT;
     flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
     gy_flow_returned(r->comm, step->peer, &flight->out.header);
-    if (lane->eager && lane->flights == 0 && bytes <= GY_FRAME_SHORT &&
+    if (lane->eager && lane->flights == 0 && bytes <= GY_FRAME_SHORT && !gy_comm_posts_quickly(r->comm, step->peer) &&
         gy_comm_send_short(r->comm, step->peer, &flight->out.header, flight->out.payload)) {
         gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
         gy_lane_next(r, l);
@@ -292,7 +304,7 @@ bool gy_flow_receive(struct gyre_request *r, int l)
         return false;
     int peer = step->peer;
     gy_flow_consume(r, l, gy_channel_stash_memory(channel, stashed));
-    stashed->used = false;
+    gy_channel_unstash(channel, stashed);
     gy_flow_give_credit(r->comm, peer, &stashed->frame);
     return true;
 }

@@ -227,9 +227,10 @@ static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now
 }
 
 /* The clocks of `r` towards one rank that it misses. False: something came of it, `r` may be gone. */
-static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
+static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, bool ask)
 {
     struct gy_context *ctx = r->comm->ctx;
+    int rank = *missed;
     if (rank < 0)
         return true;
     int peer = gy_group_world(&r->comm->group, rank);
@@ -241,7 +242,9 @@ static bool check_peer(struct gyre_request *r, int rank, int64_t now, bool ask)
         return ctx->error.status == GYRE_SUCCESS;
     }
     if (has_nothing_more(r, rank, now)) {
-        if (!gy_request_advance(r)) /* the last data may have come in this very turn, before the end */
+        /* The last data may have come in this very turn, before the end, and have been taken by the link's own hand: another
+         * rank is missed now, if any. */
+        if (!gy_request_advance(r) && *missed == rank)
             tell_left(r, peer);
         return false;
     }
@@ -268,11 +271,11 @@ static void check_request(struct gyre_request *r, int64_t now)
     if (ask && r->idle_since && now - r->idle_since >= ping_interval(r->comm->ctx))
         r->asked = now;
     if (r->tiny || r->confirming) {
-        check_peer(r, r->waiting_for, now, ask);
+        check_peer(r, &r->waiting_for, now, ask);
         return;
     }
     for (int l = 0; l < r->plan->lanes; l++) {
-        if (!check_peer(r, r->lane[l].waiting_for, now, ask))
+        if (!check_peer(r, &r->lane[l].waiting_for, now, ask))
             return;
     }
 }

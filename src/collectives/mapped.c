@@ -3,10 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "collectives/whole.h"
 #include "core/log.h"
 #include "transport/fence.h"
 
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
+
+/* Bytes up to which who takes a vector from a root, or the root of two ranks, does it alone where it lies: memory gives a single
+ * core less of longer ones than two that share the work through slots. */
+#define GY_ALONE_BROADCAST (32u << 20)
+#define GY_ALONE_REDUCED (8u << 20)
 
 /* Bytes up to which a vector is broadcast so, and an operand read so for a reduction; of how many ranks at most. */
 #define GY_FAR_BROADCAST (1u << 20)
@@ -43,11 +49,27 @@ static bool offers(const struct gy_plan *plan)
     return plan->window && (plan->side_by_side > 0 || gy_has_root(plan->shape.collective));
 }
 
+/* Is it better shared by those who have it and those who take it? */
+static bool is_shared_work(const struct gyre_request *r)
+{
+    size_t bytes = r->in.total * r->element;
+    if (!r->plan->one_shot)
+        return false;
+    return r->plan->shape.collective == GY_BROADCAST ? bytes > GY_ALONE_BROADCAST
+                                                     : r->comm->size == 2 && bytes > GY_ALONE_REDUCED;
+}
+
+/* Bytes of a vector from which on it is worth it. */
+static size_t least_of(const struct gyre_request *r)
+{
+    return r->plan->one_shot && !r->comm->ctx->crowded ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
+}
+
 /* Are operands of a reduction better read through the kernel than copied by those who have them? Where ranks share cores the
  * others' copying fills no gap, and reading gained nothing. */
 static bool worth_reducing(const struct gyre_request *r, size_t bytes)
 {
-    return !r->comm->ctx->crowded && r->comm->size <= GY_FAR_RANKS && bytes >= GY_FAR_LEAST && bytes <= GY_FAR_REDUCED;
+    return !r->comm->ctx->crowded && r->comm->size <= GY_FAR_RANKS && bytes >= least_of(r) && bytes <= GY_FAR_REDUCED;
 }
 
 /* Is what this rank gives, or is given, much at once? */
@@ -57,8 +79,9 @@ static bool worth_fetching(const struct gyre_request *r)
     size_t bytes = r->in.total * r->element, block = bytes / (size_t)r->comm->size;
     switch (plan->shape.collective) {
     case GY_BROADCAST: /* in a long one the root and the others copy at the same time: faster, though twice */
-        return bytes >= GY_FAR_LEAST && bytes <= GY_FAR_BROADCAST;
-    case GY_ALL_GATHER:
+        return bytes >= least_of(r) && bytes <= GY_FAR_BROADCAST;
+    case GY_ALL_GATHER: /* ranks that share cores would each have the kernel look for the same pages: one copies for all */
+        return block >= GY_FAR_LEAST && !r->comm->ctx->crowded;
     case GY_GATHER_TO:
     case GY_SCATTER_FROM:
     case GY_ALL_TO_ALL: return block >= GY_FAR_LEAST;
@@ -84,7 +107,11 @@ void gy_mapped_offer(struct gyre_request *r)
     const struct gy_plan *plan = r->plan;
     bool unread = plan->one_shot && plan->shape.collective == GY_REDUCE_TO && r->comm->rank == plan->shape.root;
     r->offer = (struct gy_offer){0};
-    if (!offers(plan) || r->in.total * r->element < GY_OFFER_LEAST || r->in.places || !alone(r->comm))
+    r->whole = false;
+    if (!offers(plan) || r->tiny || is_shared_work(r) || r->in.total * r->element < least_of(r))
+        return;
+    gy_whole_begin(r);
+    if (r->in.places || !alone(r->comm))
         return;
     /* in place, what comes from another rank would overwrite what is still to be read */
     bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
@@ -158,7 +185,8 @@ bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t far, size_t plac
 {
     const struct gy_world *world = r->comm->ctx->world;
     int local = world->members[gy_group_world(&r->comm->group, rank)].local;
-    int errnum = far == GY_FAR_GONE ? ESRCH : gy_segment_reach(r->comm->ctx->segment, local, far + place, bytes, to);
+    struct gy_segment *segment = r->comm->ctx->segment;
+    int errnum = far == GY_FAR_GONE ? ESRCH : gy_segment_reach(segment, local, far + place, bytes, to);
     /* Pairs with the fence of gy_mapped_withdraw: what its caller wrote after that is not taken for the input. */
     gy_fence(memory_order_seq_cst);
     bool stands = offer_of(r, rank).far_input == far;

@@ -23,13 +23,16 @@
 
 #include "collectives/request.h"
 
+/* Bytes of a vector from or to a root, from which on it is worth it between ranks with cores of their own. */
+#define GY_ROOTED_LEAST 8193u
+
 /* At launch, before the arrival: what this rank offers. */
 void gy_mapped_offer(struct gyre_request *request);
 /* Does this rank offer both operands, of so many bytes, of an all_reduce of two shots, from memory of gyre_mem_alloc? */
 bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
                            struct gy_offer *offer_p);
-/* The beginning of what `rank` offers in the request's operation, as this process sees it; NULL: it has published. To be
- * asked when the rank's progress in the operation has been seen. */
+/* The beginning of what `rank` offers in the request's operation, as this process sees it; NULL: it has published,
+ * or has not arrived: whoever has to know which asks when the rank's progress in the operation has been seen. */
 const unsigned char *gy_mapped_input(const struct gyre_request *request, int rank);
 unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
 /* Likewise, as an address of that rank's process; 0: none; GY_FAR_GONE: it has been withdrawn, and its slots are as empty. */

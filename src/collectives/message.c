@@ -9,7 +9,8 @@
  * counters and record, and the same frame on the wire, so that the other end need not go the same way. Until then it has done
  * nothing: whatever is unusual, and whoever is kept waiting, takes the general path from the beginning, with its clocks,
  * verdicts and comparison of shapes. So a frame of another shape under the awaited number is stashed like any early frame, and
- * the request finds it there. */
+ * the request finds it there. Only a send that found the socket nearly full goes on from where it is: its frame has left, says
+ * comm->swapped, and the request waits for the part that the link has kept. */
 #include <string.h>
 
 #include "collectives/request.h"
@@ -26,7 +27,7 @@ bool gy_message_open(const struct gyre_comm *comm, int rank)
 {
     const struct gy_context *ctx = comm->ctx;
     if (rank == comm->rank || !comm->channels[rank] || ctx->active_first || comm->verify || comm->recorder.trace ||
-        ctx->config.show_choice)
+        comm->swapped.sequence != 0 || ctx->config.show_choice)
         return false;
     const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, rank)];
     return peer->link && peer->broken == 0;
@@ -60,7 +61,7 @@ static struct gy_frame header_of(const struct gyre_comm *comm, const struct gy_c
 }
 
 /* It has happened: counted and recorded as a request's would be. */
-void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame)
+void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_t blocks)
 {
     const struct gy_arrival shape = {.sequence = frame->sequence,
                                      .count = frame->count,
@@ -69,10 +70,17 @@ void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame)
                                      .dtype = frame->dtype,
                                      .op = frame->op,
                                      .algorithm = frame->algorithm};
-    comm->recorder.page->bytes += frame->bytes;
+    comm->recorder.page->bytes += frame->bytes * blocks;
     gy_recorder_done(&comm->recorder, gy_recorder_begin(&comm->recorder, &shape));
     if ((frame->sequence & (GY_LOOK_EVERY - 1)) == 0)
         gy_look_around(comm->ctx);
+}
+
+/* Should a part of the frame stay here, a request waits for it, which is to allocate nothing any more. */
+static bool has_reserve(const struct gyre_comm *comm, int peer)
+{
+    return !gy_comm_posts_quickly(comm, peer) ||
+           (comm->ctx->idle && gy_comm_has_plan(comm, GY_SEND_TO, GY_LINEAR, peer));
 }
 
 static bool send_now(struct gyre_comm *comm, const struct gy_call *call)
@@ -80,7 +88,7 @@ static bool send_now(struct gyre_comm *comm, const struct gy_call *call)
     int peer = call->root;
     struct gy_channel *channel = comm->channels[peer];
     struct gy_credit *credit = &channel->credit[GY_FOR_MESSAGES];
-    if (credit->left == 0 || channel->tickets != channel->left)
+    if (credit->left == 0 || channel->tickets != channel->left || !has_reserve(comm, peer))
         return false;
     struct gy_frame header = header_of(comm, call, channel->sent + 1);
     header.credit = gy_flow_owed(comm, peer, header.sequence);
@@ -88,10 +96,14 @@ static bool send_now(struct gyre_comm *comm, const struct gy_call *call)
         return false;
     gy_flow_returned(comm, peer, &header);
     credit->left--;
+    if (gy_comm_keeps(comm, peer)) { /* the socket was full: a request waits for the rest to leave */
+        comm->swapped = (struct gy_swapped){header.sequence, peer};
+        return false;
+    }
     channel->sent++;
     channel->tickets++;
     channel->left++;
-    gy_message_note(comm, &header);
+    gy_message_note(comm, &header, 1);
     return true;
 }
 
@@ -117,7 +129,7 @@ static bool is_stashed(struct gy_awaited *it)
     if (!stashed || !stashed->whole || memcmp(&stashed->frame, frame, offsetof(struct gy_frame, credit)) != 0)
         return false;
     gy_awaited_take(it, gy_channel_stash_memory(channel, stashed));
-    stashed->used = false;
+    gy_channel_unstash(channel, stashed);
     gy_flow_give_credit(it->comm, it->rank, frame);
     return true;
 }
@@ -152,7 +164,7 @@ static bool receive_now(struct gyre_comm *comm, const struct gy_call *call)
     if (!gy_message_comes(&it))
         return false;
     channel->received++;
-    gy_message_note(comm, &it.frame);
+    gy_message_note(comm, &it.frame, 1);
     return true;
 }
 

@@ -90,7 +90,7 @@ static bool take_scratch(struct gyre_request *r)
         return true;
     size_t slot = lo < 0 ? gy_layout_longest(&r->in, width)
                          : gy_layout_start(&r->in, lo + width) - gy_layout_start(&r->in, lo);
-    r->slot_bytes = (slot * r->element + 63) & ~(size_t)63;
+    r->slot_bytes = gy_scratch_slot(slot * r->element);
     if (!makes_result_in_place(r))
         return take(r->comm->ctx, &r->scratch, r->slot_bytes * (size_t)plan->scratch_slots);
     r->scratch = (struct gy_buffer){.memory = r->output}; /* not the cache's: no bytes */

@@ -191,10 +191,14 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gyre_request *request;
     gyre_status status;
+    if (comm->ctx->closed) { /* since the one before, of several that gyre itself makes: nothing would move this one */
+        gy_ends_refuse(comm, true);
+        return comm->ctx->error.status;
+    }
     if (gy_is_point_to_point(call->collective)
             ? gy_message_call(comm, call, &status)
             : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
-                  gy_direct_call(comm, call, &status))
+                  gy_direct_call(comm, call, &status) || gy_direct_rooted(comm, call, &status))
         return status;
     bool alone = !comm->ctx->active_first;
     status = alone ? gy_request_make(comm, call, &request) : gy_request_start(comm, call, &request);

@@ -30,6 +30,14 @@ static struct gyre_request *request_take(struct gy_context *ctx)
     return r;
 }
 
+/* It was never anybody's, or was collected: an old handle is told from one that is under way. */
+void gy_request_rest(struct gy_context *ctx, struct gyre_request *r)
+{
+    r->collected = true;
+    r->next = ctx->idle;
+    ctx->idle = r;
+}
+
 static void active_append(struct gy_context *ctx, struct gyre_request *r)
 {
     r->next = NULL;
@@ -225,8 +233,7 @@ gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, 
         return gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a request");
     gyre_status status = gy_prepare(r, comm, call);
     if (status != GYRE_SUCCESS) {
-        r->next = ctx->idle;
-        ctx->idle = r;
+        gy_request_rest(ctx, r);
         return status;
     }
     *request_p = r;
@@ -356,9 +363,7 @@ void gy_request_recycle(struct gyre_request *r)
     if (r->persistent)
         gy_prepare_undo(r);
     ended_remove(r);
-    r->collected = true;
-    r->next = ctx->idle;
-    ctx->idle = r;
+    gy_request_rest(ctx, r);
 }
 
 struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, int peer, bool sends)

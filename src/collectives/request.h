@@ -56,6 +56,13 @@ struct gy_buffer {
     size_t bytes;
 };
 
+/* Blocks that have been taken whole: of whom, of how many, and how much of the one that is under way. */
+struct gy_taken {
+    int ranks, under_way;
+    size_t bytes;
+    uint64_t of[GY_WINDOW_RANKS / 64];
+};
+
 struct gyre_request {
     /* What a direct exchange needs lies together, and is all that one sets which has no other buffers (`light`). */
     struct gyre_comm *comm;
@@ -81,6 +88,7 @@ struct gyre_request {
     bool verified;         /* windows: every peer's arrival has been compared with ours */
     bool begun;            /* windows: it has its numbers; a direct exchange: it has been shown */
     bool tiny;             /* windows: a direct exchange, see tiny.c */
+    bool whole;            /* windows: takes blocks whole from those who offer them, see whole.h */
     gyre_status status;
     uint64_t ends;                   /* its number among those that end alike everywhere, 0: it is none; see ends.h */
     struct gy_offer offer;           /* mapped.c: what others use in place */
@@ -101,6 +109,7 @@ struct gyre_request {
     struct gy_buffer scratch, staged, table, wide;
     struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
     struct gy_lane_state lane[GY_PLAN_LANES];
+    struct gy_taken taken; /* valid where it takes blocks whole */
 };
 
 /* Starts a collective; the arguments have been checked. Never blocks. */
@@ -130,6 +139,8 @@ void gy_request_finish(struct gyre_request *request, gyre_status status);
 void gy_request_through(struct gyre_request *request);
 /* Back to the free list, after completion; also after the end of the communicator. */
 void gy_request_recycle(struct gyre_request *request);
+/* The same of one that is on no other list and holds nothing. */
+void gy_request_rest(struct gy_context *ctx, struct gyre_request *request);
 /* The request to which a frame belongs. Point-to-point sequence numbers count per peer and direction: `sends` says which
  * end of the message is looked for. */
 struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, int peer, bool sends);
@@ -142,6 +153,11 @@ void gy_prepare_fill(struct gyre_request *request, struct gyre_comm *comm, const
 /* At every start: the input aside, multiplied where the operation begins so. At the end: what the operation leaves. */
 void gy_prepare_stage(struct gyre_request *request);
 void gy_prepare_end(struct gyre_request *request);
+/* Bytes of a slot of scratch that holds so many. */
+static inline size_t gy_scratch_slot(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
 /* Gives back what gy_prepare took. */
 void gy_prepare_undo(struct gyre_request *request);
 /* The shape of a call, without its sequence number. */
@@ -214,6 +230,8 @@ bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_
                         uint64_t target);
 /* One iteration; false: what it was to read has been withdrawn, and the world's end is near. */
 bool gy_window_step(struct gyre_request *request, int lane);
+/* The whole of what a lane of its plan gathers, at once: nobody whose operand it reads has put it into slots. False likewise. */
+bool gy_window_gather_whole(struct gyre_request *request, int lane);
 /* All lanes have finished here; false: others still read what this rank offered. */
 bool gy_window_end(struct gyre_request *request);
 size_t gy_window_tile(const struct gyre_request *request);
@@ -251,14 +269,16 @@ bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum 
  * the kernels, nobody who compares or asks to be shown? */
 bool gy_tiny_is_plain(const struct gyre_comm *comm, const struct gy_call *call);
 
-/* direct.c: blocking calls over windows, start to end. A long all_reduce in memory of gyre_mem_alloc; false: it takes the general
- * path, and nothing has happened yet. */
+/* direct.c, direct_root.c: blocking calls over windows, start to end. A long all_reduce in memory of gyre_mem_alloc, and a
+ * broadcast or reduction to a root in which what is given is used where it lies; false: it takes the general path, and nothing
+ * has happened yet. */
+bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 /* Any plan over windows, of a request that was made and not launched, and is collected when that is over; false likewise. */
 bool gy_direct_run(struct gyre_request *request, gyre_status *status_p);
 
 /* message.c: a short message over a link, start to end without a request. The whole of a blocking call; false: it takes the
- * general path, and nothing has happened yet. */
+ * general path, and nothing has happened yet, but for what comm->swapped says. */
 bool gy_message_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 /* Is the short way to and from this rank open? */
 bool gy_message_open(const struct gyre_comm *comm, int rank);
@@ -267,10 +287,10 @@ struct gy_frame gy_message_header(const struct gyre_comm *comm, const struct gy_
 /* Looks for the frame for a while, and takes it; false: it has not come, and nothing has happened. */
 bool gy_message_comes(struct gy_awaited *it);
 void gy_awaited_take(const struct gy_awaited *awaited, const void *payload);
-/* It has happened: counted and recorded as a request's would be. */
-void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame);
+/* It has happened: counted and recorded as a request's would be, whose vector has so many blocks like the frame's. */
+void gy_message_note(struct gyre_comm *comm, const struct gy_frame *frame, size_t blocks);
 
-/* swap.c: all_reduce of a short vector between two ranks over their link. The whole of a blocking call; false: it takes the
+/* swap.c: a collective of a short vector between two ranks over their link. The whole of a blocking call; false: it takes the
  * general path, and nothing has happened yet, but for what comm->swapped says. */
 bool gy_swap_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 

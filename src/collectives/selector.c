@@ -93,6 +93,7 @@ enum {
     LONG_PIECE = 65536,         /* of a vector in a ring */
     TINY_BLOCK = 256,           /* may travel log2 N / 2 times, and be copied as often */
     CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
+    EAGER_PIECE = 32 * 1024,    /* sent without a grant, over TCP */
     CHAIN_RANKS = 4,
     LINEAR_RANKS = 8,
     BRUCK_RANKS = 16
@@ -131,16 +132,18 @@ static enum gy_algorithm choose_rooted(size_t bytes, int size)
     return size <= CHAIN_RANKS ? GY_RING : GY_DOUBLE_TREE;
 }
 
-/* Three ranks, in turns: what a ring's neighbours pass on, the third one passes on while they wait. */
+/* Three ranks, in turns: what a ring's neighbours pass on, the third one passes on while they wait; blocks that need no grant
+ * go to each owner at once. */
 static enum gy_algorithm choose_crowded_three(enum gy_collective collective, size_t bytes)
 {
     switch (collective) {
     case GY_ALL_REDUCE: return GY_CANONICAL;
     case GY_ALL_GATHER:
-        if (bytes > SHORT_VECTOR && bytes <= 2 * CROWDED_VECTOR)
+        if (bytes > EAGER_PIECE && bytes <= 2 * CROWDED_VECTOR)
             return GY_BRUCK;
-        return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : GY_RING;
-    case GY_REDUCE_SCATTER: return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : GY_RING;
+        return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : bytes <= EAGER_PIECE ? GY_HIERARCHICAL : GY_RING;
+    case GY_REDUCE_SCATTER:
+        return bytes <= SHORT_VECTOR ? GY_HALVING_DOUBLING : bytes <= EAGER_PIECE ? GY_HIERARCHICAL : GY_RING;
     default: return GY_RING;
     }
 }
@@ -219,6 +222,13 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
         return few && (slice < LONG_VECTOR || slice >= LONG_CHAIN) ? GY_HIERARCHICAL : GY_HIERARCHICAL_TREE;
     default: return GY_ALGORITHMS;
     }
+}
+
+/* A vector from one rank of a host to the other in two halves, which need no grant where the whole of it would. */
+static bool is_in_halves(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
+{
+    return collective == GY_BROADCAST && comm->size == 2 && comm->window < 0 && comm->grouping.of &&
+           comm->grouping.groups == 1 && bytes > EAGER_PIECE && bytes <= 2 * EAGER_PIECE;
 }
 
 /* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank
@@ -339,6 +349,8 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
         choice = choose_tuned(comm, collective, bytes);
     if (choice == GY_ALGORITHMS && nested && order == GY_ORDER_ANY && !varying)
         choice = choose_groups(&comm->grouping, collective, bytes);
+    if (choice == GY_ALGORITHMS && is_in_halves(comm, collective, bytes) && !varying)
+        choice = GY_HIERARCHICAL;
     if (choice == GY_ALGORITHMS && comm->window < 0 && comm->grouping.crowded && order == GY_ORDER_ANY && !varying)
         choice = choose_crowded(collective, bytes, comm->size);
     if (choice == GY_ALGORITHMS)

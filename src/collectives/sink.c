@@ -139,7 +139,7 @@ static gyre_status data_arrived(struct gyre_comm *comm, int peer, const struct g
     if (l >= 0 && is_next(r, l, peer, frame)) {
         gy_flow_consume(r, l, payload);
         if (stashed)
-            stashed->used = false;
+            gy_channel_unstash(channel, stashed);
         gy_flow_give_credit(comm, peer, frame);
         return GYRE_SUCCESS;
     }
@@ -225,7 +225,7 @@ static gyre_status credit_arrived(struct gyre_comm *comm, int peer, unsigned use
 static bool is_awaited(const struct gy_awaited *awaited, int world, const struct gy_frame *frame)
 {
     return awaited && !awaited->arrived && awaited->peer == world &&
-           memcmp(&awaited->frame, frame, offsetof(struct gy_frame, credit)) == 0;
+           gy_frame_equal(&awaited->frame, frame, offsetof(struct gy_frame, credit));
 }
 
 static gyre_status take_awaited(struct gy_awaited *awaited, const struct gy_frame *frame, const void *payload)
@@ -237,7 +237,7 @@ static gyre_status take_awaited(struct gy_awaited *awaited, const struct gy_fram
         return GYRE_PROTOCOL;
     gy_awaited_take(awaited, payload);
     if (gy_channel_holds(channel, payload)) /* it came in pieces, and was placed there */
-        gy_channel_find(channel, frame->sequence, frame->lane, frame->value)->used = false;
+        gy_channel_unstash(channel, gy_channel_find(channel, frame->sequence, frame->lane, frame->value));
     awaited->arrived = true;
     if (!(frame->sequence & GY_POINT_TO_POINT) && frame->sequence > channel->entered)
         channel->entered = frame->sequence;

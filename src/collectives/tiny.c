@@ -8,17 +8,14 @@
  * A start shows its contribution likewise, and leaves a request that holds nothing but its place in the queue. Whoever has a
  * turn completes as much of the queue as has come: a start itself, when it needs the place, so that of many in flight the
  * first are over before the last are started; and a wait, all that is there at once. */
-#include <sched.h>
-
 #include "collectives/exchange.h"
 #include "collectives/order.h"
+#include "collectives/patience.h"
 #include "core/clock.h"
 
-#define GY_TINY_SPINS 2000      /* loads of a peer's line before the call becomes a request: tens of microseconds */
-#define GY_TINY_SPINS_CROWDED 4 /* where the peer may need this very core */
-#define GY_TINY_YIELDS 16       /* and then so many times others go first */
-#define GY_TINY_GATHERED 65536  /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
-#define GY_TINY_FIRST_LINE 48   /* bytes of a payload that are there when the flag is */
+#define GY_TINY_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
+#define GY_TINY_ROOTED 8192    /* bytes between two ranks: what is longer is used where it lies, see direct_root.c */
+#define GY_TINY_FIRST_LINE 48  /* bytes of a payload that are there when the flag is */
 
 static struct gy_exchange exchange_of_request(const struct gyre_request *r)
 {
@@ -99,6 +96,9 @@ static void find_out(struct gyre_comm *comm, enum gy_collective collective)
     size_t blocks = gy_exchange_blocks(comm, collective), least = blocks > 0 ? blocks : 1;
     bool forced = gy_select_forces(comm, collective);
     size_t room = forced ? GY_WINDOW_INLINE : GY_WINDOW_VECTOR;
+    bool rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
+    if (rooted && comm->size == 2 && !comm->grouping.crowded)
+        room = gy_min_size(room, GY_TINY_ROOTED);
     if (collective == GY_ALL_GATHER || collective == GY_GATHER_TO)
         room = gy_min_size(room, GY_TINY_GATHERED / (size_t)comm->size);
     enum gy_algorithm first = GY_ALGORITHMS;
@@ -188,12 +188,7 @@ static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *cal
     return status;
 }
 
-/* How long the call waits before it becomes a request. */
-struct patience {
-    unsigned spins, yields;
-};
-
-static bool wait_for(const struct gy_exchange *it, int peer, struct patience *patience)
+static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience *patience)
 {
     const struct gyre_comm *comm = it->comm;
     const unsigned char *rest = comm->control[peer]->line[it->number % GY_WINDOW_LINES].payload + GY_TINY_FIRST_LINE;
@@ -201,15 +196,8 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct patience *pa
     while (!gy_exchange_published(comm, peer, it->number)) {
         if (two_lines)
             __builtin_prefetch(rest); /* so that it comes together with the flag */
-        if (patience->spins > 0) {
-            patience->spins--;
-            gy_cpu_relax();
-        } else if (patience->yields > 0) {
-            patience->yields--;
-            sched_yield();
-        } else {
+        if (!gy_patient(patience))
             return false;
-        }
     }
     return true;
 }
@@ -231,9 +219,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     count_bytes(&it);
     gy_window_arrive(comm, &shape, NULL);
     gy_exchange_prepare(&it);
-    /* A thread that waits for the lock is let in by a request's turns. */
-    struct patience patience = {.spins = ctx->crowded ? GY_TINY_SPINS_CROWDED : GY_TINY_SPINS,
-                                .yields = ctx->crowded && !ctx->driver.held ? GY_TINY_YIELDS : 0};
+    struct gy_patience patience = gy_patience_of(ctx);
     for (int p = 0; p < comm->size; p++) {
         if (p == comm->rank)
             continue;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "collectives/mapped.h"
-#include "collectives/request.h"
+#include "collectives/whole.h"
 #include "transport/fence.h"
 
 /* Bytes of a rank's output. Half of what a core's own cache holds today; a copy loses less by staying in the caches. */
@@ -302,6 +302,17 @@ static bool gather(struct gyre_request *r, const struct gy_step *step, int l, ui
     return true;
 }
 
+bool gy_window_gather_whole(struct gyre_request *r, int l)
+{
+    const struct gy_step *step = &r->plan->step[r->plan->lane[l].first];
+    struct operands it; /* as far as there are ranks */
+    find_operands(r, step, 0, 0, &it);
+    if (it.fars > 0)
+        return gather_far(r, &it, 0, r->in.total);
+    gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, r->in.total);
+    return true;
+}
+
 bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
 {
     if (step->kind == GY_PUBLISH)
@@ -309,17 +320,8 @@ bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
     return step->kind == GY_GATHER && !gy_mapped_keeps(r, step);
 }
 
-/* What begins with the lane's tile of block b, `place` bytes behind `far`. */
-static bool fetch_tiles(struct gyre_request *r, int l, const struct gy_layout *layout, int32_t b, int from,
-                        uint64_t far, size_t place, unsigned char *to)
-{
-    struct gy_piece piece;
-    return !first_of_many(r, l, layout, b, &piece) ||
-           gy_mapped_fetch(r, from, far, place, piece.count * r->element, to);
-}
-
 /* Tile of slice b that rank `from` has gathered, or of its own block, into the output. */
-static bool collect_from(struct gyre_request *r, const struct gy_step *step, int l, int from, int32_t b,
+static bool collect_from(struct gyre_request *r, const struct gy_step *step, int from, int32_t b,
                          const struct gy_piece *piece, uint64_t iteration)
 {
     unsigned char *to = gy_operand_at(r, step->dst, b, piece->start);
@@ -328,7 +330,7 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     const unsigned char *block = step->src == GY_WINDOW ? gy_mapped_input(r, from) : NULL;
     uint64_t far = step->src == GY_WINDOW ? gy_mapped_far_input(r, from) : 0;
     if (far)
-        return fetch_tiles(r, l, &r->in, b, from, far, within, to);
+        return gy_mapped_fetch(r, from, far, within, bytes, to);
     gy_put(r, to,
            whole   ? whole + piece->start * r->element
            : block ? block + within
@@ -345,10 +347,10 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;
     for (int32_t b = first; b < end && step->range.width > 0; b++) {
         int from = step->peer >= 0 ? step->peer : b;
-        if (from == r->comm->rank)
+        if (from == r->comm->rank || gy_whole_has(r, from))
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
-        if (piece.count > 0 && !collect_from(r, step, l, from, b, &piece, iteration))
+        if (piece.count > 0 && !collect_from(r, step, from, b, &piece, iteration))
             return false;
     }
     return true;
@@ -358,7 +360,7 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
 {
     for (int p = 0; p < r->comm->size && step->range.width > 0; p++) {
         int32_t b = step->peer >= 0 ? step->range.lo : p;
-        if (p == r->comm->rank || (step->peer >= 0 && p != step->peer))
+        if (p == r->comm->rank || (step->peer >= 0 && p != step->peer) || gy_whole_has(r, p))
             continue;
         struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
         const unsigned char *input = gy_mapped_input(r, p);
@@ -366,7 +368,7 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
         size_t bytes = piece.count * r->element;
         size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
-        if (bytes > 0 && far && !fetch_tiles(r, l, &r->out, b, p, far, mine, to))
+        if (bytes > 0 && far && !gy_mapped_fetch(r, p, far, mine, bytes, to))
             return false;
         if (bytes > 0 && !far)
             gy_put(r, to, input ? input + mine : published(r, p, r->comm->rank, iteration), bytes);

@@ -1,0 +1,26 @@
+/* What blocking calls over windows that do everything themselves have in common (direct.c, direct_root.c). They follow the
+ * protocol of their plan and fill a request on the way, of which nobody knows as long as no peer keeps the call waiting. */
+#ifndef GY_COLLECTIVES_DIRECT_H
+#define GY_COLLECTIVES_DIRECT_H
+
+#include "collectives/patience.h"
+#include "collectives/request.h"
+
+#define GY_DIRECT_MOST (1u << 20) /* bytes: of more the way does not matter, and peers want to be looked at meanwhile */
+
+/* Is this algorithm the choice for a vector of so many bytes? Remembers the last that was. */
+bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                         enum gy_algorithm algorithm);
+/* The request as its plan would have it, with a sequence number that is still to come; the context has an idle one. */
+struct gyre_request *gy_direct_fill(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan);
+/* Nothing has come of it, or it is over: it holds nothing any more. */
+void gy_direct_drop(struct gyre_request *request);
+/* In the flight recorder and the counters. */
+struct gyre_page_record *gy_direct_note(struct gyre_request *request);
+struct gy_entry *gy_direct_entry(const struct gyre_comm *comm, int rank, uint64_t sequence);
+/* A peer keeps us waiting, or goes by the plan: so do we, from this lane on, and those before it are done. */
+gyre_status gy_direct_go_on_from(struct gyre_request *request, int lane);
+/* It is over. */
+gyre_status gy_direct_end(struct gyre_request *request, struct gyre_page_record *record);
+
+#endif

@@ -1,0 +1,39 @@
+/* How long a call that does everything itself looks at a peer before it becomes a request, whose turns serve others, too. */
+#ifndef GY_COLLECTIVES_PATIENCE_H
+#define GY_COLLECTIVES_PATIENCE_H
+
+#include <sched.h>
+
+#include "collectives/context.h"
+
+#define GY_PATIENT_SPINS 2000      /* looks: tens of microseconds */
+#define GY_PATIENT_SPINS_CROWDED 4 /* where the peer may need this very core */
+#define GY_PATIENT_YIELDS 16       /* and then so many times others go first */
+
+struct gy_patience {
+    unsigned spins, yields;
+};
+
+/* A thread that waits for the lock is let in by a request's turns. */
+static inline struct gy_patience gy_patience_of(const struct gy_context *ctx)
+{
+    return (struct gy_patience){.spins = ctx->crowded ? GY_PATIENT_SPINS_CROWDED : GY_PATIENT_SPINS,
+                                .yields = ctx->crowded && !ctx->driver.held ? GY_PATIENT_YIELDS : 0};
+}
+
+/* After a look that found nothing: is another one worth it? */
+static inline bool gy_patient(struct gy_patience *patience)
+{
+    if (patience->spins > 0) {
+        patience->spins--;
+        gy_cpu_relax();
+        return true;
+    }
+    if (patience->yields == 0)
+        return false;
+    patience->yields--;
+    sched_yield();
+    return true;
+}
+
+#endif
