@@ -3,6 +3,7 @@
  * first and copies then: a file that does not fit leaves the model as it was. */
 #include "data/dataset.h"
 #include "error.h"
+#include "model.h"
 #include "run_state.h"
 #include "safetensors.h"
 
@@ -79,6 +80,14 @@ static size_t list_tensors(const gyre_nn_model *model, const gyre_nn_optimizer *
     return n;
 }
 
+void gy_nn_note_alphabet(gyre_nn_model *model, const gyre_nn_dataset *data)
+{
+    size_t used = 0;
+    *model->alphabet = '\0';
+    for (size_t c = 0; data->alphabet && c < data->classes && used + 2 < sizeof(model->alphabet); c++)
+        used += (size_t)snprintf(model->alphabet + used, 3, "%02x", (unsigned char)data->alphabet[c]);
+}
+
 static bool put_text(json_t *metadata, const char *key, const char *text)
 {
     return json_object_set_new(metadata, key, json_string(text)) == 0;
@@ -91,8 +100,8 @@ static bool put(json_t *metadata, const char *key, uint64_t value)
     return put_text(metadata, key, text);
 }
 
-static bool describe(json_t *metadata, const gyre_nn_optimizer *optimizer, const struct gyre_nn_position *position,
-                     const struct beside *beside)
+static bool describe(json_t *metadata, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
+                     const struct gyre_nn_position *position, const struct beside *beside)
 {
     char cost[40], best[40];
     snprintf(cost, sizeof(cost), "%a", position->cost);
@@ -106,21 +115,24 @@ static bool describe(json_t *metadata, const gyre_nn_optimizer *optimizer, const
     if (ok && optimizer)
         ok = put_text(metadata, "optimizer", kind_names[gyre_nn_optimizer_get_kind(optimizer)]) &&
              put(metadata, "optimizer_steps", gyre_nn_optimizer_steps(optimizer));
-    return ok;
+    return ok && (!*model->alphabet || put_text(metadata, "alphabet", model->alphabet));
 }
 
 static gyre_status write_file(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
                               const struct gyre_nn_position *position, const struct beside *beside)
 {
+    gyre_status status = gyre_nn_settle(model); /* a step that has failed half way is no checkpoint */
+    if (status != GYRE_SUCCESS)
+        return status;
     struct gy_st_tensor *tensors = calloc(gyre_nn_tensor_count(model) + 2 + beside->narrays, sizeof(*tensors));
     json_t *metadata = json_object();
-    if (!tensors || !metadata || !describe(metadata, optimizer, position, beside)) {
+    if (!tensors || !metadata || !describe(metadata, model, optimizer, position, beside)) {
         free(tensors);
         json_decref(metadata);
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to write %s", path);
     }
     size_t n = list_tensors(model, optimizer, beside, tensors);
-    gyre_status status = gy_st_write(path, tensors, n, metadata);
+    status = gy_st_write(path, tensors, n, metadata);
     json_decref(metadata);
     free(tensors);
     return status;
@@ -208,6 +220,17 @@ static gyre_status check_strategy(const struct gy_st_file *file, const char *pat
     return GYRE_SUCCESS;
 }
 
+/* A class of one text is another byte of the other. Who has no text, and files of before it was written down, ask for nothing. */
+static gyre_status check_alphabet(const struct gy_st_file *file, const char *path, const gyre_nn_model *model)
+{
+    const char *theirs = gy_st_metadata(file, "alphabet");
+    if (!theirs || !*model->alphabet || strcmp(theirs, model->alphabet) == 0)
+        return GYRE_SUCCESS;
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                      "%s was trained on text with other bytes than this one: %zu there and %zu here, and not the same",
+                      path, strlen(theirs) / 2, strlen(model->alphabet) / 2);
+}
+
 /* "128 × 64 float32" */
 static const char *shape_text(const struct gy_st_tensor *tensor, char text[64])
 {
@@ -262,6 +285,7 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
     gyre_status status = read_position(file, path, optimizer, &position, &steps);
     if (status == GYRE_SUCCESS && beside)
         status = check_strategy(file, path, beside);
+    status = status ? status : check_alphabet(file, path, model);
     if (status != GYRE_SUCCESS)
         return status;
     bool whole = beside != NULL;

@@ -27,6 +27,7 @@
 #include "elastic.h"
 
 #include "error.h"
+#include "strategies/strategies.h"
 #include "trace.h"
 
 #include <stdlib.h>
@@ -257,6 +258,8 @@ gyre_status gy_nn_elastic_open(struct gy_nn_elastic *elastic, struct gyre_nn_run
     if (status != GYRE_SUCCESS)
         return status;
     elastic->first = strcmp(joined, "no") == 0;
+    if (run->strategy == &gy_nn_sync) /* a step ends with its update: to hold buckets back for a forward is only late */
+        run->settings[GY_NN_SYNC_AHEAD] = 0;
     status = gy_nn_elastic_reform(elastic, *elastic->comm);
     if (survivable(status)) {
         bool done;

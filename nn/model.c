@@ -1,6 +1,8 @@
 /* A model's life, and forward and backward over its modules.
  * Invariant: backward finishes gradients from the arena's end downwards, so after a module with parameters everything
- * at or above its offset is final; that is what `passed` announces, before the gradient goes on to the module below. */
+ * at or above its offset is final; that is what `passed` announces, before the gradient goes on to the module below.
+ * Whoever is given parameters, gradients or what belongs to them finds them settled: a forward settles module by module,
+ * and everything before it returns, the rest by gyre_nn_settle. */
 #include "model.h"
 
 #include "error.h"
@@ -62,15 +64,19 @@ void gyre_nn_free(gyre_nn_model *model)
 
 gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p)
 {
+    gyre_status status = gyre_nn_settle(model);
+    if (status != GYRE_SUCCESS)
+        return status;
     gyre_nn_model *copy = gy_nn_model_alloc(model->nmodules);
     if (!copy)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a copy of a model");
     copy->backend = model->backend;
     copy->cost = model->cost;
     copy->in = model->in;
+    memcpy(copy->alphabet, model->alphabet, sizeof(copy->alphabet));
     for (size_t i = 0; i < model->nmodules; i++)
         copy->modules[i] = model->modules[i];
-    gyre_status status = gy_nn_model_finish(copy);
+    status = gy_nn_model_finish(copy);
     if (status != GYRE_SUCCESS) {
         gyre_nn_free(copy);
         return status;
@@ -103,16 +109,38 @@ static struct gy_nn_call call_of(const gyre_nn_model *model, const struct gy_nn_
     return call;
 }
 
+/* What settling takes is no part of a forward's span, which goes on after it. */
+static gyre_status settle(const gyre_nn_model *model, size_t first, size_t count, int64_t *start)
+{
+    if (!model->settle || count == 0)
+        return GYRE_SUCCESS;
+    gy_nn_trace_add(model->trace, GY_NN_SPAN_FORWARD, 0, *start);
+    gyre_status status = model->settle(model->settle_user, first, count);
+    *start = gy_nn_trace_now(model->trace);
+    return status;
+}
+
 static gyre_status run_forward(const gyre_nn_model *model, const struct gy_nn_tape *tape)
 {
+    gyre_status status = GYRE_SUCCESS;
+    int64_t start = gy_nn_trace_now(model->trace);
     for (size_t i = tape->first; tape->samples > 0 && i < tape->last; i++) {
         struct gy_nn_call call = call_of(model, tape, i);
-        gyre_status status = call.module->ops->check ? call.module->ops->check(&call) : GYRE_SUCCESS;
+        status = settle(model, call.module->offset, call.module->params, &start);
+        if (status == GYRE_SUCCESS && call.module->ops->check)
+            status = call.module->ops->check(&call);
         if (status != GYRE_SUCCESS)
             return status;
         call.module->ops->forward(&call);
     }
-    return GYRE_SUCCESS;
+    status = settle(model, 0, model->count, &start); /* modules that this range does not have */
+    gy_nn_trace_add(model->trace, GY_NN_SPAN_FORWARD, 0, start);
+    return status;
+}
+
+gyre_status gyre_nn_settle(const gyre_nn_model *model)
+{
+    return model->settle ? model->settle(model->settle_user, 0, model->count) : GYRE_SUCCESS;
 }
 
 gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples, const void **outputs_p)
@@ -129,7 +157,6 @@ gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, s
         status = gy_nn_work_reserve(model, &model->work, samples ? samples : 1);
     if (status != GYRE_SUCCESS)
         return status;
-    int64_t start = gy_nn_trace_now(model->trace);
     if (x)
         tape->outside[first] = x;
     memset(tape->have, 0, (model->nmodules + 1) * sizeof(*tape->have));
@@ -139,7 +166,6 @@ gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, s
     if (status != GYRE_SUCCESS)
         return status;
     tape->ready = true;
-    gy_nn_trace_add(model->trace, GY_NN_SPAN_FORWARD, 0, start);
     if (outputs_p)
         *outputs_p = tape->y[last - 1];
     return GYRE_SUCCESS;
@@ -320,6 +346,7 @@ void gyre_nn_test_mode(gyre_nn_model *model)
 
 void gyre_nn_zero_grads(gyre_nn_model *model)
 {
+    gyre_nn_settle(model); /* a failure stays until the next forward */
     model->backend->zero(model->grads, model->count * model->backend->element);
     memset(model->stale, 0, model->nmodules * sizeof(*model->stale));
 }
@@ -332,6 +359,7 @@ void gyre_nn_renew_grads(gyre_nn_model *model)
 
 void gyre_nn_place_grads(gyre_nn_model *model, void *memory)
 {
+    gyre_nn_settle(model);
     model->grads = memory ? memory : model->own_grads;
 }
 
@@ -372,11 +400,13 @@ size_t gyre_nn_param_count(const gyre_nn_model *model)
 
 void *gyre_nn_params(const gyre_nn_model *model)
 {
+    gyre_nn_settle(model);
     return model->params;
 }
 
 void *gyre_nn_grads(const gyre_nn_model *model)
 {
+    gyre_nn_settle(model);
     return model->grads;
 }
 
@@ -392,5 +422,5 @@ const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *model, size_t i
 
 uint64_t gyre_nn_params_hash(const gyre_nn_model *model)
 {
-    return XXH3_64bits(model->params, model->count * model->backend->element);
+    return XXH3_64bits(gyre_nn_params(model), model->count * model->backend->element);
 }

@@ -54,7 +54,11 @@ struct gyre_nn_model {
     struct gy_nn_tape tape;
     struct gy_nn_work work;
     struct gy_nn_draw draw;
+    char alphabet[2 * 256 + 1]; /* of text: the byte of each class, in hexadecimal; empty: there is none */
     gyre_nn_trace *trace;
+    /* Set while parameters still have to move (sync.c): moves [first, first + count), for who is about to use them. */
+    gyre_status (*settle)(void *user, size_t first, size_t count);
+    void *settle_user;
 };
 
 struct gy_nn_start {

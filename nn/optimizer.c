@@ -106,6 +106,7 @@ void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t
 
 void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot)
 {
+    gyre_nn_settle(optimizer->model);
     return slot == 0 || slot == 1 ? optimizer->slots[slot] : NULL;
 }
 

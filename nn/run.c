@@ -108,7 +108,9 @@ static gyre_status hash_state(struct gyre_nn_run *run, uint64_t *hash_p)
 {
     struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];
     size_t n = 0, bytes = param_bytes(run);
-    gyre_status status = run->strategy->arrays ? run->strategy->arrays(run->self, arrays, &n) : GYRE_SUCCESS;
+    gyre_status status = gyre_nn_settle(run->model);
+    if (status == GYRE_SUCCESS && run->strategy->arrays)
+        status = run->strategy->arrays(run->self, arrays, &n);
     uint64_t hash = run->strategy->params == GYRE_NN_REPLICATED ? gyre_nn_params_hash(run->model) : 0;
     for (int slot = 0; slot < 2 && run->strategy->optimizer == GYRE_NN_REPLICATED; slot++)
         if (gyre_nn_optimizer_state(run->optimizer, slot))

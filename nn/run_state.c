@@ -52,7 +52,9 @@ static gyre_status list(struct gyre_nn_run *run, const struct gy_nn_best *best, 
     const gyre_nn_strategy *strategy = run->strategy;
     size_t count = gyre_nn_param_count(run->model);
     gyre_dtype dtype = gyre_nn_dtype(run->model);
-    gyre_status status = strategy->arrays ? strategy->arrays(run->self, state->own, &state->n) : GYRE_SUCCESS;
+    gyre_status status = gyre_nn_settle(run->model);
+    if (status == GYRE_SUCCESS && strategy->arrays)
+        status = strategy->arrays(run->self, state->own, &state->n);
     status = status ? status : check_types(strategy, state);
     if (status != GYRE_SUCCESS)
         return status;

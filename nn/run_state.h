@@ -19,4 +19,8 @@ gyre_status gy_nn_run_save(struct gyre_nn_run *run, const char *path, const stru
 gyre_status gy_nn_run_resume(struct gyre_nn_run *run, const char *path, const struct gy_nn_best *best,
                              struct gyre_nn_position *position_p);
 
+/* checkpoint.c: the data's classes are bytes of text, or are not. Checkpoints of the model say so from now on, and one of other
+ * text is refused. */
+void gy_nn_note_alphabet(gyre_nn_model *model, const gyre_nn_dataset *data);
+
 #endif

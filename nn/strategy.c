@@ -14,6 +14,8 @@ static const gyre_nn_strategy *const table[] = {
     &gy_nn_pipeline, &gy_nn_stale,   &gy_nn_async,
 };
 
+const char *const gy_nn_whole[] = {NULL};
+
 const gyre_nn_strategy *gyre_nn_strategy_at(size_t index)
 {
     return index < sizeof(table) / sizeof(table[0]) ? table[index] : NULL;
@@ -61,7 +63,8 @@ static gyre_status refuse_value(const gyre_nn_strategy *strategy, const struct g
     if (*list)
         snprintf(why, sizeof(why), "is out of bounds: one of %s", list);
     else
-        snprintf(why, sizeof(why), "is out of bounds: a number from %g to %g", setting->least, setting->most);
+        snprintf(why, sizeof(why), "is out of bounds: a %snumber from %g to %g", setting->choices ? "whole " : "",
+                 setting->least, setting->most);
     return refuse(strategy, word, length, why);
 }
 
@@ -70,7 +73,7 @@ static bool equals(const char *name, const char *word, size_t length)
     return strlen(name) == length && memcmp(name, word, length) == 0;
 }
 
-/* The value of `setting` in word[0 … length−1]: one of its choices, or a number in its bounds. */
+/* The value of `setting` in word[0 … length−1]: one of its choices, or a number in its bounds, whole where choices has no names. */
 static bool read_value(const struct gyre_nn_setting *setting, const char *word, size_t length, double *value_p)
 {
     for (int i = 0; setting->choices && setting->choices[i]; i++)
@@ -79,8 +82,10 @@ static bool read_value(const struct gyre_nn_setting *setting, const char *word, 
             return true;
         }
     char *stop = NULL;
-    double value = setting->choices ? NAN : strtod(word, &stop);
-    if (length == 0 || stop != word + length || !(value >= setting->least && value <= setting->most))
+    bool named = setting->choices && setting->choices[0];
+    double value = named ? NAN : strtod(word, &stop);
+    if (length == 0 || stop != word + length || !(value >= setting->least && value <= setting->most) ||
+        (setting->choices && value != rint(value)))
         return false;
     *value_p = value;
     return true;

@@ -5,11 +5,20 @@
  *     buckets                |  2            |     1           |   0    |     contiguous ranges, numbered from the end
  *     backward        <───────────────────────────────────────────────       passes lower edges in this order
  *
- * A bucket leaves, by an in-place all-reduce, as soon as backward has passed its lower edge; since the buckets lie in
- * the order in which backward passes, they leave in index order on every rank, and ranks always agree on the sequence
- * of collectives. Between layers gyre makes progress. `finish` waits for bucket 0, updates its slice, waits for bucket
- * 1, …
- * Invariant: the slice of a bucket belongs to gyre from its start to its wait. */
+ * A bucket leaves, by an in-place all-reduce, as soon as backward has passed its lower edge and those before it in `order`
+ * have left. The order is a function of the number of buckets alone, so that ranks always agree on the sequence of
+ * collectives; no order changes a bit of the sums. Between layers gyre makes progress. Then, one of two:
+ *
+ *   at once   order is by index; `finish` waits for bucket 0, moves its parameters, waits for bucket 1, …
+ *   ahead     `finish` waits for nothing. The next forward, before each module, waits for the buckets that hold the module's
+ *             parameters, and moves these: what is left of the communication hides behind forward as well. Forward needs
+ *             first what backward made last, so nothing may queue before that: every third bucket is held back until
+ *             backward is over, which leaves the links a third of slack until then, and leaves in forward's order.
+ *
+ *     order, 9 buckets    1 2 4 5 7 8 │ 6 3 0           8, made last, is needed first; 3 when forward has come half-way
+ *
+ * Invariant: the slice of a bucket belongs to gyre from its start until it has arrived, and its parameters and the
+ * optimiser's state to `sync` until they have moved; model->settle is set as long as some have not. */
 #include "error.h"
 #include "model.h"
 
@@ -20,6 +29,7 @@ struct bucket {
     size_t first, count;
     gyre_request *request;
     int64_t start; /* when it left, for the trace */
+    bool arrived, moved;
 };
 
 struct gyre_nn_sync {
@@ -28,9 +38,18 @@ struct gyre_nn_sync {
     gyre_comm *comm; /* NULL: one rank, nothing to communicate */
     void *grads;     /* memory that the ranks of a host share, or NULL */
     struct bucket *buckets;
-    size_t nbuckets, started, completed;
+    size_t nbuckets;
+    size_t *order;               /* in which buckets leave */
+    size_t started, seen, swept; /* places of the order: have left; have arrived, without a gap; have moved, likewise */
+    bool ahead;
+    size_t waiting;     /* buckets that are still to move after a finish that has not waited */
+    double rate, scale; /* for these */
     gyre_status status; /* first failure since begin: the backward callback cannot return one */
 };
+
+/* Ahead, every which bucket is held back; none of the first quarter of the arena, which forward would have to wait for: it
+ * takes half as long for a bucket as links that are as slow as backward. */
+enum { HOLD_EVERY = 3 };
 
 /* 64-bit words travel as pairs of int32, bit for bit. */
 static gyre_status broadcast_state(gyre_nn_sync *sync)
@@ -51,19 +70,38 @@ static gyre_status broadcast_state(gyre_nn_sync *sync)
     return GYRE_SUCCESS;
 }
 
+static bool held_back(const gyre_nn_sync *sync, size_t index)
+{
+    size_t above = sync->nbuckets - 1 - index, from = sync->nbuckets / 4;
+    return sync->ahead && above >= from && (above - from) % HOLD_EVERY == 0 && above > 0;
+}
+
+static void make_order(gyre_nn_sync *sync)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < sync->nbuckets; i++)
+        if (!held_back(sync, i))
+            sync->order[n++] = i;
+    for (size_t i = sync->nbuckets; i-- > 0;)
+        if (held_back(sync, i))
+            sync->order[n++] = i;
+}
+
 static gyre_status make_buckets(gyre_nn_sync *sync, size_t bucket_bytes)
 {
     size_t count = sync->model->count, size = bucket_bytes / sync->model->backend->element;
     size = size == 0 || size > count ? count : size;
     sync->nbuckets = (count + size - 1) / size;
     sync->buckets = calloc(sync->nbuckets, sizeof(*sync->buckets));
-    if (!sync->buckets)
+    sync->order = calloc(sync->nbuckets, sizeof(*sync->order));
+    if (!sync->buckets || !sync->order)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for %zu buckets", sync->nbuckets);
     for (size_t i = 0, last = count; i < sync->nbuckets; i++) {
         sync->buckets[i].count = size < last ? size : last;
         last -= sync->buckets[i].count;
         sync->buckets[i].first = last;
     }
+    make_order(sync);
     return GYRE_SUCCESS;
 }
 
@@ -93,25 +131,19 @@ gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimiz
     return GYRE_SUCCESS;
 }
 
-void gyre_nn_sync_detach(gyre_nn_sync *sync)
+static void forget_all(gyre_nn_sync *sync)
 {
-    if (!sync)
-        return;
-    for (size_t i = 0; i < sync->nbuckets && sync->buckets; i++)
-        gyre_wait(
-            &sync->buckets[i].request); /* complete already, in success or failure, unless a step was left half-way */
-    if (sync->grads) {
-        gyre_nn_place_grads(sync->model, NULL);
-        gyre_mem_free(sync->comm, sync->grads);
-    }
-    free(sync->buckets);
-    free(sync);
+    sync->started = sync->seen = sync->swept = sync->waiting = 0;
+    sync->status = GYRE_SUCCESS;
+    for (size_t i = 0; i < sync->nbuckets; i++)
+        sync->buckets[i].arrived = sync->buckets[i].moved = false;
 }
 
+/* What a finish has left for later is done by the next forward, which comes after this. */
 void gyre_nn_sync_begin(gyre_nn_sync *sync)
 {
-    sync->started = sync->completed = 0;
-    sync->status = GYRE_SUCCESS;
+    if (sync->waiting == 0)
+        forget_all(sync);
 }
 
 static void keep_status(gyre_nn_sync *sync, gyre_status status, const char *what)
@@ -130,13 +162,27 @@ static void start_bucket(gyre_nn_sync *sync, struct bucket *bucket)
                 "starting the all-reduce of gradients");
 }
 
-/* Bucket `completed` is done: only for the trace does it matter to see that before the wait. */
-static void complete_bucket(gyre_nn_sync *sync, gyre_status status)
+static void arrive(gyre_nn_sync *sync, size_t index, gyre_status status)
 {
-    struct bucket *bucket = &sync->buckets[sync->completed];
+    struct bucket *bucket = &sync->buckets[index];
     keep_status(sync, status, "the all-reduce of gradients");
-    gy_nn_trace_add(sync->model->trace, GY_NN_SPAN_REDUCE, (int32_t)sync->completed, bucket->start);
-    sync->completed++;
+    gy_nn_trace_add(sync->model->trace, GY_NN_SPAN_REDUCE, (int32_t)index, bucket->start);
+    bucket->arrived = true;
+}
+
+/* Who has arrived, in the order in which they left, up to the first that has not. */
+static void look(gyre_nn_sync *sync)
+{
+    while (sync->status == GYRE_SUCCESS && sync->seen < sync->started) {
+        size_t index = sync->order[sync->seen];
+        if (!sync->buckets[index].arrived) {
+            gyre_status status = gyre_test(&sync->buckets[index].request);
+            if (status == GYRE_IN_PROGRESS)
+                return;
+            arrive(sync, index, status);
+        }
+        sync->seen++;
+    }
 }
 
 void gyre_nn_sync_passed(void *user, size_t lower)
@@ -144,35 +190,37 @@ void gyre_nn_sync_passed(void *user, size_t lower)
     gyre_nn_sync *sync = user;
     if (!sync->comm)
         return;
+    if (sync->waiting > 0) /* no forward has come between */
+        gyre_nn_settle(sync->model);
     while (sync->status == GYRE_SUCCESS && sync->started < sync->nbuckets &&
-           sync->buckets[sync->started].first >= lower)
-        start_bucket(sync, &sync->buckets[sync->started++]);
-    if (sync->status != GYRE_SUCCESS || sync->completed == sync->started)
+           sync->buckets[sync->order[sync->started]].first >= lower)
+        start_bucket(sync, &sync->buckets[sync->order[sync->started++]]);
+    if (sync->status != GYRE_SUCCESS || sync->seen == sync->started)
         return;
     keep_status(sync, gyre_progress(sync->comm), "progress during backward");
-    while (sync->status == GYRE_SUCCESS && sync->completed < sync->started) {
-        gyre_status status = gyre_test(&sync->buckets[sync->completed].request);
-        if (status == GYRE_IN_PROGRESS)
-            break;
-        complete_bucket(sync, status);
-    }
+    look(sync);
 }
 
 static void wait_bucket(gyre_nn_sync *sync, size_t index)
 {
-    while (sync->completed <= index && sync->status == GYRE_SUCCESS) {
-        int64_t start = gy_nn_trace_now(sync->model->trace);
-        gyre_status status = gyre_wait(&sync->buckets[sync->completed].request);
-        gy_nn_trace_add(sync->model->trace, GY_NN_SPAN_WAIT, (int32_t)sync->completed, start);
-        complete_bucket(sync, status);
-    }
+    if (sync->buckets[index].arrived || sync->status != GYRE_SUCCESS)
+        return;
+    int64_t start = gy_nn_trace_now(sync->model->trace);
+    gyre_status status = gyre_wait(&sync->buckets[index].request);
+    gy_nn_trace_add(sync->model->trace, GY_NN_SPAN_WAIT, (int32_t)index, start);
+    arrive(sync, index, status);
+}
+
+static void wait_all(gyre_nn_sync *sync)
+{
+    for (size_t i = 0; sync->comm && i < sync->nbuckets; i++)
+        wait_bucket(sync, sync->order[i]);
 }
 
 gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync)
 {
     gyre_nn_sync_passed(sync, 0);
-    if (sync->comm)
-        wait_bucket(sync, sync->nbuckets - 1);
+    wait_all(sync);
     return sync->status;
 }
 
@@ -184,28 +232,109 @@ static double clipped(const gyre_nn_sync *sync, double scale, double clip_norm)
     return norm > clip_norm ? scale * (clip_norm / norm) : scale;
 }
 
+/* The parameters of a bucket that has arrived. */
+static void move(gyre_nn_sync *sync, size_t index)
+{
+    struct bucket *bucket = &sync->buckets[index];
+    int64_t start = gy_nn_trace_now(sync->model->trace);
+    gyre_nn_optimizer_update(sync->optimizer, bucket->first, bucket->count, sync->rate, sync->scale);
+    gy_nn_trace_add(sync->model->trace, GY_NN_SPAN_UPDATE, (int32_t)index, start);
+    bucket->moved = true;
+}
+
+/* Moves one of those that have arrived, whichever it is: better than to wait. */
+static bool move_another(gyre_nn_sync *sync)
+{
+    look(sync);
+    while (sync->swept < sync->seen && sync->status == GYRE_SUCCESS) {
+        size_t index = sync->order[sync->swept++];
+        if (!sync->buckets[index].moved) {
+            move(sync, index);
+            sync->waiting--;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The model's settle, ahead: parameters [first, first + count) have moved when it returns. A failure stays, for whoever asks
+ * next, until detach. */
+static gyre_status settle(void *user, size_t first, size_t count)
+{
+    gyre_nn_sync *sync = user;
+    size_t end = sync->model->count, size = sync->buckets[0].count;
+    size_t high = (end - 1 - first) / size, low = (end - first - count) / size;
+    keep_status(sync, gyre_progress(sync->comm), "progress during forward");
+    look(sync);
+    for (size_t i = high + 1; i-- > low && sync->status == GYRE_SUCCESS;) {
+        struct bucket *bucket = &sync->buckets[i];
+        while (!bucket->arrived && sync->status == GYRE_SUCCESS)
+            if (!move_another(sync))
+                wait_bucket(sync, i);
+        if (!bucket->moved && sync->status == GYRE_SUCCESS) {
+            move(sync, i);
+            sync->waiting--;
+        }
+    }
+    gyre_status status = sync->status;
+    if (status == GYRE_SUCCESS && sync->waiting == 0) {
+        sync->model->settle = NULL;
+        forget_all(sync);
+    }
+    return status;
+}
+
 gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_rows, double clip_norm)
 {
-    double scale = 1 / (double)(global_rows ? global_rows : 1);
     gyre_nn_sync_passed(sync, 0); /* a backward without the callback: everything leaves now */
+    sync->rate = rate;
+    sync->scale = 1 / (double)(global_rows ? global_rows : 1);
     if (clip_norm > 0) {
-        if (sync->comm)
-            wait_bucket(sync, sync->nbuckets - 1);
-        scale = clipped(sync, scale, clip_norm);
+        wait_all(sync);
+        sync->scale = clipped(sync, sync->scale, clip_norm);
     }
     if (sync->status == GYRE_SUCCESS)
         gyre_nn_optimizer_begin(sync->optimizer);
+    if (sync->status == GYRE_SUCCESS && sync->ahead && sync->comm && !(clip_norm > 0)) {
+        sync->waiting = sync->nbuckets;
+        sync->model->settle = settle;
+        sync->model->settle_user = sync;
+        return GYRE_SUCCESS;
+    }
     for (size_t i = 0; i < sync->nbuckets && sync->status == GYRE_SUCCESS; i++) {
-        const struct bucket *bucket = &sync->buckets[i];
         if (sync->comm)
             wait_bucket(sync, i);
-        if (sync->status != GYRE_SUCCESS)
-            break;
-        int64_t start = gy_nn_trace_now(sync->model->trace);
-        gyre_nn_optimizer_update(sync->optimizer, bucket->first, bucket->count, rate, scale);
-        gy_nn_trace_add(sync->model->trace, GY_NN_SPAN_UPDATE, (int32_t)i, start);
+        if (sync->status == GYRE_SUCCESS)
+            move(sync, i);
     }
     return sync->status;
+}
+
+void gyre_nn_sync_ahead(gyre_nn_sync *sync, bool ahead)
+{
+    gyre_nn_settle(sync->model);
+    sync->ahead = ahead;
+    make_order(sync);
+}
+
+void gyre_nn_sync_detach(gyre_nn_sync *sync)
+{
+    if (!sync)
+        return;
+    if (sync->waiting > 0) {
+        settle(sync, 0, sync->model->count);
+        sync->model->settle = NULL;
+    }
+    for (size_t i = 0; i < sync->nbuckets && sync->buckets; i++)
+        gyre_wait(
+            &sync->buckets[i].request); /* complete already, in success or failure, unless a step was left half-way */
+    if (sync->grads) {
+        gyre_nn_place_grads(sync->model, NULL);
+        gyre_mem_free(sync->comm, sync->grads);
+    }
+    free(sync->buckets);
+    free(sync->order);
+    free(sync);
 }
 
 size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync)

@@ -201,6 +201,8 @@ static gyre_status step(struct run *run, double *rate_p)
     if (status == GYRE_SUCCESS)
         status = strategy->compute ? compute_whole(run, batch, rows, &now) : compute_pieces(run, batch, rows, &now);
     status = status ? status : strategy->update(run->part.self, &now);
+    if (status == GYRE_SUCCESS && run->elastic) /* a step counts when its parameters have moved */
+        status = gyre_nn_settle(run->model);
     if (status == GYRE_SUCCESS && run->elastic)
         status = gy_nn_elastic_count(run->elastic, &now);
     if (status != GYRE_SUCCESS)
@@ -338,12 +340,18 @@ static gyre_status epoch(struct run *run)
     while (run->position.sample < run->data->ntrain && !stopped(run) && !paused(run) && status == GYRE_SUCCESS) {
         int64_t start = gy_nn_now();
         status = step(run, &rate);
+        bool due = every > 0 && run->position.step % every == 0;
+        if (status == GYRE_SUCCESS && due && run->options.checkpoint)
+            status = gyre_nn_settle(run->model);
         run->busy += gy_nn_now() - start;
-        if (status == GYRE_SUCCESS && every > 0 && run->position.step % every == 0)
+        if (status == GYRE_SUCCESS && due)
             status = checkpoint(run);
         if (status == GYRE_SUCCESS && run->elastic) /* last: who comes in begins with the next step */
             status = gy_nn_elastic_grow(run->elastic);
     }
+    int64_t start = gy_nn_now();
+    status = status ? status : gyre_nn_settle(run->model); /* what follows is no training, and reads the parameters */
+    run->busy += gy_nn_now() - start;
     uint64_t samples = run->position.sample;
     bool over = samples >= run->data->ntrain;
     if (status != GYRE_SUCCESS || (!over && !stopped(run)))
@@ -448,6 +456,7 @@ static gyre_status train(struct run *run, struct gyre_nn_train_result *result_p)
     gyre_status status = check(run->model, run->data, options);
     if (status != GYRE_SUCCESS)
         return status;
+    gy_nn_note_alphabet(run->model, run->data);
     run->position.seed = options->seed;
     if (options->schedule.total == 0)
         run->options.schedule.total = (uint64_t)options->epochs *

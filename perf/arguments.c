@@ -13,6 +13,7 @@
 
 #define DTYPES \
     "int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2"
+#define COLLECTIVES "all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier"
 #define OPS "sum, product, min, max, average, bit_and, bit_or, bit_xor"
 
 enum { KEY_ALGORITHM = 256, KEY_TRANSPORT, KEY_MEMORY, KEY_MODE, KEY_JSON, KEY_NO_PIN };
@@ -126,7 +127,7 @@ static void finish(struct parsing *parsing)
 {
     struct gy_arguments *to = parsing->arguments;
     if (!parsing->collective)
-        gy_options_refuse("the collective is missing: all_reduce, reduce_scatter, all_gather, broadcast or barrier");
+        gy_options_refuse("the collective is missing: one of " COLLECTIVES);
     if (to->least == 0 || to->least > to->most)
         gy_options_refuse("-b %zu must be at least 1 and at most -e %zu", to->least, to->most);
     if (to->ranks > 0 && to->root >= to->ranks)
@@ -158,8 +159,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (parsing->collective)
             gy_options_refuse("unexpected argument '%s'", text);
         if (!gy_kind_find(text, &parsing->arguments->kind))
-            gy_options_refuse("collective '%s' is none of all_reduce, reduce_scatter, all_gather, broadcast, barrier",
-                              text);
+            gy_options_refuse("collective '%s' is none of " COLLECTIVES, text);
         parsing->collective = text;
         return 0;
     case ARGP_KEY_END: finish(parsing); return 0;
@@ -187,8 +187,8 @@ void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p)
         .options = table,
         .parser = parse,
         .args_doc = "COLLECTIVE",
-        .doc = "Measures all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all or "
-               "barrier: nccl-tests' columns, out of place and in place, with an exact check of the results.",
+        .doc = "Measures one of " COLLECTIVES
+               ": nccl-tests' columns, out of place and in place, with an exact check of the results.",
     };
     gy_options_parse("gyre-perf", &argp, 0, argc, argv, &parsing);
 }

@@ -14,7 +14,6 @@
 #include "exact.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -63,41 +62,50 @@ static uint64_t mix(size_t phase, int rank, uint64_t iteration)
 
 static double float_of(const struct format *format, gyre_op op, size_t phase, int rank, uint64_t iteration)
 {
-    uint64_t x = mix(phase, rank, iteration), place = mix(phase, -1, iteration) + (uint64_t)rank;
-    if (op == GYRE_PRODUCT) {
-        double size = place % NEIGHBOURS >= 4 ? 1 : x & 1 ? 2 : 0.5;
-        return x & 2 ? size : -size;
-    }
-    if (format->value_bits == 1)
-        return place % NEIGHBOURS >= 8 ? 0 : x & 1 ? 1 : -1;
-    return (double)(x >> (64 - format->value_bits)) - (double)(1 << (format->value_bits - 1));
+    uint64_t x = mix(phase, rank, iteration);
+    if (op != GYRE_PRODUCT && format->value_bits > 1)
+        return (double)(int64_t)(x >> (64 - format->value_bits)) - (double)(1 << (format->value_bits - 1));
+    uint64_t place = (mix(phase, -1, iteration) + (uint64_t)rank) % NEIGHBOURS;
+    if (op != GYRE_PRODUCT)
+        return place >= 8 ? 0 : x & 1 ? 1 : -1;
+    double size = place >= 4 ? 1 : x & 1 ? 2 : 0.5;
+    return x & 2 ? size : -size;
 }
 
 static uint64_t integer_of(gyre_op op, size_t phase, int rank, uint64_t iteration)
 {
-    uint64_t x = mix(phase, rank, iteration), other = mix(phase, rank, ~iteration);
+    uint64_t x = mix(phase, rank, iteration);
     switch (op) {
     case GYRE_PRODUCT: return x | 1;
-    case GYRE_BIT_AND: return x | other;
-    case GYRE_BIT_OR: return x & other;
+    case GYRE_BIT_AND: return x | mix(phase, rank, ~iteration);
+    case GYRE_BIT_OR: return x & mix(phase, rank, ~iteration);
     default: return x;
     }
 }
 
+/* x / 2^bits, to the nearest, ties to even. */
+static uint64_t shift_rounded(uint64_t x, int bits)
+{
+    if (bits == 0 || bits > 63)
+        return bits ? 0 : x;
+    uint64_t whole = x >> bits, rest = x - (whole << bits), half = (uint64_t)1 << (bits - 1);
+    return whole + (rest > half || (rest == half && whole & 1));
+}
+
 /* The bits of the nearest number of the format; zero is always +0: x + (−x) is +0 when rounding to nearest, and no −0
- * goes in. Nothing here is an infinity or a NaN. */
+ * goes in. Nothing here is an infinity, a NaN or a denormal double. */
 static uint64_t encode(const struct format *format, double value)
 {
-    int bias = (1 << (format->exponent - 1)) - 1, exponent;
-    uint64_t sign = value < 0 ? (uint64_t)1 << (format->exponent + format->mantissa) : 0;
+    int bias = (1 << (format->exponent - 1)) - 1;
+    uint64_t sign = value < 0 ? (uint64_t)1 << (format->exponent + format->mantissa) : 0, bits;
     if (value == 0)
         return 0;
-    exponent = ilogb(value);
-    if (exponent < 1 - bias)
-        exponent = 1 - bias;
+    memcpy(&bits, &value, sizeof bits);
+    int exponent = (int)(bits >> 52 & 0x7ff) - 1023, least = exponent < 1 - bias ? 1 - bias : exponent;
+    uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
     /* The leading one, or a carry out of the mantissa, adds to the exponent. */
-    return sign + ((uint64_t)(exponent + bias - 1) << format->mantissa) +
-           (uint64_t)rint(ldexp(fabs(value), format->mantissa - exponent));
+    return sign + ((uint64_t)(least + bias - 1) << format->mantissa) +
+           shift_rounded(significand, 52 - format->mantissa + least - exponent);
 }
 
 static bool is_signed(gyre_dtype dtype)
@@ -166,15 +174,25 @@ struct table {
     unsigned char bytes[PERIOD * sizeof(double)];
 };
 
+/* Little-endian: the low bytes. */
+static void put(unsigned char *bytes, uint64_t bits, size_t width)
+{
+    switch (width) {
+    case 1: *bytes = (unsigned char)bits; break;
+    case 2: memcpy(bytes, &bits, 2); break;
+    case 4: memcpy(bytes, &bits, 4); break;
+    default: memcpy(bytes, &bits, 8);
+    }
+}
+
 /* The expected bytes of elements first, first + 1, … of one period. Only as many as are asked for. */
 static void make_table(struct table *table, size_t first, size_t count, gyre_dtype dtype, gyre_op op, int rank,
                        int ranks, uint64_t iteration)
 {
     table->width = gyre_dtype_size(dtype);
-    for (size_t i = 0; i < count && i < PERIOD; i++) {
-        uint64_t bits = element_of(dtype, op, (first + i) % PERIOD, rank, ranks, iteration);
-        memcpy(table->bytes + i * table->width, &bits, table->width); /* little-endian: the low bytes */
-    }
+    for (size_t i = 0; i < count && i < PERIOD; i++)
+        put(table->bytes + i * table->width, element_of(dtype, op, (first + i) % PERIOD, rank, ranks, iteration),
+            table->width);
 }
 
 static size_t count_wrong(const struct table *table, const unsigned char *memory, size_t count)

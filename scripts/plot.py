@@ -45,18 +45,19 @@ def loss(picture, paths):
 
 
 def last_step(spans, pid):
-    """Start and end of rank pid's last complete step: from its first forward to the update before the next one."""
+    """Start and end of rank pid's last complete step: from its first forward to the first one after its backward. Updates may
+    stand between two parts of the next step's forward."""
     mine = sorted((s for s in spans if s["pid"] == pid and s["cat"] == "compute"), key=lambda s: s["ts"])
-    start, seen, found = None, set(), None
-    previous = ""
+    start, seen, found, end = None, set(), None, 0
     for span in mine:
         kind = span["name"].split()[0]
-        if kind == "forward" and previous != "forward":
+        if kind == "forward" and (start is None or "backward" in seen):
+            found = (start, end) if start is not None else found
             start, seen = span["ts"], set()
         seen.add(kind)
+        end = span["ts"] + span["dur"]
         if start is not None and kind == "update" and "backward" in seen:
-            found = (start, span["ts"] + span["dur"])
-        previous = kind
+            found = (start, end)
     return found
 
 

@@ -29,7 +29,7 @@ enum { MIX, LAST };
 static const char *const graphs[] = {"exponential", "ring", NULL}, *const answers[] = {"no", "yes", NULL};
 
 static const struct gyre_nn_setting settings[] = {
-    {.name = "every", .value = 1, .least = 1, .most = 1e9, .help = "steps between messages"},
+    {.name = "every", .value = 1, .least = 1, .most = 1e9, .choices = gy_nn_whole, .help = "steps between messages"},
     {.name = "graph", .most = 1, .choices = graphs, .help = "neighbours: 1, 2, 4 ... ranks away, or 1"},
     {.name = "wait", .most = 1, .choices = answers, .help = "ranks keep step, and bits do not depend on time"},
     {.name = "fade", .value = 1, .most = 1e9, .help = "parameters so many steps behind count half; 0: as all others"},

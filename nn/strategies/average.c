@@ -11,7 +11,7 @@ static const char *const answers[] = {"no", "yes", NULL};
 
 static const struct gyre_nn_setting settings[] = {
     GY_NN_PERIOD_SETTINGS(8),
-    {.name = "from", .most = 1e15, .help = "steps before this one are averaged one by one"},
+    {.name = "from", .most = 1e15, .choices = gy_nn_whole, .help = "steps before this one are averaged one by one"},
     {.name = "adaptive", .most = 1, .choices = answers, .help = "shorter periods as the loss falls"},
     {0},
 };

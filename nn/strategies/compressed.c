@@ -21,7 +21,12 @@ static const char *const names[] = {"bf16", "int8", "topk", "powersgd", NULL};
 static const struct gyre_nn_setting settings[] = {
     {.name = "by", .most = 3, .choices = names, .help = "how gradients are compressed"},
     {.name = "share", .value = 0.05, .least = 1e-6, .most = 1, .help = "topk: share of the elements that are sent"},
-    {.name = "rank", .value = 4, .least = 1, .most = 64, .help = "powersgd: rank of the approximation of a matrix"},
+    {.name = "rank",
+     .value = 4,
+     .least = 1,
+     .most = 64,
+     .choices = gy_nn_whole,
+     .help = "powersgd: rank of the approximation of a matrix"},
     {0},
 };
 

@@ -31,7 +31,12 @@ struct tree {
 };
 
 static const struct gyre_nn_setting settings[] = {
-    {.name = "shards", .value = 8, .least = 1, .most = 1024, .help = "virtual shards of a batch, a power of two"},
+    {.name = "shards",
+     .value = 8,
+     .least = 1,
+     .most = 1024,
+     .choices = gy_nn_whole,
+     .help = "virtual shards of a batch, a power of two"},
     {0},
 };
 

@@ -30,11 +30,15 @@ struct gy_nn_outer {
 
 /* How often. The settings of each of these strategies begin with GY_NN_PERIOD_SETTINGS, in this order. */
 enum { GY_NN_EVERY, GY_NN_DELAY, GY_NN_OWN };
-#define GY_NN_PERIOD_SETTINGS(every)                                                                                   \
-    {.name = "every", .value = every, .least = 0, .most = 1e9, .help = "steps between exchanges; 0: only at the end"}, \
-    {                                                                                                                  \
-        .name = "delay", .value = 0, .least = 0, .most = 1e9,                                                          \
-        .help = "steps that go on while an exchange is under way"                                                      \
+#define GY_NN_PERIOD_SETTINGS(every)                                      \
+    {.name = "every",                                                     \
+     .value = every,                                                      \
+     .most = 1e9,                                                         \
+     .choices = gy_nn_whole,                                              \
+     .help = "steps between exchanges; 0: only at the end"},              \
+    {                                                                     \
+        .name = "delay", .value = 0, .most = 1e9, .choices = gy_nn_whole, \
+        .help = "steps that go on while an exchange is under way"         \
     }
 
 /* Counters, in double because they are in checkpoints as an array. */

@@ -30,13 +30,24 @@ static const char *const schedules[] = {"1f1b", "gpipe", NULL}, *const answers[]
 static const char *const balances[] = {"times", "estimate", NULL};
 
 static const struct gyre_nn_setting settings[] = {
-    {.name = "stages", .most = 1024, .help = "of a pipeline; divides the ranks; 0: as many as ranks and model allow"},
-    {.name = "micro", .value = 4, .least = 1, .most = 1024, .help = "micro-batches of a batch"},
+    {.name = "stages",
+     .most = 1024,
+     .choices = gy_nn_whole,
+     .help = "of a pipeline; divides the ranks; 0: as many as ranks and model allow"},
+    {.name = "micro", .value = 4, .least = 1, .most = 1024, .choices = gy_nn_whole, .help = "micro-batches of a batch"},
     {.name = "schedule", .most = 1, .choices = schedules, .help = "order of forwards and backwards"},
     {.name = "recompute", .most = 1, .choices = answers, .help = "keep inputs alone, and do forwards again"},
     {.name = "balance", .most = 1, .choices = balances, .help = "of the stages: by measured times, or by arithmetic"},
-    {.name = "memory", .most = 1e15, .help = "bytes that a stage may use; 0: as many as it likes"},
-    {.name = "samples", .value = 16, .least = 1, .most = 1e6, .help = "of a micro-batch, for times and memory"},
+    {.name = "memory",
+     .most = 1e15,
+     .choices = gy_nn_whole,
+     .help = "bytes that a stage may use; 0: as many as it likes"},
+    {.name = "samples",
+     .value = 16,
+     .least = 1,
+     .most = 1e6,
+     .choices = gy_nn_whole,
+     .help = "of a micro-batch, for times and memory"},
     {0},
 };
 

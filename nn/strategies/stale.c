@@ -36,7 +36,11 @@ struct stale {
 };
 
 static const struct gyre_nn_setting settings[] = {
-    {.name = "steps", .value = 2, .most = MOST_STEPS, .help = "between gradients and their update; 0: sync"},
+    {.name = "steps",
+     .value = 2,
+     .most = MOST_STEPS,
+     .choices = gy_nn_whole,
+     .help = "between gradients and their update; 0: sync"},
     {0},
 };
 

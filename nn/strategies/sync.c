@@ -1,8 +1,24 @@
 /* sync: every rank has the whole model and a part of each batch; gradients are summed, in buckets that leave while
- * backward runs; every rank makes the same update. With the same global batch it is the algorithm of one machine. */
+ * backward runs; every rank makes the same update. With the same global batch it is the algorithm of one machine.
+ * ahead: parameters move when the next forward needs them. A norm to clip by is of all gradients, and waits for them. On one
+ * host communication is work of the cores that compute: nothing of it goes on behind a forward, which would only meet the
+ * other ranks more often, so that is for several hosts. */
 #include "strategies/strategies.h"
 
 #include <stdlib.h>
+
+enum { NO, YES, AUTO };
+
+static const char *const answers[] = {[NO] = "no", [YES] = "yes", [AUTO] = "auto", NULL};
+
+static const struct gyre_nn_setting settings[] = {
+    [GY_NN_SYNC_AHEAD] =
+        {.name = "ahead",
+         .help = "parameters move when the next forward needs them, not before it; without --clip; auto: between hosts",
+         .value = AUTO,
+         .choices = answers},
+    {0},
+};
 
 struct sync {
     gyre_nn_sync *buckets;
@@ -16,6 +32,16 @@ static void close(void *self)
     free(sync);
 }
 
+bool gy_nn_sync_goes_ahead(double value, double clip_norm, gyre_comm *comm)
+{
+    gyre_rank_place place = {.size = sizeof(place)};
+    if (clip_norm > 0)
+        return false;
+    if (value != AUTO || !comm)
+        return value == YES;
+    return gyre_comm_topology(comm, 0, &place) == GYRE_SUCCESS && place.hosts > 1;
+}
+
 static gyre_status open(const struct gyre_nn_run *run, void **self_p)
 {
     struct sync *sync = calloc(1, sizeof(*sync));
@@ -27,6 +53,8 @@ static gyre_status open(const struct gyre_nn_run *run, void **self_p)
         close(sync);
         return status;
     }
+    gyre_nn_sync_ahead(sync->buckets,
+                       gy_nn_sync_goes_ahead(run->settings[GY_NN_SYNC_AHEAD], run->clip_norm, run->comm));
     *self_p = sync;
     return GYRE_SUCCESS;
 }
@@ -55,6 +83,7 @@ const gyre_nn_strategy gy_nn_sync = {
     .size = sizeof(gyre_nn_strategy),
     .name = "sync",
     .help = "gradients summed in buckets during backward",
+    .settings = settings,
     .open = open,
     .close = close,
     .before_step = before_step,

@@ -50,7 +50,7 @@ static void take(struct gy_channel *channel, uint64_t number, uint32_t bytes)
     while (right < bytes && memory[right] == content(number, right))
         right++;
     cr_assert_eq(right, bytes, "frame %llu of %u bytes", (unsigned long long)number, bytes);
-    stashed->used = false;
+    gy_channel_unstash(channel, stashed);
 }
 
 Test(channel, early_frames_of_any_length_find_a_place, .timeout = 20)

@@ -45,6 +45,7 @@ enum gy_checker_flaw {
     GY_CHECKER_WAIT_ONE_SHORT, /* it waits for everyone's last iteration but one */
     GY_CHECKER_WAIT_NOT_FOR,   /* it does not wait for one that reads */
     GY_CHECKER_EXPOSED,        /* all_to_all in place offers what it overwrites */
+    GY_CHECKER_NOT_ARRIVED,    /* a block is taken whole whether its rank has arrived or not */
     GY_CHECKER_NO_READERS,     /* where anything is offered, nobody waits for the readers of a slot */
     GY_CHECKER_SENDS_FORGOTTEN /* a rank returns before what it has sent is known to have been read */
 };

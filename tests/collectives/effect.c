@@ -265,6 +265,16 @@ static bool gather(struct run *run, const struct iteration *it)
     return true;
 }
 
+/* What the iteration takes of block `block`, which comes from rank `from`: its tile, or all of it with the first one. */
+static size_t taken(const struct run *run, const struct iteration *it, int from, int block, size_t *start_p)
+{
+    const struct gy_checker_call *call = &run->calls[run->rank[it->rank].call];
+    if (!mapped_whole(run, it->rank, it->step, from))
+        return piece_of(run, it, block, 1, start_p);
+    *start_p = block_begin(call, it->plan->blocks, block);
+    return it->tile > 0 ? 0 : block_begin(call, it->plan->blocks, block + 1) - *start_p;
+}
+
 static bool collect(struct run *run, const struct iteration *it)
 {
     const struct gy_step *step = it->step;
@@ -276,7 +286,7 @@ static bool collect(struct run *run, const struct iteration *it)
             continue;
         if (from >= run->size || from == it->rank)
             return run_fail(run, it->rank, "collects from rank %d", from);
-        size_t start, count = piece_of(run, it, b, 1, &start);
+        size_t start, count = taken(run, it, from, b, &start);
         enum gy_space space = step->src == GY_RESULT ? GY_OUTPUT : GY_INPUT;
         for (size_t i = 0; i < count; i++) {
             struct gy_cell *cell = offers(run, it, from, space) ? far_cell(run, it, from, space, start + i)
@@ -303,8 +313,8 @@ static bool exchange(struct run *run, const struct iteration *it)
         if (from == it->rank)
             return run_fail(run, it->rank, "exchanges with itself");
         int block = step->peer >= 0 ? gy_range_block(step->range, it->plan->blocks, 0) : from;
-        size_t source, start, count = piece_of(run, it, block, 1, &start);
-        if (piece_of(run, it, it->rank, 1, &source) != count)
+        size_t source, start, count = taken(run, it, from, block, &start);
+        if (taken(run, it, from, it->rank, &source) != count)
             return run_fail(run, it->rank, "exchanges blocks of different lengths with rank %d", from);
         for (size_t i = 0; i < count; i++) {
             size_t at = place_of(run, it, from, it->rank) + i;

@@ -130,6 +130,11 @@ bool needs_met(struct run *run, int rank, int lane, int event)
         for (int r = 0; r < run->size && count > 0; r++) {
             if (r == rank || (step->peer >= 0 && r != step->peer))
                 continue;
+            if (mapped_whole(run, rank, step, r)) {
+                if (!mapped_arrived(run, rank, r, event))
+                    return false;
+                continue;
+            }
             const struct events *counter = &run->rank[r].counter[plan->lane[need->lane].window_lane];
             if (counter->count < count)
                 return false;

@@ -5,7 +5,9 @@
  *             reads; and an all_to_all in place would overwrite what is still to be read.
  *             Into an output of all_reduce the others gather their slices, and its owner collects nothing; who does not
  *             offer its own collects from it instead of from results
- *   waits     for the readers of a slot, unless it will not write it
+ *   waits     for the readers of a slot, unless it will not write it; and where blocks are only moved, for no counter of a rank
+ *             that offers, but for its arrival, and then reads all of its block (collectives/whole.h), unless what the rank
+ *             writes is what others have still to get from it
  *   returns   when everyone has counted its last iteration in every window lane
  *
  * At its return a rank's buffers are written over (memory_return), so that whoever reads them later, or not surely
@@ -46,6 +48,27 @@ bool mapped_idle(const struct run *run, int rank, const struct gy_step *step)
     if (step->kind == GY_PUBLISH)
         return mapped_offers(run, run->rank[rank].call, rank, GY_INPUT);
     return step->kind == GY_GATHER && !mapped_keeps(run, rank, step);
+}
+
+bool mapped_whole(const struct run *run, int rank, const struct gy_step *step, int from)
+{
+    const struct gy_checker_call *call = &run->calls[run->rank[rank].call];
+    bool moves = step->kind == GY_EXCHANGE || (step->kind == GY_COLLECT && step->src == GY_WINDOW);
+    return moves && !(call->in_place && plan_of(run, rank)->shape.collective == GY_ALL_TO_ALL) &&
+           mapped_offers(run, run->rank[rank].call, from, GY_INPUT);
+}
+
+bool mapped_arrived(struct run *run, int rank, int from, int event)
+{
+    const struct rank_state *other = &run->rank[from];
+    int call = run->rank[rank].call;
+    if (run->calls[call].flaw == GY_CHECKER_NOT_ARRIVED)
+        return true;
+    if (other->call < call || (other->call == call && !other->started))
+        return false;
+    if (event >= 0)
+        gy_order_after(&run->order, event, other->start_event);
+    return true;
 }
 
 /* With its flaw: somebody who reads what the rank offers. */

@@ -55,7 +55,7 @@ static const char *const names[] = {
     "swap slot",     "swap runs' slot", "shift runs",   "stride of runs", "longer runs",    "swap steps",
     "change source", "change target",   "flip",         "toggle keep",    "change channel", "drop need",
     "weaker lag",    "stronger lag",    "toggle whole", "no last wait",   "wait one short", "wait not for one",
-    "offer exposed", "no readers",      "forget sends"};
+    "offer exposed", "not arrived",     "no readers",   "forget sends"};
 
 #define RUNS 8
 #define CALLS 128

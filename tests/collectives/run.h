@@ -99,6 +99,10 @@ bool mapped_offers(const struct run *run, int call, int rank, enum gy_space spac
  * nothing to it? */
 bool mapped_keeps(const struct run *run, int rank, const struct gy_step *gather);
 bool mapped_idle(const struct run *run, int rank, const struct gy_step *step);
+/* Does the rank take the block of rank `from` whole, when that has arrived? Has it? With `event` >= 0, orders that event
+ * after the arrival. */
+bool mapped_whole(const struct run *run, int rank, const struct gy_step *step, int from);
+bool mapped_arrived(struct run *run, int rank, int from, int event);
 /* Has everyone done what the rank's return has to wait for? With `event` >= 0, orders that event after it. */
 bool mapped_quiet(struct run *run, int rank, int event);
 

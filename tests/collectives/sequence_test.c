@@ -163,12 +163,13 @@ Test(sequence, asking_the_root_alone_about_a_slot_is_rejected)
     cr_expect_gt(rejected((struct mixture){.windows = true, .for_root_alone = true}), 10);
 }
 
-/* Memory that is used in place is its caller's again too early, or is written while it is read; a slot is written while
- * it is read. */
+/* Memory that is used in place is its caller's again too early, or is written while it is read, or read before it is there; a slot
+ * is written while it is read. */
 Test(sequence, operands_that_go_back_too_early_are_rejected)
 {
     static const enum gy_checker_flaw flaws[] = {GY_CHECKER_NO_LAST_WAIT, GY_CHECKER_WAIT_ONE_SHORT,
-                                                 GY_CHECKER_WAIT_NOT_FOR, GY_CHECKER_EXPOSED, GY_CHECKER_NO_READERS};
+                                                 GY_CHECKER_WAIT_NOT_FOR, GY_CHECKER_EXPOSED,
+                                                 GY_CHECKER_NOT_ARRIVED,  GY_CHECKER_NO_READERS};
     for (size_t i = 0; i < sizeof(flaws) / sizeof(flaws[0]); i++) {
         struct mixture mixture = {.windows = true, .mapped = true, .flaw = flaws[i]};
         cr_expect_gt(rejected(mixture), 100, "flaw %d: %d of 400", (int)flaws[i], rejected(mixture));

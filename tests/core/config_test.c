@@ -327,4 +327,7 @@ Test(config, description)
     cr_assert_not_null(strstr(lines.text, "GYRE_TIMEOUT        1800      s"));
     cr_assert_not_null(strstr(lines.text, "GYRE_SHM_RESERVE    16G       bytes"));
     cr_assert_null(strstr(lines.text, "must stay secret"));
+    /* The longest one, whole. */
+    cr_assert_not_null(strstr(lines.text, "cache, to one last-level cache; sizes between commas"));
+    cr_assert_not_null(strstr(lines.text, "consecutive ranks; off; the same on every rank\n"));
 }

@@ -193,6 +193,11 @@ wrong()
     "$train" --quiet --hidden 32 --steps 5 "${late[@]}" --checkpoint "$work/late" >/dev/null || fail "no checkpoint with an exchange"
     refused 'does not fit this run: it has exchange.mean, for which there is no place' --resume "$work/late" --strategy average:every=4
     "$train" --quiet --hidden 32 --epochs 1 --resume "$work/late" "${late[@]}" >/dev/null || fail "an exchange under way does not go on"
+    # The classes of a text are its bytes: those of another text are others, though there may be as many.
+    seq 300 >"$work/text" && tr 0-9 a-j <"$work/text" >"$work/other"
+    local lstm=(--model lstm --context 16)
+    "$train" --quiet --hidden 32 --epochs 1 "${lstm[@]}" --data "text:$work/text" --checkpoint "$work/read" >/dev/null || fail "no checkpoint of text"
+    refused 'read was trained on text with other bytes than this one: 11 there and 11 here' "${lstm[@]}" --data "text:$work/other" --resume "$work/read"
     for cut in 0 5; do
         head -c $cut "$work/good" >"$work/bad"
         refused "bad is no safetensors file: it has $cut bytes" --resume "$work/bad"

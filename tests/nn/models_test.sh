@@ -109,7 +109,9 @@ refused 'heads 5 do not divide --width 16' "${transformer[@]}" --heads 5
 refused 'sample writes text' --sample 5
 refused 'there is none named "averages"' --strategy averages
 refused 'strategy average: "often" is none of its settings, which are every, delay, from, adaptive' --strategy average:often=3
-refused 'strategy sync: "often" is none of its settings: it has none' --strategy sync:often=3
+refused 'strategy sync: "often" is none of its settings, which are ahead' --strategy sync:often=3
+refused 'strategy zero: "often" is none of its settings: it has none' --strategy zero:often=3
 refused 'strategy bmuf: "eta=2" is out of bounds: a number from -1 to 0.999' --strategy bmuf:every=3,eta=2
+refused 'strategy average: "every=2.5" is out of bounds: a whole number from 0 to 1e+09' --strategy average:every=2.5
 refused 'strategy bmuf: "momentum=2" is out of bounds: one of classic, nesterov' --strategy bmuf:momentum=2
 [ $failures = 0 ]

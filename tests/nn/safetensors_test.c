@@ -1,5 +1,6 @@
 /* The decoder: what was written comes back; whatever is damaged is refused with a sentence; a checkpoint that does not
  * fit changes nothing. */
+#include "run_state.h"
 #include "safetensors.h"
 
 #include <criterion/criterion.h>
@@ -151,4 +152,25 @@ Test(checkpoint, comes_back_bit_for_bit_and_leaves_nothing_beside)
     unmake(b);
     unmake(other);
     unmake(kind);
+}
+
+Test(checkpoint, of_a_copy_is_of_the_same_text)
+{
+    char path[] = "/tmp/gyre_nn_XXXXXX", bytes[] = "ab", others[] = "ac";
+    close(mkstemp(path));
+    gyre_nn_dataset text = {.alphabet = bytes, .classes = 2}, other = {.alphabet = others, .classes = 2};
+    struct run a = make(5, GYRE_NN_SGD, 1), b = make(5, GYRE_NN_SGD, 2);
+    struct gyre_nn_position position = {0};
+    gyre_nn_model *copy = NULL;
+    gy_nn_note_alphabet(a.model, &text);
+    gy_nn_note_alphabet(b.model, &other);
+    cr_assert_eq(gyre_nn_clone(a.model, &copy), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_checkpoint_write(path, copy, NULL, &position), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert_eq(gyre_nn_checkpoint_read(path, a.model, NULL, &position), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert_eq(gyre_nn_checkpoint_read(path, b.model, NULL, &position), GYRE_INVALID_ARGUMENT);
+    cr_assert(strstr(gyre_nn_last_error(), "other bytes"), "%s", gyre_nn_last_error());
+    remove(path);
+    gyre_nn_free(copy);
+    unmake(a);
+    unmake(b);
 }

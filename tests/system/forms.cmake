@@ -5,6 +5,7 @@ foreach(test varying_test programs_test messages_test persistent_test operations
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
 endforeach()
 target_sources(programs_test PRIVATE programs_operations.c)
+target_sources(swap_test PRIVATE meddler.c)
 
 # NAME, seconds, number of ranks, test and its arguments: on one host, over sockets, and on two "hosts" of one machine.
 function(gyre_forms_test name seconds ranks test)
@@ -44,6 +45,12 @@ endforeach()
 foreach(order shape canonical)
   gyre_system_test(swap.${order} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_ORDER=${order} $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> results)
 endforeach()
+gyre_system_test(swap.memory 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> memory)
+set_target_properties(swap_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send and recv
+foreach(what kinds parts calls roots)
+  gyre_system_test(swap.${what} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> ${what})
+endforeach()
+gyre_system_test(swap.sealed 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_INTEGRITY=encrypt $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> kinds)
 gyre_system_test(swap.disagree 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> disagree)
 
 foreach(suite order misuse destroyed)

@@ -298,6 +298,37 @@ static void test_foreign(void)
     still_works();
 }
 
+/* Handles of requests that were collected, while their memory serves calls that need no handle: one that runs its plan itself,
+ * one that is refused after it has taken a request; and when their communicator is gone. */
+static void test_stale(void)
+{
+    gyre_comm *twin;
+    gyre_request *request, *copy;
+    OK(comm, gyre_comm_duplicate(comm, &twin));
+    OK(twin, gyre_barrier_start(twin, &request));
+    copy = request;
+    OK(twin, gyre_wait(&request));
+    OK(twin, gyre_all_reduce(twin, in, out, 8192, GYRE_INT32, GYRE_SUM));
+    REJECTED(gyre_wait(&copy));
+    OK(twin, gyre_comm_set(twin, "order", "canonical"));
+    OK(twin, gyre_comm_set(twin, "algorithm", "all_reduce:ring"));
+    GIVES(GYRE_UNSUPPORTED, twin, gyre_all_reduce(twin, in, out, 8192, GYRE_INT32, GYRE_SUM));
+    REJECTED(gyre_test(&copy));
+    OK(twin, gyre_comm_set(twin, "algorithm", ""));
+    OK(twin, gyre_all_reduce(twin, in, out, 8192, GYRE_INT32, GYRE_SUM));
+    OK(comm, gyre_barrier(comm));
+    OK(NULL, gyre_comm_destroy(twin));
+    REJECTED(gyre_wait(&copy));
+    OK(comm, gyre_all_reduce_start(comm, in, out, 8192, GYRE_INT32, GYRE_SUM, &request));
+    if (copy != request) { /* the memory may be its own by now */
+        gyre_request *both[2] = {request, copy};
+        REJECTED(gyre_wait_all(both, 2));
+    } else {
+        OK(comm, gyre_wait(&request));
+    }
+    still_works();
+}
+
 int main(void)
 {
     comm = rank_begin(60);
@@ -314,6 +345,7 @@ int main(void)
     test_messages();
     test_groups();
     test_foreign();
+    test_stale();
     OK(NULL, gyre_comm_destroy(comm));
     _exit(0);
 }

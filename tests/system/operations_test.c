@@ -4,6 +4,7 @@
  *   own         user-defined operations, commutative and not: products of matrices prove the order of ranks
  *   crossed     two ranks that made the same operations in another order: a mismatch
  *   wrong       what is refused */
+#include "algebra.h"
 #include "support/rank.h"
 #include "trial.h"
 
@@ -174,33 +175,13 @@ static void test_scaled(void)
 
 /* ---- own ---- */
 
-/* Four numbers modulo 2^16 as a matrix in one element: products are associative and do not commute. */
-static uint64_t multiply(uint64_t a, uint64_t b)
-{
-    uint16_t x[4], y[4], z[4];
-    uint64_t result;
-    memcpy(x, &a, 8);
-    memcpy(y, &b, 8);
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++)
-            z[2 * i + j] = (uint16_t)((uint32_t)x[2 * i] * y[j] + (uint32_t)x[2 * i + 1] * y[2 + j]);
-    memcpy(&result, z, 8);
-    return result;
-}
-
 static int calls; /* its address is the operations' `user` */
 
 static void matrices(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
 {
     CHECK(user == &calls && dtype == GYRE_UINT64);
     calls++;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t a, b;
-        memcpy(&a, (const char *)left + 8 * i, 8);
-        memcpy(&b, (const char *)right + 8 * i, 8);
-        a = multiply(a, b);
-        memcpy((char *)result + 8 * i, &a, 8);
-    }
+    algebra_products(left, right, result, count);
 }
 
 static uint64_t give_matrix(int r, size_t i)
@@ -213,7 +194,7 @@ static uint64_t result_matrix(size_t i)
 {
     uint64_t product = give_matrix(0, i);
     for (int r = 1; r < size; r++)
-        product = multiply(product, give_matrix(r, i));
+        product = algebra_product(product, give_matrix(r, i));
     return product;
 }
 
@@ -221,13 +202,7 @@ static void xors(void *user, const void *left, const void *right, void *result, 
 {
     CHECK(user == &calls && dtype == GYRE_UINT32);
     calls++;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t a, b;
-        memcpy(&a, (const char *)left + 4 * i, 4);
-        memcpy(&b, (const char *)right + 4 * i, 4);
-        a = ~(a ^ b);
-        memcpy((char *)result + 4 * i, &a, 4);
-    }
+    algebra_equivalences(left, right, result, count);
 }
 
 static uint64_t give_word(int r, size_t i)
@@ -239,7 +214,7 @@ static uint64_t result_word(size_t i)
 {
     uint32_t x = (uint32_t)give_word(0, i);
     for (int r = 1; r < size; r++)
-        x = ~(x ^ (uint32_t)give_word(r, i));
+        x = algebra_equivalence(x, (uint32_t)give_word(r, i));
     return x;
 }
 

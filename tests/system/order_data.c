@@ -1,7 +1,6 @@
 #include "order_data.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 uint64_t order_mix(uint64_t a, uint64_t b)
@@ -47,12 +46,22 @@ static double special_double(uint64_t bits)
     return value;
 }
 
+/* 2^power, as far as doubles go: 0 below. */
+static double power_of_two(int power)
+{
+    if (power < -1074)
+        return 0;
+    uint64_t bits = power < -1022 ? (uint64_t)1 << (power + 1074) : (uint64_t)(power + 1023) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* A third of a special column's elements are ordinary ones, so that not every sum is a NaN. */
 static void fill_float(float *value_p, enum column column, uint64_t bits)
 {
-    float value = ldexpf((float)fraction(bits), (int)(bits >> 32) % 17 - 8);
-    if (column == SMALL)
-        value = ldexpf((float)fraction(bits), (int)(bits >> 32) % 24 - FLT_MANT_DIG - 125);
+    int power = column == SMALL ? (int)(bits >> 32) % 24 - FLT_MANT_DIG - 125 : (int)(bits >> 32) % 17 - 8;
+    float value = (float)(fraction(bits) * power_of_two(power)); /* 24 bits by a power of two: rounded once */
     if (column == SPECIAL && (bits >> 24) % 3 != 0)
         value = special_float(bits >> 32);
     memcpy(value_p, &value, sizeof value);
@@ -60,9 +69,8 @@ static void fill_float(float *value_p, enum column column, uint64_t bits)
 
 static void fill_double(double *value_p, enum column column, uint64_t bits)
 {
-    double value = ldexp(fraction(bits) / 3, (int)(bits >> 32) % 17 - 8);
-    if (column == SMALL)
-        value = ldexp(fraction(bits) / 3, (int)(bits >> 32) % 53 - DBL_MANT_DIG - 1021);
+    int power = column == SMALL ? (int)(bits >> 32) % 53 - DBL_MANT_DIG - 1021 : (int)(bits >> 32) % 17 - 8;
+    double value = fraction(bits) / 3 * power_of_two(power);
     if (column == SPECIAL && (bits >> 24) % 3 != 0)
         value = special_double(bits >> 32);
     memcpy(value_p, &value, sizeof value);

@@ -3,47 +3,9 @@
  *              allocated
  *   misuse     started twice, freed while under way, waited for while idle, not persistent at all
  *   destroyed  the communicator goes while some of them are idle and some under way */
+#include "support/allocations.h"
 #include "support/rank.h"
 #include "trial.h"
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t count, size_t bytes);
-extern void *__libc_realloc(void *memory, size_t bytes);
-extern void *__libc_memalign(size_t alignment, size_t bytes);
-
-static volatile size_t allocations;
-
-#pragma GCC visibility push(default) /* libgyre must find these */
-
-void *malloc(size_t bytes)
-{
-    allocations++;
-    return __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-    allocations++;
-    return __libc_calloc(count, bytes);
-}
-
-void *realloc(void *memory, size_t bytes)
-{
-    allocations++;
-    return __libc_realloc(memory, bytes);
-}
-
-void *aligned_alloc(size_t alignment, size_t bytes)
-{
-    allocations++;
-    return __libc_memalign(alignment, bytes);
-}
-
-#pragma GCC visibility pop
-#else
-static volatile size_t allocations; /* a sanitizer's allocator cannot be counted */
-#endif
 
 #define KEPT 40
 

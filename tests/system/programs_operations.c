@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "algebra.h"
+
 static uint64_t draw(const struct trial *it, int rank, size_t i)
 {
     uint64_t state = it->salt * 1000003 + (uint64_t)rank * 7919 + i * 104729;
@@ -67,28 +69,15 @@ static uint64_t word_of_all(const struct trial *it, size_t i)
 {
     uint32_t x = (uint32_t)draw(it, 0, i);
     for (int r = 1; r < it->size; r++)
-        x = ~(x ^ (uint32_t)draw(it, r, i));
+        x = algebra_equivalence(x, (uint32_t)draw(it, r, i));
     return x;
-}
-
-static uint64_t multiply(uint64_t a, uint64_t b)
-{
-    uint16_t x[4], y[4], z[4];
-    uint64_t result;
-    memcpy(x, &a, 8);
-    memcpy(y, &b, 8);
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++)
-            z[2 * i + j] = (uint16_t)((uint32_t)x[2 * i] * y[j] + (uint32_t)x[2 * i + 1] * y[2 + j]);
-    memcpy(&result, z, 8);
-    return result;
 }
 
 static uint64_t product_of_all(const struct trial *it, size_t i)
 {
     uint64_t product = draw(it, 0, i);
     for (int r = 1; r < it->size; r++)
-        product = multiply(product, draw(it, r, i));
+        product = algebra_product(product, draw(it, r, i));
     return product;
 }
 
@@ -97,25 +86,13 @@ static uint64_t product_of_all(const struct trial *it, size_t i)
 static void words(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
 {
     (void)user, (void)dtype;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t a, b;
-        memcpy(&a, (const char *)left + 4 * i, 4);
-        memcpy(&b, (const char *)right + 4 * i, 4);
-        a = ~(a ^ b);
-        memcpy((char *)result + 4 * i, &a, 4);
-    }
+    algebra_equivalences(left, right, result, count);
 }
 
 static void matrices(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
 {
     (void)user, (void)dtype;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t a, b;
-        memcpy(&a, (const char *)left + 8 * i, 8);
-        memcpy(&b, (const char *)right + 8 * i, 8);
-        a = multiply(a, b);
-        memcpy((char *)result + 8 * i, &a, 8);
-    }
+    algebra_products(left, right, result, count);
 }
 
 static struct programs_operation operations[PROGRAMS_OPERATIONS] = {

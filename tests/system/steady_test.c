@@ -1,7 +1,7 @@
 /* The second call of a shape: no allocation; and a 4-byte all_reduce over shared memory, no system call. The argument
  * says which is counted.
  *
- * "allocations": this program's malloc family stands before the C library's for libgyre too, and counts.
+ * "allocations": support/allocations.h counts them.
  * "calls": a seccomp filter makes every system call but write and exit a SIGSYS, for 1,000 calls. Where both ranks have
  * a core of their own a wait spins; other processes on this machine may still take the core away and make a wait sleep,
  * rightly, so the driver tries a few times. */
@@ -15,56 +15,10 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "support/allocations.h"
 #include "support/rank.h"
 
 #define INTERRUPTED 3 /* exit status: a system call was made */
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define COUNTING 1
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t count, size_t bytes);
-extern void *__libc_realloc(void *memory, size_t bytes);
-extern void *__libc_memalign(size_t alignment, size_t bytes);
-
-static volatile size_t allocations;
-
-#pragma GCC visibility push(default) /* libgyre must find these */
-
-void *malloc(size_t bytes)
-{
-    allocations++;
-    return __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-    allocations++;
-    return __libc_calloc(count, bytes);
-}
-
-void *realloc(void *memory, size_t bytes)
-{
-    allocations++;
-    return __libc_realloc(memory, bytes);
-}
-
-void *aligned_alloc(size_t alignment, size_t bytes)
-{
-    allocations++;
-    return __libc_memalign(alignment, bytes);
-}
-
-int posix_memalign(void **memory_p, size_t alignment, size_t bytes)
-{
-    allocations++;
-    *memory_p = __libc_memalign(alignment, bytes);
-    return *memory_p ? 0 : ENOMEM;
-}
-
-#pragma GCC visibility pop
-#else
-static volatile size_t allocations;
-#endif
 
 #define FLIGHT 40
 

@@ -1,11 +1,20 @@
-/* Two ranks that a link joins: all_reduce of short vectors, blocking, has to the bit the result that it has as a request, of
+/* Two ranks that a link joins: collectives of short vectors, blocking, have to the bit the result that they have as requests, of
  * any bytes (NaN with their payloads among them), whoever comes first. Argument:
- *   results    every type, operation and length around what is short; in place too; while requests are under way; a rank is late,
- *              so that the call becomes a request behind its back
- *   disagree   the two call different things: an error on both that shows both */
+ *   results    all_reduce of every type, operation and length around what is short; in place too; while requests are under way; a
+ *              rank is late, so that the call becomes a request behind its back
+ *   kinds      every collective and messages, from and to either rank, among requests
+ *   parts      the same over a socket that takes parts of frames: no call returns before all of its frame has left
+ *   calls      one call of the kernel sends a frame and one receives it, and nothing else is asked
+ *   memory     there is none for a request, which the call becomes when its partner is late: it fails, nothing has left, and a
+ *              second call gives both what is said then
+ *   disagree   the two call different things: an error on both that shows both
+ *   roots      both send, each as the root: an error on both at the next call that waits */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "meddler.h"
+#include "trial.h"
 
 #include "support/rank.h"
 
@@ -68,6 +77,176 @@ static void test_results(void)
             }
 }
 
+static bool exhausted;
+
+static void *allocate(void *user, size_t bytes, size_t align)
+{
+    void *memory = NULL;
+    (void)user;
+    return exhausted || posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes) ? NULL : memory;
+}
+
+static void *resize(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    return exhausted ? NULL : realloc(memory, bytes);
+}
+
+static void release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+/* Rank 1 is late. Persistent requests hold every one that there is. */
+static void test_memory(bool in_place)
+{
+    float mine[8], all[8];
+    float *output = in_place ? mine : all;
+    gyre_request *kept[4];
+    for (int i = 0; i < 4; i++) {
+        mine[0] = 1;
+        OK(comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
+    }
+    for (int i = 0; i < 4; i++)
+        OK(comm, gyre_barrier_init(comm, &kept[i]));
+    OK(comm, gyre_barrier(comm));
+    for (int i = 0; i < 8; i++)
+        mine[i] = (float)(i + rank);
+    exhausted = rank == 0;
+    if (rank == 1)
+        usleep(20000);
+    if (rank == 0) {
+        gyre_request *last; /* that of the barrier, if it left one */
+        while (gyre_barrier_init(comm, &last) == GYRE_SUCCESS)
+            ;
+        GIVES(GYRE_NO_MEMORY, comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
+        exhausted = false;
+        for (int i = 0; i < 8; i++)
+            mine[i] = (float)(100 * i);
+    }
+    OK(comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
+    for (int i = 0; i < 8; i++)
+        CHECK(output[i] == (float)(101 * i + 1));
+    OK(comm, gyre_barrier(comm));
+}
+
+/* ---- every kind ---- */
+
+static const enum trial_kind kinds[] = {
+    TRIAL_ALL_REDUCE, TRIAL_REDUCE_SCATTER, TRIAL_ALL_GATHER, TRIAL_ALL_TO_ALL, TRIAL_BARRIER,
+    TRIAL_REDUCE,     TRIAL_GATHER,         TRIAL_BROADCAST,  TRIAL_SCATTER,    TRIAL_SEND};
+
+/* Of a message one rank has the other end. */
+static struct trial trial_of(enum trial_kind kind, int root, size_t count, bool in_place)
+{
+    static uint64_t own = 5;
+    bool receives = kind == TRIAL_SEND && rank != root;
+    struct trial it = {.kind = receives ? TRIAL_RECV : kind,
+                       .comm = comm,
+                       .rank = rank,
+                       .size = 2,
+                       .root = kind == TRIAL_SEND ? 1 - rank : root,
+                       .dtype = GYRE_FLOAT16,
+                       .op = GYRE_SUM,
+                       .count = count,
+                       .in_place = in_place};
+    trial_make(&it, &own);
+    return it;
+}
+
+static void call_one(enum trial_kind kind, int root, size_t count, unsigned number)
+{
+    struct trial it = trial_of(kind, root, count, number % 3 == 0);
+    gyre_request *request;
+    trial_fill(&it, number);
+    be_late(number);
+    if (number % 7 == 0) {
+        OK(comm, trial_start(&it, &request));
+        OK(comm, gyre_wait(&request));
+    } else {
+        OK(comm, trial_call(&it));
+        if (meddler.owed > 0)
+            rank_fail("%s returned while %zu bytes of its frame were still here", trial_name(kind), meddler.owed);
+    }
+    const char *wrong = trial_wrong(&it);
+    if (wrong)
+        rank_fail("%s", wrong);
+    trial_free(&it);
+}
+
+static void test_kinds(unsigned rounds)
+{
+    static const size_t counts[] = {1, 3, 500, 501, 2048, 4096, 4097};
+    unsigned number = 0;
+    for (unsigned round = 0; round < rounds; round++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+                for (int root = 0; root < 2; root++, number++)
+                    call_one(kinds[k], root, counts[c], number);
+}
+
+static void test_parts(void)
+{
+    meddle(true);
+    test_kinds(4);
+    meddle(false);
+    CHECK(meddler.parts > 100);
+}
+
+/* Nobody can say how often a rank that waits looks, or whether it sleeps; but what moves is moved by one call. */
+static void count_calls(enum trial_kind kind, int root)
+{
+    enum { CALLS = 640, ALONE = 3 };
+    struct trial it = trial_of(kind, root, 2, false);
+    bool one_way = kind == TRIAL_REDUCE || kind == TRIAL_GATHER || kind == TRIAL_BROADCAST || kind == TRIAL_SCATTER ||
+                   kind == TRIAL_SEND;
+    bool sends = (kind == TRIAL_REDUCE || kind == TRIAL_GATHER) != (rank == root);
+    for (int i = 0; i < 3;
+         i++) /* the first of them finds out that there is a short way; no credit is used up by so many */
+        OK(comm, trial_call(&it));
+    OK(comm, gyre_barrier(comm));
+    struct meddler before = meddler;
+    for (int i = 0; i < CALLS; i++) {
+        OK(comm, trial_call(&it));
+        if (i == ALONE - 1 && one_way && sends && meddler.clocks > before.clocks + 1)
+            rank_fail("%s: %lu looks at the clock by %d calls that wait for nobody", trial_name(kind),
+                      meddler.clocks - before.clocks, ALONE);
+    }
+    unsigned long sent = meddler.sends - before.sends, received = meddler.receives - before.receives;
+    /* Credit goes back in a frame for several; a rank that is kept waiting for long asks why. */
+    unsigned long most_sent = one_way && !sends ? CALLS / 2 : CALLS + CALLS / 10;
+    unsigned long most_received = one_way && sends ? CALLS / 2 : CALLS + CALLS / 10;
+    if (sent > most_sent || received > most_received)
+        rank_fail("%s: %lu calls sent and %lu received for %d operations", trial_name(kind), sent, received, CALLS);
+    trial_free(&it);
+    OK(comm, gyre_barrier(comm));
+}
+
+static void test_calls(void)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int root = 0; root < 2; root++)
+            count_calls(kinds[k], root);
+}
+
+/* ---- what goes wrong ---- */
+
+static void test_roots(void)
+{
+    float data[4] = {0};
+    for (int i = 0; i < 3; i++)
+        OK(comm, gyre_broadcast(comm, data, data, 4, GYRE_FLOAT32, 0));
+    OK(comm, gyre_barrier(comm));
+    if (rank == 1) /* what the other sends is there before this rank calls */
+        usleep(20000);
+    gyre_status status = gyre_broadcast(comm, data, data, 4, GYRE_FLOAT32, rank);
+    if (status == GYRE_SUCCESS)
+        status = gyre_barrier(comm);
+    GIVES(GYRE_MISMATCH, comm, status);
+    CHECK(strstr(gyre_last_error(comm), "root 0") && strstr(gyre_last_error(comm), "root 1"));
+}
+
 static void test_disagree(void)
 {
     float data[8] = {0};
@@ -83,16 +262,27 @@ static void test_disagree(void)
 int main(int argc, char **argv)
 {
     const char *suite = argc > 1 ? argv[1] : "";
+    OK(NULL, gyre_allocator_set(&(gyre_allocator){sizeof(gyre_allocator), allocate, resize, release, NULL}));
     comm = rank_begin(100);
     rank = gyre_comm_rank(comm);
     dice = 77u + (uint32_t)rank;
     CHECK(gyre_comm_size(comm) == 2);
-    if (strcmp(suite, "disagree") == 0) {
+    if (strcmp(suite, "disagree") == 0)
         test_disagree();
-    } else {
+    else if (strcmp(suite, "roots") == 0)
+        test_roots();
+    else if (strcmp(suite, "memory") == 0)
+        test_memory(false), test_memory(true);
+    else if (strcmp(suite, "kinds") == 0)
+        test_kinds(2);
+    else if (strcmp(suite, "parts") == 0)
+        test_parts();
+    else if (strcmp(suite, "calls") == 0)
+        test_calls();
+    else
         test_results();
+    if (strcmp(suite, "disagree") != 0 && strcmp(suite, "roots") != 0)
         OK(comm, gyre_barrier(comm));
-    }
     OK(NULL, gyre_comm_destroy(comm));
     _exit(0);
 }

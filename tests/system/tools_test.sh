@@ -110,7 +110,7 @@ expect 1 '/no/such/folder holds neither' "$train" --data idx:/no/such/folder
 
 expect 0 '^$' "$info"
 grep -q "$("$info" --version | cut -d' ' -f2)" "$work/out" || fail "gyre-info does not tell its version"
-for word in 'built with .*\(GCC\|[Cc]lang\) [0-9]' 'topology:' 'cores ' 'transport self: available' 'transport shm: ' 'transport tcp: available'; do
+for word in 'built with .*\(GCC\|[Cc]lang\) [0-9]' 'topology:' 'cores ' 'transport self: built in' 'transport shm: ' 'transport tcp: built in'; do
     grep -q "$word" "$work/out" || fail "gyre-info does not tell '$word'"
 done
 expect 0 '^$' "$info" --config

@@ -266,6 +266,17 @@ static bool is_replaced(const struct trial *it, const struct trial_block *in)
     return false;
 }
 
+/* Most often there are none: each byte is what the one before it is. */
+static size_t unpainted(const unsigned char *memory, size_t bytes)
+{
+    size_t count = 0;
+    if (memory[0] == PAINT && memcmp(memory, memory + 1, bytes - 1) == 0)
+        return 0;
+    for (size_t i = 0; i < bytes; i++)
+        count += memory[i] != PAINT;
+    return count;
+}
+
 const char *trial_wrong(struct trial *it)
 {
     static char text[400];
@@ -284,8 +295,7 @@ const char *trial_wrong(struct trial *it)
         paint(it, 0, &it->in[b]);
     }
     for (int side = 0; side < 2 && !what; side++) {
-        for (size_t i = 0; i < it->elements[side] * element + 8; i++)
-            wrong += it->memory[side][i] != PAINT;
+        wrong = unpainted(it->memory[side], it->elements[side] * element + 8);
         what = wrong ? (side ? "bytes outside the output were written" : "bytes outside the input were written") : NULL;
     }
     if (!what)

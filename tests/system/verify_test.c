@@ -1,6 +1,6 @@
 /* GYRE_VERIFY: a rank that computes wrongly is found and named.
  *
- *   verify_test shm|tcp
+ *   verify_test shm|tcp|rdma
  *
  * The wrong rank has an operation of its own that is wrong once, from which an algorithm in which each rank computes its
  * own result (windows: one shot; links: recursive doubling) makes one wrong result. */
@@ -50,7 +50,8 @@ static void good_body(int rank)
         counts[r] = (size_t)r * 100;
         places[r] = (size_t)(ranks_now - r) * 1000;
     }
-    OK(comm, gyre_all_gatherv(comm, in, out, counts, places, GYRE_INT32));
+    OK(comm,
+       gyre_all_gatherv(comm, in, out, counts, rank % 2 ? places : NULL, GYRE_INT32)); /* equal but for the places */
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 3 * EVERY; i++)
             OK(comm, gyre_all_reduce_start(comm, in, out + i * 1000, 1000, GYRE_INT32, GYRE_MAX, &requests[i]));
@@ -87,6 +88,22 @@ static void wrong_body(int rank)
     gyre_comm_destroy(comm);
 }
 
+/* With uniform ends. To make a communicator takes several operations, and the world fails during the first, which succeeds. */
+static void between_body(int rank)
+{
+    gyre_comm *comm = rank_begin(60), *twin = NULL;
+    gyre_request *request;
+    gyre_op op;
+    fill(rank, MOST);
+    OK(comm, gyre_op_create(comm, add, NULL, 1, &op));
+    wrong_now = rank == wrong_rank;
+    OK(comm, gyre_all_reduce_start(comm, in, out, 3000, GYRE_INT32, op, &request));
+    OK(comm, gyre_wait(&request));
+    GIVES(GYRE_WRONG_RESULT, comm, gyre_comm_duplicate(comm, &twin));
+    CHECK(!twin);
+    gyre_comm_destroy(comm);
+}
+
 /* Without the setting the same goes unnoticed: the test's wrong operation is one. */
 static void unnoticed_body(int rank)
 {
@@ -117,7 +134,7 @@ int main(int argc, char **argv)
 {
     const char *transport = argc > 1 ? argv[1] : "shm";
     bool shm = strcmp(transport, "shm") == 0, good;
-    setenv("GYRE_TRANSPORT", shm ? "shm,tcp" : "tcp", 1);
+    setenv("GYRE_TRANSPORT", shm ? "shm,tcp" : transport, 1);
     setenv("GYRE_VERIFY", "5", 1);
     good = run(4, -1, good_body, "nothing wrong");
     setenv("GYRE_ALGORITHM", shm ? "all_reduce:direct_one_shot" : "all_reduce:recursive_doubling", 1);
@@ -125,6 +142,10 @@ int main(int argc, char **argv)
     if (shm)
         good = run(4, 3, wrong_body, "one of four") && good;
     good = run(2, 1, wrong_body, "one of two") && good;
+    setenv("GYRE_VERIFY", "1", 1);
+    setenv("GYRE_ENDS", "uniform", 1);
+    good = run(3, 1, between_body, "between two operations") && good;
+    unsetenv("GYRE_ENDS");
     unsetenv("GYRE_VERIFY");
     good = run(3, 1, unnoticed_body, "nobody looks") && good;
     return good ? 0 : 1;

@@ -115,7 +115,7 @@ static const struct argp_option options[] = {
     {"checkpoint-every", KEY_CHECKPOINT_EVERY, "N", 0, "... or every N steps", 5},
     {"resume", KEY_RESUME, "FILE", 0, "go on from a checkpoint", 5},
     {"trace", KEY_TRACE, "FILE", 0, "write a timeline in the Chrome trace format", 5},
-    {"measure-overlap", KEY_MEASURE, NULL, 0, "after training, measure how much communication hides behind backward",
+    {"measure-overlap", KEY_MEASURE, NULL, 0, "after training, measure how much communication hides behind computation",
      6},
     {"rounds", KEY_ROUNDS, "N", 0, "rounds of that measurement (default 25)", 6},
     {"verify-single", KEY_VERIFY, NULL, 0, "after training, train the same on one rank and compare", 6},
@@ -204,7 +204,7 @@ static error_t parse_model(int key, char *arg, struct parse *parse)
 static void print_setting(const struct gyre_nn_setting *setting)
 {
     char value[32];
-    if (setting->choices)
+    if (setting->choices && setting->choices[0])
         snprintf(value, sizeof(value), "%s", setting->choices[(int)setting->value]);
     else
         snprintf(value, sizeof(value), "%g", setting->value);

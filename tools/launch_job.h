@@ -1,0 +1,60 @@
+/* A job of gyre-run's while it runs, shared by launch.c (the loop), launch_start.c (how a rank starts) and
+ * launch_judge.c (what its end means). One thread touches it. */
+#ifndef GYRE_TOOLS_LAUNCH_JOB_H
+#define GYRE_TOOLS_LAUNCH_JOB_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "label.h"
+#include "launch.h"
+#include "meeting.h"
+#include "restart.h"
+
+#define GY_LAUNCH_GRACE_MS 2000
+
+enum gy_launch_phase { RUNNING, GRACE, TERMINATING, KILLING };
+
+struct gy_launch_rank {
+    pid_t pid; /* 0: it could not be started again */
+    bool ended, newcomer;
+    bool struck; /* dead by our own hand; its end has not come here yet */
+    struct gy_restart again;
+    int64_t wake_ms; /* it is stopped until then; 0: it is not */
+    struct gy_label out, err;
+};
+
+struct gy_launch_job {
+    const struct gy_launch *launch;
+    struct gy_launch_rank *ranks;
+    int started, alive;
+    enum gy_launch_phase phase;
+    int64_t deadline_ms;
+    int status;           /* what the tool will exit with */
+    char verdict[256];    /* last line, "" when all is well */
+    bool killed;          /* the verdict is a death by signal */
+    int64_t succeeded_ms; /* elastic: when a rank ended with 0, and nobody is started any more; 0: not yet */
+    struct gy_chaos chaos;
+    int64_t began_ms;
+    sigset_t old_mask;
+    int signals; /* signalfd */
+    struct gy_meeting meeting;
+    int keyboard; /* pipe to rank 0 when stdin is a terminal, −1: none */
+};
+
+int64_t gy_launch_now_ms(void);
+
+/* A line of the tool's on stderr. */
+__attribute__((format(printf, 2, 3))) void gy_launch_tell(const struct gy_launch_job *job, const char *format, ...);
+
+/* launch_start.c. 0, or the errno of what failed; an error of exec is waited for. */
+int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again);
+/* Ends what is left of a rank that has ended, and starts it again, as a newcomer. */
+void gy_launch_start_again(struct gy_launch_job *job, int rank);
+
+/* launch_judge.c. What the end of a rank, as waitid() tells it, means for the job: nothing, another start that becomes
+ * due, or the verdict with which the job ends. */
+void gy_launch_judge(struct gy_launch_job *job, int rank, const siginfo_t *info);
+
+#endif
