@@ -1,8 +1,8 @@
 /* The overlay's face towards the layers above.
  *
  *   socket ends without goodbye ─┐                     overlay_neighbour.c
- *   pidfd says gone ─────────────┼─► verdict (the first wins) ─► neighbours, and this host's word ─► theirs ...
- *   report(), VERDICT, the word ─┘                     overlay_flood.c
+ *   pidfd says gone ─────────────┼─► verdict (the first wins) ─► neighbours, and this host's notice ─► theirs
+ *   report(), VERDICT, notice ───┘                     overlay_flood.c
  *
  * Forwarding happens in the poller's callbacks; gy_overlay_check makes no system call unless something is to be flooded
  * or a neighbour is under suspicion. */
@@ -75,11 +75,11 @@ gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overla
     return GYRE_SUCCESS;
 }
 
-void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word)
+void gy_overlay_attach_notice(struct gy_overlay *overlay, struct gy_notice *notice)
 {
-    overlay->word = word;
+    overlay->notice = notice;
     if (overlay->verdict.status != GYRE_SUCCESS)
-        gy_flood_publish(overlay, overlay->verdict.status, overlay->verdict.rank);
+        gy_flood_publish(overlay, overlay->verdict.status, overlay->verdict.rank, overlay->verdict.text);
 }
 
 static bool report_take(struct gy_report *report)
@@ -106,7 +106,7 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
     gy_flood_doubts(overlay);
     if (overlay->verdict.status == GYRE_SUCCESS) {
         gy_neighbours_judge(overlay);
-        gy_flood_look_at_word(overlay);
+        gy_flood_look_at_notice(overlay);
     }
     if (overlay->verdict.status != GYRE_SUCCESS && error->status == GYRE_SUCCESS)
         *error = overlay->verdict;
@@ -115,8 +115,7 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
 
 bool gy_overlay_calm(const struct gy_overlay *overlay)
 {
-    return overlay->suspects == 0 && !overlay->doubted &&
-           (overlay->word_seen == 0 || overlay->verdict.status != GYRE_SUCCESS);
+    return overlay->suspects == 0 && !overlay->doubted;
 }
 
 /* Somebody was first: false. */
@@ -143,7 +142,7 @@ static void report(struct gy_overlay *overlay, gyre_status status, int rank, con
     else
         snprintf(first->text, sizeof(first->text), "%s", text);
     atomic_store_explicit(&first->state, GY_PENDING_READY, memory_order_release);
-    gy_flood_publish(overlay, status, rank);
+    gy_flood_publish(overlay, status, rank, first->text);
 }
 
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)

@@ -1,13 +1,15 @@
 /* The overlay: about 2·log2 N authenticated connections per rank (to rank ± 2^k), made right after the meeting, over
  * which deaths, aborts and goodbyes flood; and pidfds for neighbours on this host. The first culprit's name arrives
- * everywhere before anything is closed, so that survivors never look guilty. Inside a host the same verdict is one word
- * of shared memory. */
+ * everywhere before anything is closed, so that survivors never look guilty. Inside a host the same verdict is a
+ * notice in shared memory. */
 #ifndef GY_BOOT_OVERLAY_H
 #define GY_BOOT_OVERLAY_H
 
 #include <stdatomic.h>
 
 #include "boot/world.h"
+
+#define GY_OVERLAY_TEXT 512 /* bytes of a sentence that travels, without its end */
 
 struct gy_overlay;
 struct gy_council;
@@ -33,12 +35,18 @@ void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error
 /* Sends goodbye (so that our exit is no death), flushes for at most 200 ms, closes. */
 void gy_overlay_free(struct gy_overlay *overlay);
 
-/* Shared word of this host, zero at first: (rank + 1) << 8 | status; set by compare-exchange from zero. The overlay
- * publishes what it learns and gy_overlay_poll reads it. */
-void gy_overlay_attach_word(struct gy_overlay *overlay, _Atomic uint64_t *word);
+/* The verdict as the ranks of one host tell it one another, in shared memory, zero at first. Who moves `word` from zero
+ * writes it, and nobody else ever does: the sentence first, so that whoever sees the status has the sentence, too. */
+struct gy_notice {
+    _Atomic uint64_t word; /* (rank + 1) << 8 | status, release; status 0: the sentence is being written */
+    char text[GY_OVERLAY_TEXT];
+};
+
+/* The overlay publishes there what it learns, and gy_overlay_check reads it. */
+void gy_overlay_attach_notice(struct gy_overlay *overlay, struct gy_notice *notice);
 
 /* Called inside waits about every millisecond and at every slow-path call: runs no poller itself (callbacks of the
- * poller do the reading), checks the shared word, and returns the verdict: GYRE_SUCCESS or the status of the first
+ * poller do the reading), checks the host's notice, and returns the verdict: GYRE_SUCCESS or the status of the first
  * failure with `error` filled. */
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
 /* For who has waited for `rank` for a while. Once ranks have left in order, those who would notice its death and pass it
@@ -47,7 +55,7 @@ void gy_overlay_acquaint(struct gy_overlay *overlay, int rank);
 /* false: a suspicion is about to be judged, so that who sleeps should check again after a millisecond. */
 bool gy_overlay_calm(const struct gy_overlay *overlay);
 /* Floods our own verdict (a death seen on a data link, a mismatch, a stall, an abort), which the caller has logged. `text`
- * travels, at most 512 bytes. Does not block. Async with respect to other threads: only the word is written; the driving
+ * travels, at most 512 bytes. Does not block. Async with respect to other threads: only the notice is written; the driving
  * thread floods at its next check. First verdict wins. */
 void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 /* The same of a rank out of reach, which may live and think it of us: the lower one of the two speaks first. By the driving

@@ -13,15 +13,17 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-#define SENTENCE_GRACE (10 * GY_MILLISECOND)
 #define OTHERS_TURN GY_SECOND /* the clocks of both ends of a lost link may differ by so much: kernels count seconds */
 
-void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank)
+void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
 {
-    uint64_t none = 0;
+    struct gy_notice *notice = overlay->notice;
+    uint64_t none = 0, claim = (uint64_t)(rank + 1) << 8;
 
-    if (overlay->word)
-        atomic_compare_exchange_strong(overlay->word, &none, (uint64_t)(rank + 1) << 8 | (uint64_t)status);
+    if (!notice || !atomic_compare_exchange_strong(&notice->word, &none, claim))
+        return;
+    memcpy(notice->text, text, strnlen(text, sizeof(notice->text))); /* what lies behind it is zero */
+    atomic_store(&notice->word, claim | (uint64_t)status);
 }
 
 size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY])
@@ -57,7 +59,7 @@ static void adopt(struct gy_overlay *overlay, gyre_status status, int rank, cons
     overlay->verdict.rank = rank;
     snprintf(overlay->verdict.text, sizeof(overlay->verdict.text), "%.*s", GY_OVERLAY_TEXT, text);
     gy_log(level, "%s", overlay->verdict.text);
-    gy_flood_publish(overlay, status, rank);
+    gy_flood_publish(overlay, status, rank, overlay->verdict.text);
     send_verdict(overlay, GY_OVERLAY_VERDICT, &overlay->verdict, from);
 }
 
@@ -266,25 +268,15 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
     gy_flood_verdict(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
 }
 
-/* Only the word is known: another rank of this host has the sentence, and does not tell. */
-static void adopt_word(struct gy_overlay *overlay, uint64_t word)
+void gy_flood_look_at_notice(struct gy_overlay *overlay)
 {
-    gyre_status status = (gyre_status)(word & 0xff);
-    int rank = (int)(word >> 8) - 1;
-    char text[GY_OVERLAY_TEXT];
+    const struct gy_notice *notice = overlay->notice;
+    uint64_t word = notice ? atomic_load_explicit(&notice->word, memory_order_acquire) : 0;
+    uint64_t rank = (word >> 8) - 1;
+    char text[GY_OVERLAY_TEXT + 1];
 
-    if (rank < 0 || rank >= overlay->world->size)
+    if (!gy_status_is_failure((uint32_t)(word & 0xff)) || rank >= (uint64_t)overlay->world->size)
         return;
-    snprintf(text, sizeof(text), "rank %d: %s (told by a rank of the same host)", rank, gyre_status_text(status));
-    gy_flood_verdict(overlay, status, rank, text, NULL);
-}
-
-void gy_flood_look_at_word(struct gy_overlay *overlay)
-{
-    uint64_t word = overlay->word ? atomic_load_explicit(overlay->word, memory_order_acquire) : 0;
-
-    if (word && !overlay->word_seen)
-        overlay->word_seen = gy_now();
-    else if (word && gy_now() - overlay->word_seen > SENTENCE_GRACE)
-        adopt_word(overlay, word);
+    snprintf(text, sizeof(text), "%.*s", GY_OVERLAY_TEXT, notice->text);
+    adopt(overlay, (gyre_status)(word & 0xff), (int)rank, text, NULL, GY_LOG_INFO);
 }

@@ -8,7 +8,6 @@
 #include "boot/overlay.h"
 #include "boot/stream.h"
 
-#define GY_OVERLAY_TEXT 512
 #define GY_OVERLAY_BODY (8 + GY_OVERLAY_TEXT)
 #define GY_OVERLAY_GOODBYE_BODY 8
 
@@ -65,8 +64,7 @@ struct gy_overlay {
     struct gy_fate *fates; /* [size] */
     int64_t fates_changed;
     struct gy_council council;
-    _Atomic uint64_t *word;
-    int64_t word_seen; /* 0: not; the word comes first, and its sentence by a neighbour a little later */
+    struct gy_notice *notice; /* NULL: this host has one rank, or no shared memory yet */
     int suspects;
     struct gy_error verdict; /* driving thread only, like the next ones */
     struct gy_doubt doubts[GY_DOUBTS];
@@ -78,7 +76,7 @@ struct gy_overlay {
 };
 
 /* overlay_flood.c */
-void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank);
+void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 /* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
 void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
                       const struct gy_neighbour *from);
@@ -99,8 +97,8 @@ void gy_flood_hear_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes)
 void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 /* One neighbour that connects only now is told what the others were told already. */
 void gy_flood_catch_up(struct gy_neighbour *neighbour);
-/* Another rank of this host has published a word; its sentence is waited for, a short time. */
-void gy_flood_look_at_word(struct gy_overlay *overlay);
+/* Has another rank of this host published a verdict? Then it is adopted. */
+void gy_flood_look_at_notice(struct gy_overlay *overlay);
 /* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended), or this rank cannot hear it
  * for want of memory: that is the end of this rank. */
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);

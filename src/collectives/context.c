@@ -29,7 +29,7 @@ static gyre_status make_segment(struct gy_context *ctx, struct gy_error *error)
         deadline += patience / 4 * (1 + __builtin_popcount((unsigned)ctx->world->local));
     gyre_status status = gy_segment_create(ctx->world, deadline, &ctx->segment, error);
     if (status == GYRE_SUCCESS && ctx->segment)
-        gy_overlay_attach_word(ctx->overlay, gy_segment_verdict(ctx->segment));
+        gy_overlay_attach_notice(ctx->overlay, gy_segment_notice(ctx->segment));
     return status;
 }
 

@@ -258,9 +258,9 @@ void gy_segment_free(struct gy_segment *segment)
 
 /* ---- areas ---- */
 
-_Atomic uint64_t *gy_segment_verdict(struct gy_segment *segment)
+struct gy_notice *gy_segment_notice(struct gy_segment *segment)
 {
-    return (_Atomic uint64_t *)(void *)segment->base;
+    return (struct gy_notice *)(void *)segment->base;
 }
 
 struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local)

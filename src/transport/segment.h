@@ -3,7 +3,7 @@
  * fallocate, so that "no space" is an error at the time of reservation and never a SIGBUS. Nothing has a name in any
  * file system; a crash leaves nothing.
  *
- *   | host page: verdict word | control page of each rank | link rings of each ordered pair | windows of each rank |
+ *   | host page: the notice   | control page of each rank | link rings of each ordered pair | windows of each rank |
  *   | heap of each rank |
  *
  * Areas are found by arithmetic from (local index, kind), so everybody knows everybody's layout. */
@@ -14,6 +14,7 @@
 
 #include "boot/world.h"
 
+struct gy_notice;
 struct gy_segment;
 
 #define GY_WINDOW_COMMS 64     /* communicators that can have a window; further ones use links */
@@ -106,7 +107,7 @@ gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct g
                               struct gy_error *error);
 void gy_segment_free(struct gy_segment *segment); /* unmaps; others keep theirs */
 
-_Atomic uint64_t *gy_segment_verdict(struct gy_segment *segment);
+struct gy_notice *gy_segment_notice(struct gy_segment *segment); /* overlay.h */
 struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local);
 
 /* Window of communicator slot `index` (< GY_WINDOW_COMMS) of local rank `local`: control block and data area of

@@ -5,6 +5,8 @@
  * What a busy machine makes sleepers late (fault_noise.c) is allowed thrice beside the 100 ms, as in fault_times.c. */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "../system/fault_noise.h"
@@ -148,6 +150,48 @@ static void aborted(int size, int who)
     for (int i = 0; i < size; i++)
         CHECK(ranks[i].error.rank == who, "rank %d blames %d", i, ranks[i].error.rank);
     ranks_expect(ranks, size, GYRE_ABORTED, "was told to abort");
+}
+
+/* Rank 0 has its say in memory, and then neither checks nor polls: the others have the whole sentence from there. */
+static struct gy_notice *notice; /* of all ranks */
+
+static void live_notice(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    const struct rank *ranks = rank - rank->rank;
+    int64_t until = gy_now() + 20 * GY_SECOND;
+
+    gy_overlay_attach_notice(overlay, notice);
+    atomic_store(&rank->stage, STAGE_READY);
+    for (int i = 0; i < rank->size; i++)
+        while (atomic_load(&ranks[i].stage) < STAGE_READY)
+            gy_poller_poll(poller, GY_MILLISECOND);
+    if (rank->rank == 0)
+        gy_overlay_report(overlay, GYRE_MISMATCH, 2, "rank 2 called one thing, rank 0 another");
+    while (rank->rank != 0 && rank->status == GYRE_SUCCESS && gy_now() < until)
+        rank->status = gy_overlay_check(overlay, &rank->error);
+    atomic_store(&rank->stage, STAGE_TOLD);
+    for (int i = 0; i < rank->size; i++)
+        while (atomic_load(&ranks[i].stage) < STAGE_TOLD)
+            usleep(1000);
+    rank->status = gy_overlay_check(overlay, &rank->error);
+}
+
+static void noticed(void)
+{
+    struct rank *ranks = begin(3, LIVING, 0);
+
+    notice = mmap(NULL, sizeof(*notice), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(notice != MAP_FAILED, "no memory to share");
+    for (int i = 0; i < 3; i++)
+        ranks[i].body = live_notice;
+    ranks_start(ranks, 3, true);
+    ranks_end(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(ranks[i].status == GYRE_MISMATCH && ranks[i].error.rank == 2 &&
+                  strcmp(ranks[i].error.text, "rank 2 called one thing, rank 0 another") == 0,
+              "rank %d: %d, blames %d: %s", i, ranks[i].status, ranks[i].error.rank, ranks[i].error.text);
+    munmap(notice, sizeof(*notice));
+    puts("ok: the sentence is read where the verdict is");
 }
 
 gyre_status __real_gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
@@ -334,6 +378,7 @@ static void promptly(void)
     killed(8, 2, true);
     left(5, 2);
     aborted(6, 1);
+    noticed();
     died_last(8, 2, 7, false);
     died_last(8, 2, 7, true);
 }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "boot/overlay.h"
 #include "core/clock.h"
 #include "core/poller.h"
 #include "transport/segment.h"
@@ -200,7 +201,7 @@ Test(segment, everybody_sees_everybodys_areas, .timeout = 20)
             memset(ring, 16 * r + to, gy_segment_ring_bytes(me->segment));
         }
     }
-    atomic_store(gy_segment_verdict(ranks[0].segment), 77);
+    atomic_store(&gy_segment_notice(ranks[0].segment)->word, 77);
     for (int r = 0; r < RANKS; r++) {
         struct gy_segment *segment = ranks[(r + 3) % RANKS].segment;
         unsigned char *data = gy_segment_window_data(segment, r, 3);
@@ -216,7 +217,7 @@ Test(segment, everybody_sees_everybodys_areas, .timeout = 20)
             cr_assert_eq(((unsigned char *)ring)[gy_segment_ring_bytes(segment) - 1], 16 * r + to);
         }
     }
-    cr_assert_eq(atomic_load(gy_segment_verdict(ranks[RANKS - 1].segment)), 77);
+    cr_assert_eq(atomic_load(&gy_segment_notice(ranks[RANKS - 1].segment)->word), 77);
     free_all(RANKS);
 }
 
