@@ -148,7 +148,8 @@ done
 [ "$(wc -l <"$work/faults.1")" = 12 ] && cmp "$work/faults.1" "$work/faults.2" || fail "faults differ: $(cat "$work"/faults.?)"
 for word in kill stop cut; do grep -q " $word rank" "$work/faults.1" || fail "no $word in $(cat "$work/faults.1")"; done
 
-# Ctrl-C ends all, and what they forked.
+# Ctrl-C ends all, and what they forked. The file is there, and empty, before anybody counts its lines.
+: >"$work/pids"
 "$run" -n 3 bash -c 'sleep 987 & echo $! $$; wait' >"$work/pids" 2>"$work/err" &
 launcher=$!
 while [ "$(wc -l <"$work/pids")" -lt 3 ]; do sleep 0.05; done
@@ -159,6 +160,7 @@ for pid in $(cat "$work/pids"); do
     ! lives "$pid" || fail "process $pid is left after SIGINT"
 done
 # A killed launcher takes its ranks along.
+: >"$work/pids"
 "$run" -n 2 bash -c 'echo $$; exec sleep 987' >"$work/pids" 2>/dev/null &
 launcher=$!
 while [ "$(wc -l <"$work/pids")" -lt 2 ]; do sleep 0.05; done
