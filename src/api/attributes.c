@@ -85,7 +85,7 @@ static gyre_status set_timeout(gyre_comm *comm, const char *value, struct gy_att
 
 static void get_timeout(const struct gy_attributes *attributes, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%.15g", (double)attributes->timeout_ns / 1e9);
+    gy_print_seconds(attributes->timeout_ns, text, bytes);
 }
 
 static const struct row {

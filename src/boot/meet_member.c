@@ -13,6 +13,7 @@
 #include "boot/meet_tree.h"
 #include "boot/wire.h"
 #include "core/clock.h"
+#include "core/config.h"
 #include "core/log.h"
 #include "core/mem.h"
 
@@ -73,8 +74,8 @@ static void hear_seat(struct member *member, uint8_t *body, size_t bytes)
     left = (int64_t)gy_wire_get(&wire, 8);
     seat = (uint32_t)gy_wire_get(&wire, 4);
     parent = (uint32_t)gy_wire_get(&wire, 4);
-    if (bytes != GY_SEAT_BYTES || left < 0 || left > INT64_C(1000000) * GY_SECOND || seat == 0 ||
-        seat >= (uint32_t)world->size || parent >= (uint32_t)world->size || parent == (uint32_t)world->rank ||
+    if (bytes != GY_SEAT_BYTES || left < 0 || left > GY_TIMEOUT_MOST || seat == 0 || seat >= (uint32_t)world->size ||
+        parent >= (uint32_t)world->size || parent == (uint32_t)world->rank ||
         !gy_member_decode(wire.at, &world->members[parent])) {
         gy_error_set(member->error, GYRE_PROTOCOL, 0,
                      "rank 0 sent a registration that this version does not understand");

@@ -19,11 +19,25 @@
 
 #define LINE_MOST 256
 
+/* 0, or an errno. */
+static int write_line(int fd, const char *line, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t written = write(fd, line, bytes);
+
+        if (written < 0 && errno != EINTR)
+            return errno;
+        line += written > 0 ? written : 0;
+        bytes -= written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
 gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error)
 {
     char aside[sizeof(((struct gy_address *)0)->path) + 32], line[LINE_MOST], host[INET6_ADDRSTRLEN] = "";
     const struct sockaddr_storage *address = &place->address;
-    int fd, length, errnum = 0;
+    int fd, length, errnum;
 
     if (place->local) {
         length = snprintf(line, sizeof(line), "gyre 1 unix %s 0 %" PRIx64 "\n", place->name, nonce);
@@ -38,9 +52,9 @@ gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, 
     fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return gy_error_system(error, errno, "cannot create %s beside the meeting file", aside);
-    if (write(fd, line, (size_t)length) != length)
-        errnum = errno ? errno : EIO;
-    close(fd);
+    errnum = write_line(fd, line, (size_t)length);
+    if (close(fd) < 0 && !errnum) /* over a network a full disk may be told as late as here */
+        errnum = errno;
     if (!errnum && rename(aside, path) < 0)
         errnum = errno;
     if (!errnum)

@@ -6,6 +6,7 @@
 #include "boot/socket.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 #include "core/clock.h"
 
 #define BACKLOG 1024
+#define IDLE_MOST 32767 /* seconds: the kernel refuses more */
 
 const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes)
 {
@@ -131,8 +133,9 @@ int gy_socket_check(int fd)
 
 void gy_socket_tune(int fd, int64_t peer_timeout_ns)
 {
-    int on = 1, probes = 3, seconds = (int)(peer_timeout_ns / GY_SECOND / 4);
-    unsigned milliseconds = (unsigned)(peer_timeout_ns / GY_MILLISECOND);
+    int64_t quarter = peer_timeout_ns / GY_SECOND / 4, silence = peer_timeout_ns / GY_MILLISECOND;
+    int on = 1, probes = 3, seconds = (int)(quarter < IDLE_MOST ? quarter : IDLE_MOST);
+    int milliseconds = (int)(silence < INT_MAX ? silence : INT_MAX);
 
     if (seconds < 1)
         seconds = 1;

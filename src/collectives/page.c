@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/memfd.h"
 
 _Static_assert(GYRE_PAGE_VARYING == GY_VARYING, "what readers know");
 _Static_assert(GY_COLLECTIVES <= GYRE_PAGE_NAMES && GY_ALGORITHMS <= GYRE_PAGE_NAMES, "names have room");
@@ -19,7 +20,7 @@ _Static_assert(GY_COLLECTIVES <= GYRE_PAGE_NAMES && GY_ALGORITHMS <= GYRE_PAGE_N
 static bool reserve(int fd, size_t offset, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), from = offset / page * page;
-    return fallocate(fd, 0, (off_t)from, (off_t)((offset + bytes + page - 1) / page * page - from)) == 0;
+    return gy_memfd_reserve(fd, from, (offset + bytes + page - 1) / page * page - from) == 0;
 }
 
 static void write_names(struct gyre_page *page)
@@ -57,11 +58,10 @@ static size_t bytes_of(const struct gy_context *ctx)
 void gy_page_create(struct gy_context *ctx)
 {
     size_t head = offsetof(struct gyre_page, comm), bytes = bytes_of(ctx);
-    int fd = memfd_create(GYRE_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = gy_memfd_make(GYRE_PAGE_NAME, bytes);
     if (fd < 0)
         return;
-    if (ftruncate(fd, (off_t)bytes) || !reserve(fd, 0, head) ||
-        !reserve(fd, sizeof(struct gyre_page), bytes - sizeof(struct gyre_page)) ||
+    if (!reserve(fd, 0, head) || !reserve(fd, sizeof(struct gyre_page), bytes - sizeof(struct gyre_page)) ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) /* last: reserving grows it to whole pages */
         goto close_fd;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -1,11 +1,14 @@
 /* Descriptions of clusters as text: a table of names, where each is kept and what it may be. */
 #include "cluster.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "config.h"
 
 static const struct {
     const char *name;
@@ -24,6 +27,8 @@ static const struct {
     {"local_latency", offsetof(struct gy_cluster, local_latency), 0, 1},
     {"local_copy", offsetof(struct gy_cluster, local_copy), 1, 1e13},
 };
+
+static _Thread_local char why[200]; /* ranks may be threads */
 
 struct gy_cluster gy_cluster_default(void)
 {
@@ -54,7 +59,6 @@ static bool scale(const char *suffix, double *value_p)
 
 bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char **why_p)
 {
-    static _Thread_local char why[200]; /* ranks may be threads */
     char name[32], text[64], rest;
     *why_p = why;
     if (sscanf(setting, " %31[a-z_] = %63s %c", name, text, &rest) != 2) {
@@ -65,7 +69,7 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
         if (strcmp(name, settings[i].name) != 0)
             continue;
         char *end;
-        double value = strtod(text, &end);
+        double value = gy_parse_double(text, &end);
         if (end == text || !scale(end, &value) || !isfinite(value) || value < settings[i].least ||
             value > settings[i].most) {
             snprintf(why, sizeof(why), "%s: \"%s\" is no number from %g to %g (with k, M, G, m, u or n)", name, text,
@@ -82,17 +86,22 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
 bool gy_cluster_read(const char *path, struct gy_cluster *cluster, const char **why_p)
 {
     FILE *file = fopen(path, "re");
-    char line[256];
-    if (!file) {
-        *why_p = "it cannot be opened";
-        return false;
-    }
-    bool right = true;
-    while (right && fgets(line, sizeof(line), file)) {
+    char *line = NULL;
+    size_t room = 0;
+    bool right = file != NULL;
+    errno = file ? 0 : errno;
+    while (right && getline(&line, &room, file) >= 0) {
         line[strcspn(line, "#\n")] = '\0';
         if (line[strspn(line, " \t\r")] != '\0')
             right = gy_cluster_set(cluster, line, why_p);
     }
-    fclose(file);
+    if (!file || (right && !feof(file))) {
+        snprintf(why, sizeof(why), "it cannot be read: %s", strerror(errno));
+        *why_p = why;
+        right = false;
+    }
+    free(line);
+    if (file)
+        fclose(file);
     return right;
 }

@@ -24,7 +24,7 @@ extern char **environ;
 #define SECRET GY_SETTING_SECRET
 #define SHARED GY_SETTING_SHARED
 #define FIELD(name) offsetof(struct gy_config, name), sizeof(((struct gy_config *)0)->name)
-#define TIMEOUT_RANGE GY_MILLISECOND, INT64_C(1000000000) * GY_SECOND
+#define TIMEOUT_RANGE GY_MILLISECOND, GY_TIMEOUT_MOST
 #define TIMEOUT_ALLOWED "a time above zero such as 30, 0.5, 200ms, 10m or 2h"
 
 static const struct gy_setting settings[] = {

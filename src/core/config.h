@@ -5,6 +5,7 @@
 #define GY_CORE_CONFIG_H
 
 #include "base.h"
+#include "clock.h"
 #include "cluster.h"
 #include "error.h"
 
@@ -74,8 +75,15 @@ struct gy_config_difference {
 };
 bool gy_config_differs(const char *mine, const char *theirs, struct gy_config_difference *difference_p);
 
+/* The longest time that may be set: a deadline, now + timeout, never overflows. */
+#define GY_TIMEOUT_MOST (INT64_C(1000000000) * GY_SECOND)
+
 /* The pure parsers, fuzzed: false when the text is not understood. */
 bool gy_parse_bytes(const char *text, size_t *bytes_p);          /* "64k", "16G", "4096" */
 bool gy_parse_seconds(const char *text, int64_t *nanoseconds_p); /* "30", "0.5", "10m" */
+/* As gy_parse_seconds reads it, to the nanosecond: "1800", "0.5". Returns text_p. */
+const char *gy_print_seconds(int64_t nanoseconds, char *text_p, size_t bytes);
+/* strtod of the C locale: files and settings have points, whatever the program's own locale has. */
+double gy_parse_double(const char *text, char **end_p);
 
 #endif

@@ -1,12 +1,14 @@
-/* The pure parsers of settings: text in, number out, no state. They read what users type, so every digit is
- * checked for overflow before it counts. */
+/* The pure parsers of settings: text in, number out, no state; and a time as text again. They read what users type, so every
+ * digit is checked for overflow before it counts. */
 #include "config.h"
 
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
-
-#define LONGEST_SECONDS INT64_C(1000000000) /* a deadline, now + timeout, can then never overflow */
 
 /* Reads digits from *text_p and moves it past them; false when there is none or the number is too large. */
 static bool read_digits(const char **text_p, uint64_t *number_p)
@@ -87,8 +89,31 @@ bool gy_parse_seconds(const char *text, int64_t *nanoseconds_p)
     total_fraction = (int64_t)((unsigned __int128)fraction * (uint64_t)unit / (uint64_t)scale);
     if (__builtin_add_overflow(total, total_fraction, &total))
         return false;
-    if (total > LONGEST_SECONDS * GY_SECOND)
+    if (total > GY_TIMEOUT_MOST)
         return false;
     *nanoseconds_p = total;
     return true;
+}
+
+const char *gy_print_seconds(int64_t nanoseconds, char *text_p, size_t bytes)
+{
+    char fraction[12];
+    size_t length;
+
+    snprintf(fraction, sizeof(fraction), ".%09d", (int)(nanoseconds % GY_SECOND));
+    length = strlen(fraction);
+    while (fraction[length - 1] == '0')
+        length--;
+    snprintf(text_p, bytes, "%" PRId64 "%.*s", nanoseconds / GY_SECOND, length > 1 ? (int)length : 0, fraction);
+    return text_p;
+}
+
+double gy_parse_double(const char *text, char **end_p)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* libc's own: nothing is allocated */
+    double value = plain ? strtod_l(text, end_p, plain) : strtod(text, end_p);
+
+    if (plain)
+        freelocale(plain);
+    return value;
 }

@@ -17,6 +17,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/memfd.h"
 #include "transport/segment_private.h"
 
 #define RING_PAYLOAD (UINT64_C(64) << 10)
@@ -131,34 +132,30 @@ static void segment_unmap(struct gy_segment *segment)
 gyre_status gy_segment_reserve(struct gy_segment *segment, uint64_t offset, uint64_t bytes, const char *what,
                                struct gy_error *error)
 {
-    int result;
-    do {
-        result = fallocate(segment->fd, 0, (off_t)offset, (off_t)bytes);
-    } while (result && errno == EINTR);
-    if (!result)
+    int errnum = gy_memfd_reserve(segment->fd, offset, bytes);
+    if (errnum == 0)
         return GYRE_SUCCESS;
-    if (errno == ENOSPC || errno == ENOMEM)
+    if (errnum == ENOSPC || errnum == ENOMEM)
         return gy_error_set(
             error, GYRE_NO_MEMORY, -1,
             "rank %d: this host has no room for %llu KiB of shared memory for %s; free memory, raise the memory "
             "limit of the container, or run fewer ranks here",
             segment->world->rank, (unsigned long long)(bytes >> 10), what);
-    return gy_error_system(error, errno, "rank %d: fallocate of %llu KiB of shared memory for %s", segment->world->rank,
-                           (unsigned long long)(bytes >> 10), what);
+    return gy_error_system(error, errnum, "rank %d: fallocate of %llu KiB of shared memory for %s",
+                           segment->world->rank, (unsigned long long)(bytes >> 10), what);
 }
 
 /* The first local rank's part: the memfd, its size, and the pages that everybody touches at once. */
 static gyre_status segment_make(struct gy_segment *segment, struct gy_error *error)
 {
-    int fd = memfd_create("gyre", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = gy_memfd_make("gyre", segment->layout.total);
     if (fd < 0)
-        return gy_error_system(error, errno, "memfd_create for the shared memory of this host");
+        return gy_error_system(
+            error, errno,
+            "rank %d cannot make a sparse file of %llu MiB for the shared memory of this host; lower "
+            "GYRE_SHM_RESERVE or raise ulimit -f",
+            segment->world->rank, (unsigned long long)(segment->layout.total >> 20));
     segment->fd = fd;
-    if (ftruncate(fd, (off_t)segment->layout.total))
-        return gy_error_system(error, errno,
-                               "cannot make a sparse file of %llu MiB for the shared memory of this host; lower "
-                               "GYRE_SHM_RESERVE",
-                               (unsigned long long)(segment->layout.total >> 20));
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         return gy_error_system(error, errno, "cannot seal the size of the shared memory of this host");
     return gy_segment_reserve(segment, 0, segment->layout.rings, "the control pages of its ranks", error);

@@ -62,6 +62,10 @@ static void local_ones(gyre_comm *comm)
     expect(comm, "name", rank == 0 ? "gradients" : "the gradients");
     set(comm, "timeout", "1.5");
     expect(comm, "timeout", "1.5");
+    set(comm, "timeout", "10us");
+    expect(comm, "timeout", "0.00001"); /* what get gives, set takes */
+    set(comm, "timeout", "0.00001");
+    expect(comm, "timeout", "0.00001");
     set(comm, "timeout", "10m");
     expect(comm, "timeout", "600");
     refused(comm, "name", longest, "at most 63 bytes");

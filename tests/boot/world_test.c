@@ -40,6 +40,20 @@ static void stale_file(void)
     CHECK(access(file + 7, F_OK) != 0, "%s is still there", file);
 }
 
+/* Who is told to wait for as long as can be set does so. */
+static void patiently(const char *address)
+{
+    struct rank *ranks = ranks_make(3, 3, address);
+
+    for (int i = 0; i < 3; i++)
+        ranks[i].meet_timeout = GY_TIMEOUT_MOST;
+    ranks_start(ranks, 3, false);
+    ranks_end(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
+    puts("ok: ranks of endless patience");
+}
+
 /* One world after the other at the same address: whoever is quick finds rank 0 still in the one before. */
 static void again_and_again(const char *address, bool processes)
 {
@@ -72,6 +86,7 @@ int main(void)
     good(file, NULL, 8, false, false);
     good(file, SECRET, 13, false, true);
     stale_file();
+    patiently(tcp4);
     good("", SECRET, 8, true, false);
     good("", NULL, 64, true, true);
     again_and_again(tcp4, false);

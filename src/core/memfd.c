@@ -1,0 +1,52 @@
+/* See memfd.h. A kernel before Linux 6.9 gives back every page of a reservation that a signal interrupts; under a profiler's
+ * timer a large one would begin anew for ever. So what was interrupted once is done again with all signals held back. */
+#include "memfd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+int gy_memfd_make(const char *name, uint64_t bytes)
+{
+    struct rlimit limit;
+    int fd;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur) {
+        errno = EFBIG;
+        return -1;
+    }
+    fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) != 0) {
+        int errnum = errno;
+
+        close(fd);
+        errno = errnum;
+        return -1;
+    }
+    return fd;
+}
+
+static int reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    return fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;
+}
+
+int gy_memfd_reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    sigset_t all, old;
+    int errnum = reserve(fd, offset, bytes);
+
+    if (errnum != EINTR)
+        return errnum;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    do
+        errnum = reserve(fd, offset, bytes);
+    while (errnum == EINTR); /* a debugger's stop, say */
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return errnum;
+}
