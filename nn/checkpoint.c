@@ -4,6 +4,7 @@
 #include "data/dataset.h"
 #include "error.h"
 #include "model.h"
+#include "plain.h"
 #include "run_state.h"
 #include "safetensors.h"
 
@@ -104,8 +105,10 @@ static bool describe(json_t *metadata, const gyre_nn_model *model, const gyre_nn
                      const struct gyre_nn_position *position, const struct beside *beside)
 {
     char cost[40], best[40];
+    locale_t before = gy_plain_begin();
     snprintf(cost, sizeof(cost), "%a", position->cost);
     snprintf(best, sizeof(best), "%a", position->best);
+    gy_plain_end(before);
     bool ok = put_text(metadata, "format", FORMAT) && put_text(metadata, "generator", "splitmix64(seed, epoch)") &&
               put(metadata, "seed", position->seed) && put(metadata, "epoch", position->epoch) &&
               put(metadata, "sample", position->sample) && put(metadata, "step", position->step) &&
@@ -180,12 +183,12 @@ static gyre_status read_position(const struct gy_st_file *file, const char *path
                           "%s is no checkpoint of gyre: its format is \"%.32s\", not \"" FORMAT "\"", path,
                           format ? format : "(none)");
     char *stop = NULL;
-    position->cost = cost ? strtod(cost, &stop) : 0;
+    position->cost = cost ? gy_plain_number(cost, &stop) : 0;
     if (!cost || stop == cost || *stop)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is no checkpoint of gyre: \"cost\" is missing from its metadata",
                           path);
     const char *best = gy_st_metadata(file, "best"); /* files of before there was patience have none */
-    position->best = best ? strtod(best, NULL) : 0;
+    position->best = best ? gy_plain_number(best, NULL) : 0;
     position->waited = 0;
     if (best && get(file, path, "waited", &position->waited) != GYRE_SUCCESS)
         return GYRE_INVALID_ARGUMENT;

@@ -2,6 +2,7 @@
 #include "strategies/strategies.h"
 
 #include "error.h"
+#include "plain.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ static bool read_value(const struct gyre_nn_setting *setting, const char *word, 
         }
     char *stop = NULL;
     bool named = setting->choices && setting->choices[0];
-    double value = named ? NAN : strtod(word, &stop);
+    double value = named ? NAN : gy_plain_number(word, &stop);
     if (length == 0 || stop != word + length || !(value >= setting->least && value <= setting->most) ||
         (setting->choices && value != rint(value)))
         return false;

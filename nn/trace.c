@@ -5,6 +5,7 @@
 #include "trace.h"
 
 #include "error.h"
+#include "plain.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -130,8 +131,10 @@ gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const cha
         if (all[i].end != 0 && all[i].start < origin)
             origin = all[i].start;
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
+    locale_t before = gy_plain_begin();
     for (int r = 0; r < ranks; r++)
         print_spans(file, all + (size_t)r * most, most, r, origin);
+    gy_plain_end(before);
     fprintf(file, "{\"name\":\"gyre\",\"ph\":\"M\",\"pid\":0,\"args\":{\"version\":\"%s\",\"origin_ns\":%lld}}\n]}\n",
             gyre_version(), (long long)origin);
     free(all);

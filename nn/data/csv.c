@@ -4,6 +4,7 @@
  * passed over. */
 #include "data/dataset.h"
 #include "error.h"
+#include "plain.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static bool next_line(struct csv *csv, const char **first_p, const char **last_p
 static bool read_number(const char *first, const char *last, double *value_p, const char **stop_p)
 {
     char *stop;
-    *value_p = strtod(first, &stop);
+    *value_p = gy_plain_number(first, &stop);
     if (stop == first || stop > last || !isfinite((float)*value_p))
         return false;
     while (stop < last && (*stop == ' ' || *stop == '\t'))
