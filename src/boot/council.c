@@ -37,6 +37,7 @@
 
 #define SHORT_GRACE (GY_SECOND / 2) /* a proof may come a little later than the failure */
 #define AWAY (GY_SECOND / 2)        /* between two looks: this rank was stopped, or elsewhere */
+#define LOOKS (50 * GY_MILLISECOND) /* who waits looks more often */
 #define ASKED 5                     /* beats after which who asks has been told what was decided while it was away */
 
 void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world)
@@ -166,10 +167,11 @@ static void follow(struct gy_council *council, struct gy_session *session, int c
     gy_session_say_all(council, session, GY_COUNCIL_ASK, chair, chair, NULL);
 }
 
-/* This rank may have been stopped: the silence of the others was its own, in all sessions that it takes part in. */
+/* This rank may have been stopped: the silence of the others was its own, in all sessions that it takes part in. A proof that
+ * it waits for may have come meanwhile: of that time only what it has looked in counts. */
 static void excuse(struct gy_council *council, int64_t now)
 {
-    int64_t away = council->stepped ? now - council->stepped - AWAY : 0;
+    int64_t since = council->stepped ? now - council->stepped : 0, away = since - AWAY;
 
     if (away > 0 && away + AWAY > council->away)
         council->away = away + AWAY;
@@ -184,6 +186,8 @@ static void excuse(struct gy_council *council, int64_t now)
             if (session->seats[rank].heard)
                 session->seats[rank].heard += away;
     }
+    for (struct gy_session *session = council->sessions; session && since > LOOKS; session = session->next)
+        session->short_since += session->short_since ? since : 0;
     council->stepped = now;
 }
 

@@ -1,7 +1,9 @@
 /* Connections of the overlay, and what is seen through them while they last.
  *
  *   end of file without goodbye ──► death
- *   pidfd says gone ──► what it said last is read; neither goodbye nor end of file within 3 ms ──► death
+ *   pidfd says gone ──► what it said last is read; neither goodbye nor end of file within 40 ms ──► death
+ *   its door is closed ──► its neighbours know whether it died or left, and tell when they are inside gyre; where none of
+ *                          them is there any more: 40 ms ──► death
  *
  * Where there is a pidfd, only that proves it: a connection may be cut between two processes of one host that live.
  *
@@ -20,8 +22,9 @@
 #include "core/log.h"
 #include "core/mem.h"
 
-#define SUSPICION (3 * GY_MILLISECOND)      /* how long a goodbye may trail the end of its process */
-#define ABSENCE_GRACE (40 * GY_MILLISECOND) /* how long its goodbye, or its reason, may trail a closed door */
+/* How long a goodbye, or its reason, may trail the end of a process or a closed door. Packets between two processes of one
+ * host may wait until the kernel has a core for them. Only a death whose sockets a forked child holds is told so late. */
+#define SUSPICION (40 * GY_MILLISECOND)
 #define GOODBYE_GRACE (GY_SECOND / 5)
 
 /* ---- end of a neighbour ---- */
@@ -43,18 +46,18 @@ static bool still_runs(const struct gy_neighbour *neighbour)
     return process.fd >= 0 && poll(&process, 1, neighbour->overlay->left[neighbour->rank] ? 0 : 1) == 0;
 }
 
-/* It is judged SUSPICION after `since`, whatever it was suspected of before. */
-static void suspect(struct gy_neighbour *neighbour, int64_t since)
+/* Judged SUSPICION from now, whatever it was suspected of before. */
+static void suspect(struct gy_neighbour *neighbour)
 {
     neighbour->overlay->suspects += neighbour->suspect_since == 0;
-    neighbour->suspect_since = since;
+    neighbour->suspect_since = gy_now();
 }
 
 void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum)
 {
     neighbour->connected = false;
     neighbour->suspect_errnum = errnum;
-    suspect(neighbour, gy_now() + ABSENCE_GRACE);
+    suspect(neighbour);
 }
 
 void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
@@ -97,7 +100,46 @@ static void on_pidfd(void *owner, uint32_t events)
         gy_stream_drain(&neighbour->stream);
     if (neighbour->ended || neighbour->overlay->left[neighbour->rank])
         return;
-    suspect(neighbour, gy_now());
+    suspect(neighbour);
+}
+
+/* As far as is known here: not where its door is closed, too. Who is not connected to it finds that out. */
+static bool is_there(struct gy_overlay *overlay, int rank)
+{
+    bool absent = rank == overlay->world->rank || overlay->left[rank] || overlay->fates[rank].status != GYRE_SUCCESS;
+
+    for (int i = 0; !absent && i < overlay->count; i++)
+        absent = overlay->neighbours[i]->rank == rank && overlay->neighbours[i]->suspect_since;
+    if (!absent)
+        gy_overlay_acquaint(overlay, rank);
+    return !absent;
+}
+
+/* Who is neighbour to `rank` by number, and still there, saw how it ended; it may be computing now, and tells later. */
+static bool somebody_knows(struct gy_overlay *overlay, int rank)
+{
+    int size = overlay->world->size;
+    bool any = false;
+
+    for (int step = 1; step < size; step *= 2) {
+        any |= is_there(overlay, (rank + step) % size);
+        any |= is_there(overlay, (rank - step + size) % size);
+    }
+    return any;
+}
+
+/* Is the time over in which the truth about it may come? After as long as the loss of a host may take nobody knows it. Where
+ * the world has failed nobody asks whether it died or left: it is gone. */
+static bool is_due(const struct gy_neighbour *neighbour, int64_t now)
+{
+    struct gy_overlay *overlay = neighbour->overlay;
+    int64_t since = now - neighbour->suspect_since;
+
+    if (since < SUSPICION)
+        return false;
+    if (neighbour->connected || overlay->verdict.status != GYRE_SUCCESS || !somebody_knows(overlay, neighbour->rank))
+        return true;
+    return since >= overlay->world->config->peer_timeout_ns;
 }
 
 void gy_neighbours_judge(struct gy_overlay *overlay)
@@ -110,7 +152,7 @@ void gy_neighbours_judge(struct gy_overlay *overlay)
     for (int i = 0; overlay->suspects > 0 && i < overlay->count; i++) {
         struct gy_neighbour *neighbour = overlay->neighbours[i];
 
-        if (neighbour->suspect_since == 0 || now - neighbour->suspect_since < SUSPICION)
+        if (neighbour->suspect_since == 0 || !is_due(neighbour, now))
             continue;
         neighbour->suspect_since = 0;
         overlay->suspects--;

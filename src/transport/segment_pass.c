@@ -21,7 +21,6 @@
 
 #define RETRY_NS (1 * GY_MILLISECOND)
 #define SLICE_NS (50 * GY_MILLISECOND)
-#define VERDICT_GRACE (200 * GY_MILLISECOND) /* how long the name of the culprit may trail a hung-up parent */
 
 struct request {
     uint64_t job;
@@ -146,37 +145,55 @@ static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p,
     return got == (ssize_t)sizeof(*offer_p);
 }
 
+/* One question and its answer. GYRE_IN_PROGRESS: the parent hung up, or said nothing sensible. */
+static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
+                            struct gy_error *error)
+{
+    int parent = world->locals[parent_of(world->local)];
+    struct request request = {.job = world->job, .local = world->local};
+    int socket = -1;
+    bool cut = false, answered = false;
+    gyre_status status = ask_connect(world, deadline, &socket, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request) &&
+        (status = await(world, socket, deadline, error)) == GYRE_SUCCESS)
+        answered = ask_receive(socket, offer_p, fd_p, &cut) && offer_p->magic == GY_OFFER_MAGIC &&
+                   offer_p->job == world->job && offer_p->local == parent_of(world->local);
+    close(socket);
+    if (!answered)
+        return status == GYRE_SUCCESS ? GYRE_IN_PROGRESS : status;
+    if (cut && offer_p->status == GYRE_SUCCESS)
+        return gy_error_system(error, EMFILE, "rank %d cannot take the shared memory of this host from rank %d",
+                               world->rank, parent);
+    if (offer_p->status == GYRE_SUCCESS && *fd_p >= 0)
+        return GYRE_SUCCESS;
+    status = gy_status_is_failure((uint32_t)offer_p->status) ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
+    return gy_error_set(error, status, parent,
+                        "rank %d has no shared memory for this host (%s); its own message says more", parent,
+                        gyre_status_text(status));
+}
+
+/* A parent that hung up took this rank for a stranger, as it was slow to say who it is; or it is gone, and the world's
+ * verdict names the culprit, which may come later: it is asked again until then. */
 gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
                            struct gy_error *error)
 {
     int parent = world->locals[parent_of(world->local)];
-    int socket = -1, fd = -1;
-    bool cut = false;
-    gyre_status status = ask_connect(world, deadline, &socket, error);
-    if (status != GYRE_SUCCESS)
-        return status;
-    struct request request = {.job = world->job, .local = world->local};
-    if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request) ||
-        (status = await(world, socket, deadline, error)) != GYRE_SUCCESS || !ask_receive(socket, offer_p, &fd, &cut) ||
-        offer_p->magic != GY_OFFER_MAGIC || offer_p->job != world->job || offer_p->local != parent_of(world->local)) {
-        /* A parent that hung up may have heard of another rank's death before us. */
-        if (status == GYRE_SUCCESS)
-            status = world->overlay ? await(world, -1, gy_now() + VERDICT_GRACE, error) : GYRE_IN_PROGRESS;
+    int fd = -1;
+    gyre_status status = ask_once(world, deadline, offer_p, &fd, error);
+    while (status == GYRE_IN_PROGRESS && gy_now() < deadline) {
+        if (fd >= 0)
+            close(fd);
+        fd = -1;
+        status = await(world, -1, gy_now() + RETRY_NS, error);
         if (status == GYRE_IN_PROGRESS)
-            status = gy_error_set(
-                error, GYRE_PEER_UNREACHABLE, parent,
-                "rank %d did not hand the shared memory of this host to rank %d: it died, or is stuck", parent,
-                world->rank);
-    } else if (cut && offer_p->status == GYRE_SUCCESS) {
-        status = gy_error_system(error, EMFILE, "rank %d cannot take the shared memory of this host from rank %d",
-                                 world->rank, parent);
-    } else if (offer_p->status != GYRE_SUCCESS || fd < 0) {
-        status = gy_status_is_failure((uint32_t)offer_p->status) ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
-        gy_error_set(error, status, parent,
-                     "rank %d has no shared memory for this host (%s); its own message says more", parent,
-                     gyre_status_text(status));
+            status = ask_once(world, deadline, offer_p, &fd, error);
     }
-    close(socket);
+    if (status == GYRE_IN_PROGRESS)
+        status = gy_error_set(error, GYRE_PEER_UNREACHABLE, parent,
+                              "rank %d did not hand the shared memory of this host to rank %d: it died, or is stuck",
+                              parent, world->rank);
     if (status == GYRE_SUCCESS)
         *fd_p = fd;
     else if (fd >= 0)

@@ -265,6 +265,31 @@ Test(council, who_is_too_few_without_the_chair_that_quit_ends)
     end();
 }
 
+/* Nobody has proved yet that rank 0 is dead, when rank 1 is stopped for longer than it would wait for that, and it is proved
+ * when it wakes. */
+Test(council, a_proof_is_looked_at_before_its_time_is_over)
+{
+    gyre_status status[RANKS];
+    uint64_t bits[RANKS];
+
+    for (int steps = 1; steps < 3; steps++) {
+        begin();
+        cr_assert(enter(0, 2, 1) == GYRE_SUCCESS && enter(1, 2, 1) == GYRE_SUCCESS);
+        nodes[0].dead = true;
+        nodes[1].fates[0] = (struct gy_fate){.status = GYRE_PEER_DEAD, .when = now};
+        for (int i = 0; i < steps; i++) {
+            cr_assert(step(1, bits) == GYRE_IN_PROGRESS);
+            now += 20 * GY_MILLISECOND;
+        }
+        now += 600 * GY_MILLISECOND;
+        cr_assert(step(1, bits) == GYRE_IN_PROGRESS, "it has not looked since");
+        nodes[1].fates[0].proved = true;
+        run(1, 1, status, bits);
+        cr_assert(status[1] == GYRE_SUCCESS, "%d", status[1]);
+        end();
+    }
+}
+
 /* Ranks 0 and 1, which wait for rank 2, for so long. */
 static void wait_for_two(int64_t ns)
 {

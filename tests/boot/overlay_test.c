@@ -368,6 +368,51 @@ static void parted(bool later)
     printf("ok: of two that have lost each other one is out: %s\n", ranks[2].error.text);
 }
 
+/* Rank 2 leaves when rank 0 has left, and all that are still connected to it compute for a while. Rank 7, which is not, waits
+ * for it and finds its door closed: it must hear the goodbye, and call nobody dead until then. */
+static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    const struct rank *ranks = rank - rank->rank;
+    bool computes = rank->rank < 5 || rank->rank == 6;
+    int64_t until;
+
+    reach(rank, poller, overlay, STAGE_READY);
+    if (rank->rank == 0)
+        return;
+    while (!gy_overlay_has_left(overlay, 0))
+        turn(poller, overlay, rank);
+    atomic_store(&rank->stage, STAGE_TOLD);
+    for (int i = 1; i < rank->size; i++)
+        while (atomic_load(&ranks[i].stage) < STAGE_TOLD)
+            usleep(1000); /* or it would hear the goodbye now */
+    if (rank->rank == 2)
+        return;
+    while (atomic_load(&ranks[2].stage) < STAGE_ENDED)
+        usleep(1000);
+    for (until = gy_now() + GY_SECOND / 2; gy_now() < until;
+         computes ? (void)usleep(1000) : turn(poller, overlay, rank))
+        if (rank->rank == 7)
+            gy_overlay_acquaint(overlay, 2);
+    until = gy_now() + 20 * GY_SECOND;
+    while (rank->status == GYRE_SUCCESS && !gy_overlay_has_left(overlay, 2) && gy_now() < until)
+        turn(poller, overlay, rank);
+    rank->found[0] = gy_overlay_has_left(overlay, 2);
+}
+
+static void unheard(void)
+{
+    struct rank *ranks = begin(8, LIVING, 0);
+
+    for (int i = 0; i < 8; i++)
+        ranks[i].body = live_unheard;
+    ranks_run(ranks, 8);
+    for (int i = 0; i < 8; i++) {
+        CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d took a goodbye for: %s", i, ranks[i].error.text);
+        CHECK(i == 0 || i == 2 || ranks[i].found[0], "rank %d heard no goodbye", i);
+    }
+    puts("ok: who finds a closed door waits for those who know why");
+}
+
 static void promptly(void)
 {
     killed(8, 3, false);
@@ -393,6 +438,7 @@ static void rightly(void)
     redialled();
     parted(false);
     parted(true);
+    unheard();
 }
 
 /* Argument: promptly, what has to be known in time; rightly, what takes its time. */

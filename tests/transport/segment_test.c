@@ -9,13 +9,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "boot/overlay.h"
 #include "core/clock.h"
 #include "core/poller.h"
-#include "transport/segment.h"
+#include "transport/segment_private.h"
 
 #define RANKS 7
 
@@ -413,6 +414,35 @@ Test(segment, a_missing_rank_is_named, .timeout = 20)
     cr_assert_eq(ranks[3].error.rank, 2, "%s", ranks[3].error.text);
     cr_assert_eq(ranks[1].status, GYRE_SUCCESS, "%s", ranks[1].error.text);
     free_all(4);
+}
+
+/* Rank 0's place, taken by who hangs up on the first that asks: so does rank 0 to one that is slow to say who it is. */
+static int hang_up_on_one(const struct gy_world *world)
+{
+    struct sockaddr_un name;
+    socklen_t bytes = gy_segment_name(world, 0, "seg", &name);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), asker;
+    cr_assert_eq(bind(listener, (struct sockaddr *)&name, bytes), 0);
+    cr_assert_eq(listen(listener, 1), 0);
+    asker = accept(listener, NULL, NULL);
+    close(asker);
+    close(listener);
+    return asker;
+}
+
+Test(segment, who_was_hung_up_on_asks_again, .timeout = 20)
+{
+    pthread_t threads[2];
+    make_worlds(2, 4 << 20, 10 * GY_SECOND);
+    pthread_create(&threads[1], NULL, create, &ranks[1]);
+    cr_assert_geq(hang_up_on_one(&ranks[1].world), 0);
+    usleep(500000); /* rank 0 comes when it comes */
+    pthread_create(&threads[0], NULL, create, &ranks[0]);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        cr_assert_eq(ranks[i].status, GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
+    }
+    free_all(2);
 }
 
 /* The bell rings once per sleep, and only for sleepers. */
