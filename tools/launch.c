@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define GRACE_MS 2000
 #define SETTLED_MS 3000    /* a rank that has run so long has probably met the others */
 #define NEWCOMERS_MS 10000 /* who joined has so long after the first who has ended in order */
 
@@ -42,7 +43,7 @@ static void signal_all(struct gy_launch_job *job, int number)
 static void enter(struct gy_launch_job *job, enum gy_launch_phase phase)
 {
     job->phase = phase;
-    job->deadline_ms = gy_launch_now_ms() + GY_LAUNCH_GRACE_MS;
+    job->deadline_ms = gy_launch_now_ms() + GRACE_MS;
     if (phase == TERMINATING)
         signal_all(job, SIGTERM);
     else if (phase == KILLING)

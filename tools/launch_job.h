@@ -12,13 +12,12 @@
 #include "meeting.h"
 #include "restart.h"
 
-#define GY_LAUNCH_GRACE_MS 2000
-
 enum gy_launch_phase { RUNNING, GRACE, TERMINATING, KILLING };
 
 struct gy_launch_rank {
     pid_t pid; /* 0: it could not be started again */
     bool ended, newcomer;
+    bool ending; /* its process was, when another's failure was the first to be seen */
     bool struck; /* dead by our own hand; its end has not come here yet */
     struct gy_restart again;
     int64_t wake_ms; /* it is stopped until then; 0: it is not */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LATE_MS 200 /* a death by signal may show this much after what it caused */
+#define ENDS 0x4 /* PF_EXITING among the kernel's flags of a process: proc(5), stat */
 
 static const char *describe_end(const siginfo_t *info, char *text, size_t bytes)
 {
@@ -22,17 +22,42 @@ static int exit_status(const siginfo_t *info)
     return info->si_code != CLD_EXITED ? 128 + info->si_status : info->si_status;
 }
 
-/* Remembers the first failure; but a death by signal soon after an exit status was the cause and the status its
- * consequence: a dying process closes its connections, by which others notice, before its parent can see its end. */
+/* Has it begun to end, or ended? */
+static bool is_ending(pid_t pid)
+{
+    char path[40], text[512] = "";
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    size_t got = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[got] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end && sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & ENDS;
+}
+
+static void note_who_ends(struct gy_launch_job *job)
+{
+    for (int i = 0; i < job->started; i++)
+        job->ranks[i].ending = !job->ranks[i].ended && is_ending(job->ranks[i].pid);
+}
+
+/* Remembers the first failure; but where a process was ending when that was seen, and a signal killed it, its death was the
+ * cause and an exit status the consequence: a dying process closes its connections, by which others notice, before its
+ * parent can see its end, however much later that is. */
 static void judge_plain(struct gy_launch_job *job, int rank, const siginfo_t *info)
 {
     bool by_signal = info->si_code != CLD_EXITED;
     if (!by_signal && info->si_status == 0)
         return;
-    bool late = job->phase == GRACE && gy_launch_now_ms() < job->deadline_ms - GY_LAUNCH_GRACE_MS + LATE_MS;
-    if ((job->phase != RUNNING && !late) || (job->verdict[0] && (job->killed || !by_signal)))
+    bool caused = job->phase == GRACE && job->ranks[rank].ending;
+    if ((job->phase != RUNNING && !caused) || (job->verdict[0] && (job->killed || !by_signal)))
         return;
     char how[96];
+    if (!job->verdict[0] && !by_signal)
+        note_who_ends(job);
     job->killed = by_signal;
     job->status = exit_status(info);
     snprintf(job->verdict, sizeof job->verdict, "rank %d (pid %d) %s", rank, (int)job->ranks[rank].pid,

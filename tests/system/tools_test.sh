@@ -125,6 +125,20 @@ done <"$work/settings"
 expect 0 '^$' "$run" -n 3 true
 expect 7 'rank 1 \(pid [0-9]+\) ended with exit status 7$' "$run" -n 3 bash -c '[ $RANK = 1 ] && exit 7; sleep 0.2'
 expect 137 'rank 2 .* killed by signal 9' "$run" -n 3 bash -c '[ $RANK = 2 ] && kill -9 $$; sleep 30'
+# A rank whose process takes long to end is the cause all the same, and who failed because of it is not: its first thread is gone,
+# which shows, long before the second ends it.
+export work
+expect 137 'rank 1 .* killed by signal 9' "$run" -n 2 bash -c '
+    [ $RANK = 1 ] || { until [ -e "$work/gone" ]; do sleep 0.02; done; exit 1; }
+    exec python3 -c "
+import ctypes, os, platform, threading, time
+def end():
+    time.sleep(0.2)
+    open(os.environ[\"work\"] + \"/gone\", \"w\").close()
+    time.sleep(0.8)
+    os.kill(os.getpid(), 9)
+threading.Thread(target=end).start()
+ctypes.CDLL(None).syscall(93 if platform.machine() == \"aarch64\" else 60, 0)"'
 expect 143 'rank 0 .* killed by signal 15' "$run" -n 2 bash -c '[ $RANK = 0 ] && kill $$; trap "" TERM; while :; do sleep 1; done'
 expect 127 "cannot start '/no/such/program'" "$run" -n 3 /no/such/program
 [ "$(wc -l <"$work/err")" = 1 ] || fail "a missing program is named more than once"
