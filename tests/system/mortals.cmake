@@ -10,6 +10,8 @@ foreach(test recovery grow uniform)
   set_target_properties(${test}_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send, recv and connect
 endforeach()
 
+target_sources(grow_test PRIVATE grow_world.c grow_stops.c)
+
 # program, name, settings, then scenario, ranks and hosts
 function(gyre_mortal_test program name settings)
   gyre_system_test(${program}.${name} 120 ${CMAKE_COMMAND} -E env ${settings} $<TARGET_FILE:${program}_test> ${ARGN})

@@ -90,6 +90,16 @@ static void test_choice(void)
     CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS &&
               reach.bits == GY_REACH_INFINIBAND,
           "%u", reach.bits);
+}
+
+static void test_no_choice(void)
+{
+    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_error error = {.quiet = true};
+    struct gy_rdma_reach reach = {0};
+    char why[GY_RDMA_WHY] = "";
+
+    stand_in_reset(6);
     snprintf(config.rdma_devices, sizeof(config.rdma_devices), "soft9");
     CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_BAD_CONFIGURATION &&
               strstr(error.text, "GYRE_RDMA_DEVICES names soft9"),
@@ -304,6 +314,7 @@ int main(void)
     setenv("GYRE_TRANSPORT", "rdma", 1);
     gy_verbs_use(&stand_in_verbs);
     test_choice();
+    test_no_choice();
     test_nearest();
     test_kept();
     test_limit();
