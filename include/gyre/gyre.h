@@ -1,6 +1,18 @@
 /* gyre: decentralised collective communication.
  *
- * The public interface of libgyre. Everything that a program needs is in this header; everything else is internal.
+ * The public interface of libgyre. Everything that a program needs is in this header; everything else is internal. In
+ * this order:
+ *
+ *   statuses, types, operations         what goes wrong, what is added up, and to which bits
+ *   a world                             gyre_comm_create, gyre_comm_rank, gyre_comm_size, gyre_comm_destroy
+ *   collectives                         gyre_all_reduce and the others, blocking, _start, _init
+ *   point to point                      gyre_send, gyre_recv, gyre_sendrecv
+ *   requests and groups                 gyre_wait, gyre_test, gyre_start, gyre_progress, gyre_group_begin
+ *   operations of one's own             gyre_op_create
+ *   memory and one-sided access         gyre_mem_alloc, gyre_mem_register, gyre_window_create
+ *   further communicators               gyre_comm_split, gyre_comm_set, gyre_comm_topology
+ *   failure                             gyre_comm_abort, gyre_comm_revoke, gyre_comm_shrink, gyre_comm_grow
+ *   what happens inside                 gyre_comm_dump, gyre_comm_counters, gyre_comm_trace, gyre_log_set, gyre_info
  *
  * A *communicator* is an ordered set of ranks. `gyre_comm_create` makes the world communicator; all state of the
  * library (links, segments, descriptors) hangs off it and ends with it. Collective calls are made by every rank of a
@@ -36,6 +48,11 @@ extern "C" {
 #else
 #define GYRE_API
 #endif
+
+/* ---- Statuses, types, operations --------------------------------------------------------------------------------- */
+
+typedef struct gyre_comm gyre_comm;
+typedef struct gyre_request gyre_request;
 
 /* Every status: code, name, text. Grouped by the largest thing that is broken; the values are frozen.
  *   0        nothing
@@ -74,6 +91,15 @@ typedef enum gyre_status {
     GYRE_STATUS_MAP(GYRE_STATUS_ENUM)
 #undef GYRE_STATUS_ENUM
 } gyre_status;
+
+/* The name ("PEER_DEAD") and the text of a status; static, never NULL. */
+GYRE_API const char *gyre_status_name(gyre_status status);
+GYRE_API const char *gyre_status_text(gyre_status status);
+
+/* The sentence of the last error on `comm`; when comm is NULL, or was destroyed, that of this thread's last call without a
+ * communicator to keep it: a gyre_comm_create that failed, or a call with a handle that is NULL, destroyed or freed, which
+ * is GYRE_INVALID_ARGUMENT. Owned by gyre; valid until the next error there. Never NULL; empty when there was none. */
+GYRE_API const char *gyre_last_error(const gyre_comm *comm);
 
 /* Every element type: code, name, name as text, bytes. The values are frozen and travel on the wire.
  *
@@ -157,8 +183,15 @@ typedef enum gyre_op {
 #undef GYRE_OP_ENUM
 } gyre_op;
 
-typedef struct gyre_comm gyre_comm;
-typedef struct gyre_request gyre_request;
+/* Size in bytes of one element, 0 for an unknown type. Names as in the lists above: "float32", "sum"; NULL if unknown. */
+GYRE_API size_t gyre_dtype_size(gyre_dtype dtype);
+GYRE_API const char *gyre_dtype_name(gyre_dtype dtype);
+GYRE_API const char *gyre_op_name(gyre_op op);
+
+/* "0.1.0", static. */
+GYRE_API const char *gyre_version(void);
+
+/* ---- A world: made, ended ---------------------------------------------------------------------------------------- */
 
 /* An all-gather of opaque bytes, supplied by a framework that already has some way to talk: every rank calls with
  * `bytes` bytes at `mine`; on return `all` holds world_size * bytes, in rank order. Returns 0 on success. May block. */
@@ -182,247 +215,19 @@ typedef struct gyre_config {
                                   * whatever the world's size is. 0: GYRE_JOIN decides */
 } gyre_config;
 
-/* "0.1.0", static. */
-GYRE_API const char *gyre_version(void);
-
-/* The name ("PEER_DEAD") and the text of a status; static, never NULL. */
-GYRE_API const char *gyre_status_name(gyre_status status);
-GYRE_API const char *gyre_status_text(gyre_status status);
-
-/* The sentence of the last error on `comm`; when comm is NULL, or was destroyed, that of this thread's last call without a
- * communicator to keep it: a gyre_comm_create that failed, or a call with a handle that is NULL, destroyed or freed, which
- * is GYRE_INVALID_ARGUMENT. Owned by gyre; valid until the next error there. Never NULL; empty when there was none. */
-GYRE_API const char *gyre_last_error(const gyre_comm *comm);
-
-/* Size in bytes of one element, 0 for an unknown type. Names as in the lists above: "float32", "sum"; NULL if unknown. */
-GYRE_API size_t gyre_dtype_size(gyre_dtype dtype);
-GYRE_API const char *gyre_dtype_name(gyre_dtype dtype);
-GYRE_API const char *gyre_op_name(gyre_op op);
-
 /* Makes the world communicator. Blocks until every rank has arrived, at most GYRE_MEET_TIMEOUT (default 5 min), and
  * then says which ranks are missing. `config` may be NULL: everything from the environment. */
 GYRE_API gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p);
 
-/* A communicator of the same ranks with its own order of operations. Collective; blocking. Opens no connection. */
-GYRE_API gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p);
-
-/* Divides the ranks of `comm`: those that give the same `color` get a communicator of their own, ordered by `key`, ranks
- * with equal keys by their rank in `comm`. A negative color gives none: *comm_p is NULL. Collective over `comm`; blocking.
- * Opens no connection; shares the world of `comm`. */
-GYRE_API gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **comm_p);
-
-/* A communicator of the `count` ranks of `comm` that are listed, in that order. Every rank of `comm` calls with the same
- * list; those that are not in it get NULL in *comm_p. Different lists are GYRE_INVALID_ARGUMENT on every rank. Collective
- * over `comm`; blocking. Opens no connection. */
-GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count, gyre_comm **comm_p);
+/* This process's rank in the communicator, from 0, and the number of its ranks; −1 where comm is NULL or was destroyed. */
+GYRE_API int gyre_comm_rank(const gyre_comm *comm);
+GYRE_API int gyre_comm_size(const gyre_comm *comm);
 
 /* Frees the communicator; says goodbye to the peers when it is the last one of its world. Local: waits for nobody,
  * takes under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed. */
 GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
 
-/* Ends all outstanding requests with GYRE_ABORTED, on this rank and, as they are inside or at their next call, on all
- * others. Duplicates share the world and end with it. From any thread, does not block. The world stays failed; only
- * destroy is useful after it. Buffers are the caller's again when the request has ended, or after destroy. */
-GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
-
-/* Going on after a failure. When a rank fails, every call on its world ends with an error, on every rank that is inside or
- * comes later. Those who are left may then make a world of themselves:
- *
- *     while (status != GYRE_SUCCESS) {            // of the call that failed
- *         gyre_comm_revoke(comm);                 // whoever has not noticed shall come here, too
- *         if (gyre_comm_shrink(comm, &next) != GYRE_SUCCESS)
- *             break;                              // this rank is out: see gyre_last_error(comm)
- *         gyre_comm_destroy(comm);
- *         comm = next;
- *         status = ...                            // repeat what was lost
- *     }
- *
- * A rank has failed when it is dead (GYRE_PEER_DEAD), out of reach (UNREACHABLE), stopped inside a call (STALLED), later than
- * GYRE_TIMEOUT (LATE), or has left in order (LEFT). A failure is final: one that is only late, or stopped, and wakes, finds
- * itself shut out (GYRE_EXCLUDED), whatever the others have done meanwhile.
- *
- * Where the network is cut in two, at most one side goes on: the one with more than half of the members of which it is not
- * known that they are gone, or with just half and the lowest rank among these. On the other agree and shrink return
- * GYRE_PARTITIONED. Of more parts the same holds: of 2:1:1 the two go on if rank 0 is one of them, and else nobody does. A
- * process that has ended is known to be gone; one that is stopped or out of reach is not, so that a rank which loses all
- * its peers that way, and is not the lowest of just half, cannot go on alone.
- *
- * revoke ends all outstanding requests of comm's world with GYRE_REVOKED, on this rank and, as they are inside or at their
- * next call, on all others; duplicates and splits share the world and end with it. Unlike after an abort, agree and shrink
- * still work. After a failure it changes nothing: that has told everybody. From any thread, does not block.
- *
- * failed tells what is known of a rank of `comm`: whether it has failed, when and why. Set `size = sizeof(gyre_failure)`; as
- * much of it is written. It looks for news, and does not block. After an agree that succeeded all ranks know of everybody
- * whom it was held without. */
-typedef struct gyre_failure {
-    size_t size;        /* sizeof(gyre_failure), for compatibility */
-    gyre_status status; /* GYRE_SUCCESS: it has not; GYRE_PEER_DEAD, _UNREACHABLE, _STALLED, _LATE or _LEFT */
-    int64_t when;       /* nanoseconds of CLOCK_MONOTONIC: when this process learnt it; 0: it has not failed */
-    const char *why;    /* a sentence, as long as the communicator; empty: it has not failed */
-} gyre_failure;
-GYRE_API gyre_status gyre_comm_revoke(gyre_comm *comm);
-GYRE_API gyre_status gyre_comm_failed(gyre_comm *comm, int rank, gyre_failure *failure_p);
-
-/* Agreement among those who are left. Collective over the ranks of `comm` that have not failed; blocking; also in a world in
- * which nothing has failed. *bits_p is the same on every rank that returns success: the AND of what all have given that
- * took part. Ranks may die meanwhile, any number of them: then it is of those who are left, and of none or all of one that
- * dies. Ranks that do not come within GYRE_TIMEOUT have failed. The lowest rank that lives is connected to all others
- * meanwhile. Errors: GYRE_EXCLUDED, GYRE_PARTITIONED, GYRE_ABORTED; GYRE_MISMATCH where others call gyre_comm_shrink.
- *
- * The algorithm is Lamport's synod (1998), with the ranks as ballots; early return as in ERA (Herault and others, 2015). */
-GYRE_API gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *bits_p);
-
-/* A communicator of those who are left, in their order, with ranks from 0. Collective over the ranks of `comm` that have
- * not failed; blocking; also where nothing has failed. It is a world of its own, the next epoch: it shares no connection and
- * no memory with the old one, of which nothing can reach it. Settings, attributes (not the name) and operations of one's own
- * go on; memory of gyre_mem_alloc belongs to the old world and ends with it. `comm` stays as it was, and the caller's to
- * destroy.
- *
- * Who dies in time is not in it. One that dies later is a failure of the new communicator, whose first call says so: shrink
- * that one then. Errors: as gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS of this rank alone. */
-GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
-
-/* Lets newcomers in: a communicator of the ranks of `comm`, which keep their numbers, and of processes that join, which get
- * the next ones. Like shrink's it is a world of its own, the next epoch, with the settings, attributes and operations of
- * `comm`, which stays as it was and the caller's to destroy. Collective over `comm`; blocking.
- *
- * A newcomer is a process that calls gyre_comm_create with GYRE_JOIN=1 (or gyre_config.join) and the world's secret and
- * settings; the call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. It may come at any time, and
- * waits. Its meeting address is that of any member: what gyre_comm_get(comm, "meeting") says there. Or it is the address at
- * which the world met in the first place: from the first grow on rank 0 renews it, as the line of a file:// and as the port
- * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it, one that has itself joined,
- * wherever that was, too. Strangers, other secrets, versions, runs and settings are refused as in a meeting. Rank 0 is whom
- * all are sent to in the end.
- *
- * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those who are there, at most
- * `newcomers`; with 0 it lets in who stands at its door now, at most 64. What the other ranks give for both means nothing.
- * The wait is at most half of GYRE_TIMEOUT. When nobody has come, *comm_p is NULL on every rank, that is GYRE_SUCCESS, and
- * `comm` goes on. A newcomer has none of the operations of one's own that were made before.
- *
- * Deaths meanwhile, any number of them: all who are left get the same, the new communicator or the failure, after which they
- * shrink and grow again. Who dies later, newcomers too, is a failure of the new communicator, as after a shrink. So is one
- * that is stopped on its way into the new world, after GYRE_STALL_TIMEOUT (PEER_STALLED); a newcomer that wakes later comes
- * again by itself, or its gyre_comm_create is GYRE_EXCLUDED, as grow and shrink are on a member. Errors: as
- * gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS and GYRE_SYSTEM of one rank are all ranks'; where no rank has failed
- * `comm` stays usable. */
-GYRE_API gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_comm **comm_p);
-
-/* This process's rank in the communicator, from 0, and the number of its ranks; −1 where comm is NULL. */
-GYRE_API int gyre_comm_rank(const gyre_comm *comm);
-GYRE_API int gyre_comm_size(const gyre_comm *comm);
-
-/* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. */
-GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
-
-/* Attributes of a communicator, as text. `key` is one of
- *
- *   name        this rank's own name for it, at most 63 bytes; shown by gyre_comm_dump. Empty at first
- *   order       "shape" or "canonical": in which order reductions combine, as GYRE_ORDER
- *   ends        "local" or "uniform": how collectives end in which a rank fails, as GYRE_ENDS; see below
- *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing. A call
- *               that a forced algorithm cannot do (order, counts, no shared memory) is GYRE_UNSUPPORTED
- *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
- *
- *   meeting     where newcomers find this process, "tcp://HOST:PORT", as long as it lives (gyre_comm_grow): to be read
- *               only. Each rank has its own; it listens there from the first time that it is asked, or has grown
- *   joined      "yes" where this process has come as a newcomer (gyre_comm_grow), "no" where it was there when the world
- *               began: to be read only
- *
- * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its
- * name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same everywhere: different
- * values are GYRE_INVALID_ARGUMENT on every rank, and nothing changes. They hold for what is called afterwards; persistent
- * requests stay as they were made, but for `ends`, which is that of their start. get writes at most `value_bytes` bytes with
- * the final zero; a buffer that is too small and an unknown key are GYRE_INVALID_ARGUMENT.
- *
- * Ends. `local`: when a rank fails during a collective, each rank that is left sees for itself how it ends: one may have
- * its result already and succeed, where another one fails. `uniform`: on all ranks that are left it succeeds, or on all of
- * them it fails; this holds for every collective in all its forms (blocking, started, persistent, in a group), and not for
- * send, recv and one-sided access. Success means that the part of every rank that is left is complete, its output as it
- * should be; it is possible although a rank has died, which the next call then says. After a failure the output is
- * undefined on all, and the communicator has failed as ever. No operation succeeds that was started after one that fails.
- *
- * What it costs. A collective returns when all ranks are known to be through: on one host a store of each rank and a load
- * of each other one, else ceil(log2 N) messages of 64 bytes from each rank, one after the other, at the operation's end
- * (docs/tuning.md has figures). So a root, too, waits for all. When the world fails, operations under way end after an
- * agreement as gyre_comm_agree's among all ranks of the world, those that have no part in the operation, too: it waits for
- * those who compute until they make a call, which may be any, or end, for GYRE_TIMEOUT at most, whether they have not come yet,
- * or have tested a request once and gone on computing; only who is inside a call that blocks, and silent for
- * GYRE_STALL_TIMEOUT, counts as stopped. A blocking call that comes to it later waits for it as well, and gyre_comm_shrink
- * does so for what is under way on any communicator of the world.
- *
- * The same without a failure: an operation ends everywhere only when each rank has come back to gyre after its part was
- * there, so who starts one and computes keeps the others in it. That is legal, as being late is, until GYRE_TIMEOUT.
- *
- * Who is left: who has not failed, does not go (gyre_comm_destroy before the end), and is neither GYRE_EXCLUDED nor
- * GYRE_PARTITIONED, which are the status then. After an abort there is no agreement: GYRE_ABORTED, on every rank for itself.
- * GYRE_NO_MEMORY during the agreement is of one rank alone, which the others go on without. */
-GYRE_API gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value);
-GYRE_API gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes);
-
-/* Where a rank of a communicator is. Set `size = sizeof(gyre_rank_place)`; as much of it is written. */
-typedef struct gyre_rank_place {
-    size_t size;       /* sizeof(gyre_rank_place), for compatibility */
-    int world_rank;    /* its rank in the world */
-    int host, hosts;   /* number of its host, from 0 in order of the lowest rank there; hosts of this communicator */
-    int local, locals; /* its place among the ranks of the communicator on its host, in rank order; how many */
-    int same_host;     /* 1: it shares memory with this process's host, 0: it does not */
-    int64_t process;   /* its process number, in its own name space */
-    const char *transport; /* what carries messages to it: "self", "shm", "tcp"; static; "none" where nothing does */
-} gyre_rank_place;
-GYRE_API gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p);
-
-/* What a communicator has done on this rank. Set `size = sizeof(gyre_counters)`; as much of it is written. */
-typedef struct gyre_counters {
-    size_t size;                    /* sizeof(gyre_counters), for compatibility */
-    uint64_t started, done, failed; /* operations; those under way are the difference */
-    uint64_t bytes;                 /* of the vectors that these operations were called with */
-    uint64_t window_bytes;          /* part of `bytes`: through memory that a host's ranks share */
-    uint64_t self_bytes, shm_bytes, tcp_bytes, other_bytes; /* payload handed to links, by transport */
-} gyre_counters;
-GYRE_API gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p);
-
-/* Tells `func` of every operation of this communicator on this rank, at its start and at its end; NULL: no more. It is
- * called inside gyre's calls, in whichever thread drives (at an end that may be gyre's own), must not call gyre, and the
- * event is valid until it returns. Communicators that are made of this one have no trace of their own at first. */
-typedef struct gyre_trace_event {
-    size_t size;            /* of this version's struct */
-    int ended;              /* 0: it starts, 1: it has ended */
-    gyre_status status;     /* GYRE_IN_PROGRESS at its start */
-    const char *collective; /* "all_reduce", "send", ...; static */
-    const char *algorithm;  /* "ring", ...; static */
-    uint64_t sequence;      /* number of the operation, from 1; messages are counted for each peer and direction */
-    uint64_t count;         /* elements; 0 where the counts differ by rank */
-    gyre_dtype dtype;
-    gyre_op op;
-    int root;            /* of a message its sender: both ends are a "send" */
-    int64_t began, time; /* nanoseconds of CLOCK_MONOTONIC: at the start, and now */
-} gyre_trace_event;
-typedef void (*gyre_trace_func)(void *user, const gyre_trace_event *event);
-GYRE_API gyre_status gyre_comm_trace(gyre_comm *comm, gyre_trace_func func, void *user);
-
-/* Lines of gyre's log go to `func`, without the newline, instead of standard error; NULL: back to it. For the whole
- * process. GYRE_LOG says which levels there are. It is called in any thread, must not call gyre, and is not changed while
- * a call of gyre is under way in another thread. */
-typedef enum gyre_log_level {
-    GYRE_LOG_ERROR = 0,
-    GYRE_LOG_WARN = 1,
-    GYRE_LOG_INFO = 2,
-    GYRE_LOG_DEBUG = 3,
-} gyre_log_level;
-typedef void (*gyre_log_func)(void *user, gyre_log_level level, const char *line);
-GYRE_API void gyre_log_set(gyre_log_func func, void *user);
-
-/* gyre's memory comes from these functions; NULL: from malloc again. For the whole process, before its first communicator
- * is made: GYRE_INVALID_ARGUMENT when gyre holds memory already. Copied. All three are called in any thread. Shared memory,
- * and what other libraries take for themselves, does not come from here. */
-typedef struct gyre_allocator {
-    size_t size;                                               /* sizeof(gyre_allocator), for compatibility */
-    void *(*allocate)(void *user, size_t bytes, size_t align); /* align: a power of two; NULL: there is none */
-    void *(*resize)(void *user, void *memory, size_t bytes);   /* as realloc; NULL leaves `memory` as it was */
-    void (*release)(void *user, void *memory);                 /* never of NULL */
-    void *user;                                                /* first argument of the three */
-} gyre_allocator;
-GYRE_API gyre_status gyre_allocator_set(const gyre_allocator *allocator);
+/* ---- Collectives ------------------------------------------------------------------------------------------------- */
 
 /* Collectives. Buffers belong to the caller; counts are in elements. Alignment of the element type is not required. A
  * count of 0 is legal. Every rank of the communicator calls with the same count, dtype, op and root.
@@ -548,6 +353,8 @@ GYRE_API gyre_status gyre_all_to_allv_init(gyre_comm *comm, const void *input, c
                                            const size_t *output_displacements, gyre_dtype dtype,
                                            gyre_request **request_p);
 
+/* ---- Point to point ---------------------------------------------------------------------------------------------- */
+
 /* Point to point. A message goes from one rank to another, or to itself; messages between the same two ranks arrive in the
  * order in which they were sent, and the k-th receive takes the k-th message. Both sides give the same count and dtype, or
  * GYRE_MISMATCH. A blocking send may wait for its receive. sendrecv does both at once, with the same or different ranks,
@@ -569,14 +376,7 @@ GYRE_API gyre_status gyre_send_init(gyre_comm *comm, const void *input, size_t c
 GYRE_API gyre_status gyre_recv_init(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer,
                                     gyre_request **request_p);
 
-/* A group: between the two calls, blocking calls of this thread on any communicator are started and not waited for;
- * gyre_group_end waits for all of them and returns the first failure. Sends and receives inside a group match in any
- * order, and one thread may drive several ranks of one world. Groups may be nested: the outermost one waits. A group's
- * buffers belong to gyre until its end. gyre_group_end without a beginning is GYRE_INVALID_ARGUMENT, and so is a call inside
- * a group that waits for all ranks at once: making a communicator of any kind, setting `order`, `ends` or `algorithm`, making or
- * destroying a window; the group goes on. What is local, and one-sided access, is done at once as ever. */
-GYRE_API gyre_status gyre_group_begin(void);
-GYRE_API gyre_status gyre_group_end(void);
+/* ---- Requests and groups ----------------------------------------------------------------------------------------- */
 
 /* test: GYRE_IN_PROGRESS, or the request's status; wait: blocks until complete. A request that completed (in success or
  * failure) is freed and *request becomes NULL; a persistent one stays, and can be started again. NULL and persistent
@@ -595,6 +395,21 @@ GYRE_API gyre_status gyre_start(gyre_request *request);
 /* Frees a persistent request that is not under way, and makes *request NULL; NULL is allowed. */
 GYRE_API gyre_status gyre_request_free(gyre_request **request);
 
+/* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of
+ * computation. */
+GYRE_API gyre_status gyre_progress(gyre_comm *comm);
+
+/* A group: between the two calls, blocking calls of this thread on any communicator are started and not waited for;
+ * gyre_group_end waits for all of them and returns the first failure. Sends and receives inside a group match in any
+ * order, and one thread may drive several ranks of one world. Groups may be nested: the outermost one waits. A group's
+ * buffers belong to gyre until its end. gyre_group_end without a beginning is GYRE_INVALID_ARGUMENT, and so is a call inside
+ * a group that waits for all ranks at once: making a communicator of any kind, setting `order`, `ends` or `algorithm`, making or
+ * destroying a window; the group goes on. What is local, and one-sided access, is done at once as ever. */
+GYRE_API gyre_status gyre_group_begin(void);
+GYRE_API gyre_status gyre_group_end(void);
+
+/* ---- Operations of one's own ------------------------------------------------------------------------------------- */
+
 /* Operations of one's own. Collective only in this: every rank makes the same operations in the same order, as their
  * numbers are compared between ranks. They live as long as the world, at most 128 of them; from any of its communicators.
  *
@@ -607,6 +422,23 @@ GYRE_API gyre_status gyre_op_create(gyre_comm *comm, gyre_reduce_func func, void
 /* A pre-multiplied sum: this rank's contributions are multiplied by *scalar, one element of type `dtype`, which is copied;
  * other ranks may have other scalars. To be used with that type only. */
 GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scalar, gyre_dtype dtype, gyre_op *op_p);
+
+/* ---- Memory and one-sided access --------------------------------------------------------------------------------- */
+
+/* Memory that every rank of this host has mapped. Page-aligned, zeroed; in bytes. Local, not collective. To be freed by
+ * gyre_mem_free before the world ends. Inside a host, collectives use large operands in it where they are instead of
+ * copying them, and one-sided access reaches it directly. Where there is no shared memory it is plain memory. */
+GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
+GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
+
+/* Announces memory of the caller's that will be used again and again, so that a transport which has to register memory
+ * with its device does so once. Local. RDMA does so when it first sends 16 KiB or more from there at once, or puts or
+ * gets, and then reads and writes the memory where it is instead of copying; that locks its pages (RLIMIT_MEMLOCK), and
+ * where they cannot be locked it goes on copying. To shared memory and TCP it makes no difference. Counts: as many
+ * deregisters as registers; the same beginning with another length is GYRE_INVALID_ARGUMENT, and so is to deregister
+ * what is not registered. The memory stays the caller's; it is deregistered before it is freed, or with the world. */
+GYRE_API gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes);
+GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
 
 /* One-sided access. A window exposes `bytes` of this rank's memory to the others of `comm`, who put, get and accumulate
  * there without this rank's calling anything for it. Sizes may differ from rank to rank; offsets are in bytes from the
@@ -646,29 +478,229 @@ GYRE_API gyre_status gyre_window_flush(gyre_window *window, int target);
 GYRE_API gyre_status gyre_window_signal(gyre_window *window, int target, unsigned index);
 GYRE_API gyre_status gyre_window_wait(gyre_window *window, unsigned index, uint64_t value);
 
-/* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of
- * computation. */
-GYRE_API gyre_status gyre_progress(gyre_comm *comm);
+/* ---- Further communicators, and what can be set of one ----------------------------------------------------------- */
 
-/* Memory that every rank of this host has mapped. Page-aligned, zeroed; in bytes. Local, not collective. To be freed by
- * gyre_mem_free before the world ends. Inside a host, collectives use large operands in it where they are instead of
- * copying them, and one-sided access reaches it directly. Where there is no shared memory it is plain memory. */
-GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
-GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
+/* A communicator of the same ranks with its own order of operations. Collective; blocking. Opens no connection. */
+GYRE_API gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p);
 
-/* Announces memory of the caller's that will be used again and again, so that a transport which has to register memory
- * with its device does so once. Local. RDMA does so when it first sends 16 KiB or more from there at once, or puts or
- * gets, and then reads and writes the memory where it is instead of copying; that locks its pages (RLIMIT_MEMLOCK), and
- * where they cannot be locked it goes on copying. To shared memory and TCP it makes no difference. Counts: as many
- * deregisters as registers; the same beginning with another length is GYRE_INVALID_ARGUMENT, and so is to deregister
- * what is not registered. The memory stays the caller's; it is deregistered before it is freed, or with the world. */
-GYRE_API gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes);
-GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
+/* Divides the ranks of `comm`: those that give the same `color` get a communicator of their own, ordered by `key`, ranks
+ * with equal keys by their rank in `comm`. A negative color gives none: *comm_p is NULL. Collective over `comm`; blocking.
+ * Opens no connection; shares the world of `comm`. */
+GYRE_API gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **comm_p);
+
+/* A communicator of the `count` ranks of `comm` that are listed, in that order. Every rank of `comm` calls with the same
+ * list; those that are not in it get NULL in *comm_p. Different lists are GYRE_INVALID_ARGUMENT on every rank. Collective
+ * over `comm`; blocking. Opens no connection. */
+GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count, gyre_comm **comm_p);
+
+/* Attributes of a communicator, as text. `key` is one of
+ *
+ *   name        this rank's own name for it, at most 63 bytes; shown by gyre_comm_dump. Empty at first
+ *   order       "shape" or "canonical": in which order reductions combine, as GYRE_ORDER
+ *   ends        "local" or "uniform": how collectives end in which a rank fails, as GYRE_ENDS; see below
+ *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing. A call
+ *               that a forced algorithm cannot do (order, counts, no shared memory) is GYRE_UNSUPPORTED
+ *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
+ *
+ *   meeting     where newcomers find this process, "tcp://HOST:PORT", as long as it lives (gyre_comm_grow): to be read
+ *               only. Each rank has its own; it listens there from the first time that it is asked, or has grown
+ *   joined      "yes" where this process has come as a newcomer (gyre_comm_grow), "no" where it was there when the world
+ *               began: to be read only
+ *
+ * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its
+ * name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same everywhere: different
+ * values are GYRE_INVALID_ARGUMENT on every rank, and nothing changes. They hold for what is called afterwards; persistent
+ * requests stay as they were made, but for `ends`, which is that of their start. get writes at most `value_bytes` bytes with
+ * the final zero; a buffer that is too small and an unknown key are GYRE_INVALID_ARGUMENT.
+ *
+ * Ends. `local`: when a rank fails during a collective, each rank that is left sees for itself how it ends: one may have
+ * its result already and succeed, where another one fails. `uniform`: on all ranks that are left it succeeds, or on all of
+ * them it fails; this holds for every collective in all its forms (blocking, started, persistent, in a group), and not for
+ * send, recv and one-sided access. Success means that the part of every rank that is left is complete, its output as it
+ * should be; it is possible although a rank has died, which the next call then says. After a failure the output is
+ * undefined on all, and the communicator has failed as ever. No operation succeeds that was started after one that fails.
+ *
+ * What it costs. A collective returns when all ranks are known to be through: on one host a store of each rank and a load
+ * of each other one, else ceil(log2 N) messages of 64 bytes from each rank, one after the other, at the operation's end
+ * (docs/tuning.md has figures). So a root, too, waits for all. When the world fails, operations under way end after an
+ * agreement as gyre_comm_agree's among all ranks of the world, those that have no part in the operation, too: it waits for
+ * those who compute until they make a call, which may be any, or end, for GYRE_TIMEOUT at most, whether they have not come yet,
+ * or have tested a request once and gone on computing; only who is inside a call that blocks, and silent for
+ * GYRE_STALL_TIMEOUT, counts as stopped. A blocking call that comes to it later waits for it as well, and gyre_comm_shrink
+ * does so for what is under way on any communicator of the world.
+ *
+ * The same without a failure: an operation ends everywhere only when each rank has come back to gyre after its part was
+ * there, so who starts one and computes keeps the others in it. That is legal, as being late is, until GYRE_TIMEOUT.
+ *
+ * Who is left: who has not failed, does not go (gyre_comm_destroy before the end), and is neither GYRE_EXCLUDED nor
+ * GYRE_PARTITIONED, which are the status then. After an abort there is no agreement: GYRE_ABORTED, on every rank for itself.
+ * GYRE_NO_MEMORY during the agreement is of one rank alone, which the others go on without. */
+GYRE_API gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value);
+GYRE_API gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes);
+
+/* Where a rank of a communicator is. Set `size = sizeof(gyre_rank_place)`; as much of it is written. */
+typedef struct gyre_rank_place {
+    size_t size;       /* sizeof(gyre_rank_place), for compatibility */
+    int world_rank;    /* its rank in the world */
+    int host, hosts;   /* number of its host, from 0 in order of the lowest rank there; hosts of this communicator */
+    int local, locals; /* its place among the ranks of the communicator on its host, in rank order; how many */
+    int same_host;     /* 1: it shares memory with this process's host, 0: it does not */
+    int64_t process;   /* its process number, in its own name space */
+    const char *transport; /* what carries messages to it, static: "self", "shm", "rdma", "tcp", "none" */
+} gyre_rank_place;
+GYRE_API gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p);
 
 /* The algorithm that would be chosen ("ring", "direct_two_shot", ...) for this call on this communicator; static.
  * collective: "all_reduce", "reduce", "reduce_scatter", "broadcast", "all_gather", "gather", "scatter", "all_to_all",
- * "barrier". NULL if the name is unknown. */
+ * "barrier". NULL where the name is unknown, or a forced algorithm cannot do it. */
 GYRE_API const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, size_t count, gyre_dtype dtype);
+
+/* ---- Failure: ending all, going on, letting others in ------------------------------------------------------------ */
+
+/* Ends all outstanding requests with GYRE_ABORTED, on this rank and, as they are inside or at their next call, on all
+ * others. Duplicates share the world and end with it. From any thread, does not block. The world stays failed; only
+ * destroy is useful after it. Buffers are the caller's again when the request has ended, or after destroy. */
+GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
+
+/* Going on after a failure. When a rank fails, every call on its world ends with an error, on every rank that is inside or
+ * comes later. Those who are left may then make a world of themselves:
+ *
+ *     while (status != GYRE_SUCCESS) {            // of the call that failed
+ *         gyre_comm_revoke(comm);                 // whoever has not noticed shall come here, too
+ *         if (gyre_comm_shrink(comm, &next) != GYRE_SUCCESS)
+ *             break;                              // this rank is out: see gyre_last_error(comm)
+ *         gyre_comm_destroy(comm);
+ *         comm = next;
+ *         status = ...                            // repeat what was lost
+ *     }
+ *
+ * A rank has failed when it is dead (GYRE_PEER_DEAD), out of reach (UNREACHABLE), stopped inside a call (STALLED), later than
+ * GYRE_TIMEOUT (LATE), or has left in order (LEFT). A failure is final: one that is only late, or stopped, and wakes, finds
+ * itself shut out (GYRE_EXCLUDED), whatever the others have done meanwhile.
+ *
+ * Where the network is cut in two, at most one side goes on: the one with more than half of the members of which it is not
+ * known that they are gone, or with just half and the lowest rank among these. On the other agree and shrink return
+ * GYRE_PARTITIONED. Of more parts the same holds: of 2:1:1 the two go on if rank 0 is one of them, and else nobody does. A
+ * process that has ended is known to be gone; one that is stopped or out of reach is not, so that a rank which loses all
+ * its peers that way, and is not the lowest of just half, cannot go on alone.
+ *
+ * revoke ends all outstanding requests of comm's world with GYRE_REVOKED, on this rank and, as they are inside or at their
+ * next call, on all others; duplicates and splits share the world and end with it. Unlike after an abort, agree and shrink
+ * still work. After a failure it changes nothing: that has told everybody. From any thread, does not block.
+ *
+ * failed tells what is known of a rank of `comm`: whether it has failed, when and why. Set `size = sizeof(gyre_failure)`; as
+ * much of it is written. It looks for news, and does not block. After an agree that succeeded all ranks know of everybody
+ * whom it was held without. */
+typedef struct gyre_failure {
+    size_t size;        /* sizeof(gyre_failure), for compatibility */
+    gyre_status status; /* GYRE_SUCCESS: it has not; GYRE_PEER_DEAD, _UNREACHABLE, _STALLED, _LATE or _LEFT */
+    int64_t when;       /* nanoseconds of CLOCK_MONOTONIC: when this process learnt it; 0: it has not failed */
+    const char *why;    /* a sentence, as long as the communicator; empty: it has not failed */
+} gyre_failure;
+GYRE_API gyre_status gyre_comm_revoke(gyre_comm *comm);
+GYRE_API gyre_status gyre_comm_failed(gyre_comm *comm, int rank, gyre_failure *failure_p);
+
+/* Agreement among those who are left. Collective over the ranks of `comm` that have not failed; blocking; also in a world in
+ * which nothing has failed. *bits_p is the same on every rank that returns success: the AND of what all have given that
+ * took part. Ranks may die meanwhile, any number of them: then it is of those who are left, and of none or all of one that
+ * dies. Ranks that do not come within GYRE_TIMEOUT have failed. The lowest rank that lives is connected to all others
+ * meanwhile. Errors: GYRE_EXCLUDED, GYRE_PARTITIONED, GYRE_ABORTED; GYRE_MISMATCH where others call gyre_comm_shrink.
+ *
+ * The algorithm is Lamport's synod (1998), with the ranks as ballots; early return as in ERA (Herault and others, 2015). */
+GYRE_API gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *bits_p);
+
+/* A communicator of those who are left, in their order, with ranks from 0. Collective over the ranks of `comm` that have
+ * not failed; blocking; also where nothing has failed. It is a world of its own, the next epoch: it shares no connection and
+ * no memory with the old one, of which nothing can reach it. Settings, attributes (not the name) and operations of one's own
+ * go on; memory of gyre_mem_alloc belongs to the old world and ends with it. `comm` stays as it was, and the caller's to
+ * destroy.
+ *
+ * Who dies in time is not in it. One that dies later is a failure of the new communicator, whose first call says so: shrink
+ * that one then. Errors: as gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS of this rank alone. */
+GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
+
+/* Lets newcomers in: a communicator of the ranks of `comm`, which keep their numbers, and of processes that join, which get
+ * the next ones. Like shrink's it is a world of its own, the next epoch, with the settings, attributes and operations of
+ * `comm`, which stays as it was and the caller's to destroy. Collective over `comm`; blocking.
+ *
+ * A newcomer is a process that calls gyre_comm_create with GYRE_JOIN=1 (or gyre_config.join) and the world's secret and
+ * settings; the call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. It may come at any time, and
+ * waits. Its meeting address is that of any member: what gyre_comm_get(comm, "meeting") says there. Or it is the address at
+ * which the world met in the first place: from the first grow on rank 0 renews it, as the line of a file:// and as the port
+ * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it, one that has itself joined,
+ * wherever that was, too. Strangers, other secrets, versions, runs and settings are refused as in a meeting. Rank 0 is whom
+ * all are sent to in the end.
+ *
+ * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those who are there, at most
+ * `newcomers`; with 0 it lets in who stands at its door now, at most 64. What the other ranks give for both means nothing.
+ * The wait is at most half of GYRE_TIMEOUT. When nobody has come, *comm_p is NULL on every rank, that is GYRE_SUCCESS, and
+ * `comm` goes on. A newcomer has none of the operations of one's own that were made before.
+ *
+ * Deaths meanwhile, any number of them: all who are left get the same, the new communicator or the failure, after which they
+ * shrink and grow again. Who dies later, newcomers too, is a failure of the new communicator, as after a shrink. So is one
+ * that is stopped on its way into the new world, after GYRE_STALL_TIMEOUT (PEER_STALLED); a newcomer that wakes later comes
+ * again by itself, or its gyre_comm_create is GYRE_EXCLUDED, as grow and shrink are on a member. Errors: as
+ * gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS and GYRE_SYSTEM of one rank are all ranks'; where no rank has failed
+ * `comm` stays usable. */
+GYRE_API gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_comm **comm_p);
+
+/* ---- What happens inside; log and memory of the process ---------------------------------------------------------- */
+
+/* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. */
+GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
+
+/* What a communicator has done on this rank. Set `size = sizeof(gyre_counters)`; as much of it is written. */
+typedef struct gyre_counters {
+    size_t size;                    /* sizeof(gyre_counters), for compatibility */
+    uint64_t started, done, failed; /* operations; those under way are the difference */
+    uint64_t bytes;                 /* of the vectors that these operations were called with */
+    uint64_t window_bytes;          /* part of `bytes`: through memory that a host's ranks share */
+    uint64_t self_bytes, shm_bytes, tcp_bytes, other_bytes; /* payload handed to links, by transport */
+} gyre_counters;
+GYRE_API gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p);
+
+/* Tells `func` of every operation of this communicator on this rank, at its start and at its end; NULL: no more. It is
+ * called inside gyre's calls, in whichever thread drives (at an end that may be gyre's own), must not call gyre, and the
+ * event is valid until it returns. Communicators that are made of this one have no trace of their own at first. */
+typedef struct gyre_trace_event {
+    size_t size;            /* of this version's struct */
+    int ended;              /* 0: it starts, 1: it has ended */
+    gyre_status status;     /* GYRE_IN_PROGRESS at its start */
+    const char *collective; /* "all_reduce", "send", ...; static */
+    const char *algorithm;  /* "ring", ...; static */
+    uint64_t sequence;      /* number of the operation, from 1; messages are counted for each peer and direction */
+    uint64_t count;         /* elements; 0 where the counts differ by rank */
+    gyre_dtype dtype;
+    gyre_op op;
+    int root;            /* of a message its sender: both ends are a "send" */
+    int64_t began, time; /* nanoseconds of CLOCK_MONOTONIC: at the start, and now */
+} gyre_trace_event;
+typedef void (*gyre_trace_func)(void *user, const gyre_trace_event *event);
+GYRE_API gyre_status gyre_comm_trace(gyre_comm *comm, gyre_trace_func func, void *user);
+
+/* Lines of gyre's log go to `func`, without the newline, instead of standard error; NULL: back to it. For the whole
+ * process. GYRE_LOG says which levels there are. It is called in any thread, must not call gyre, and is not changed while
+ * a call of gyre is under way in another thread. */
+typedef enum gyre_log_level {
+    GYRE_LOG_ERROR = 0,
+    GYRE_LOG_WARN = 1,
+    GYRE_LOG_INFO = 2,
+    GYRE_LOG_DEBUG = 3,
+} gyre_log_level;
+typedef void (*gyre_log_func)(void *user, gyre_log_level level, const char *line);
+GYRE_API void gyre_log_set(gyre_log_func func, void *user);
+
+/* gyre's memory comes from these functions; NULL: from malloc again. For the whole process, before its first communicator
+ * is made: GYRE_INVALID_ARGUMENT when gyre holds memory already. Copied. All three are called in any thread. Shared memory,
+ * and what other libraries take for themselves, does not come from here. */
+typedef struct gyre_allocator {
+    size_t size;                                               /* sizeof(gyre_allocator), for compatibility */
+    void *(*allocate)(void *user, size_t bytes, size_t align); /* align: a power of two; NULL: there is none */
+    void *(*resize)(void *user, void *memory, size_t bytes);   /* as realloc; NULL leaves `memory` as it was */
+    void (*release)(void *user, void *memory);                 /* never of NULL */
+    void *user;                                                /* first argument of the three */
+} gyre_allocator;
+GYRE_API gyre_status gyre_allocator_set(const gyre_allocator *allocator);
 
 /* Information for tools. `print` is called once per line of text (no newline). */
 typedef void (*gyre_print_func)(void *user, const char *line);
