@@ -32,7 +32,8 @@ static void give(struct gy_context *ctx, struct gy_buffer *buffer)
     *buffer = (struct gy_buffer){0};
 }
 
-/* A collective that writes where it has still to read needs the input aside: pairwise partners wait for each other. */
+/* A collective that writes where it has still to read needs the input aside: a block comes before the one whose
+ * place it takes has left. */
 static bool needs_staging(const struct gyre_request *r)
 {
     bool in_place = r->user_input == r->user_output;

@@ -162,6 +162,40 @@ Test(plan, pairwise)
     check_algorithm(GY_PAIRWISE);
 }
 
+/* In a step of everyone with everyone no two send to one rank, nor receive from one: it would have the link of one of them
+ * stand still, and cost a step more. */
+static void check_steps_apart(struct gy_plan *const *plans, int size, int lane)
+{
+    for (int32_t i = 0; i < plans[0]->lane[lane].count; i++) {
+        bool met[LARGEST] = {false};
+        for (int r = 0; r < size; r++) {
+            const struct gy_lane *it = &plans[r]->lane[lane];
+            cr_assert_lt(i, it->count);
+            int peer = plans[r]->step[it->first + i].peer;
+            cr_assert(peer >= 0 && peer != r && !met[peer], "size %d lane %d step %d: two meet rank %d", size, lane, i,
+                      peer);
+            met[peer] = true;
+        }
+    }
+}
+
+Test(plan, pairwise_keeps_every_link_busy)
+{
+    for (int size = 2; size <= LARGEST; size++) {
+        struct gy_plan_shape shape = {.collective = GY_ALL_TO_ALL, .algorithm = GY_PAIRWISE, .size = size};
+        struct gy_plan **plans = gy_checker_plans(&shape);
+        int32_t sends = 0;
+        cr_assert_not_null(plans);
+        for (int lane = 0; lane < plans[0]->lanes; lane++)
+            if (gy_plan_sends(plans[0], lane) || gy_plan_receives(plans[0], lane)) {
+                check_steps_apart(plans, size, lane);
+                sends += gy_plan_sends(plans[0], lane) ? plans[0]->lane[lane].count : 0;
+            }
+        cr_assert_eq(sends, size - 1);
+        gy_checker_plans_free(plans, size);
+    }
+}
+
 Test(plan, canonical)
 {
     check_algorithm(GY_CANONICAL);
