@@ -13,6 +13,8 @@
 #include "collectives/ends.h"
 #include "collectives/request.h"
 
+static _Thread_local char self; /* its address is the thread's name */
+
 /* The one place that needs to know whether there is anybody to lock out. The answer cannot change from yes to no while
  * the only thread is inside; the holder remembers what it did. */
 static void lock(struct gy_driver *driver)
@@ -23,6 +25,7 @@ static void lock(struct gy_driver *driver)
     pthread_mutex_lock(&driver->lock);
     atomic_fetch_sub_explicit(&driver->knockers, 1, memory_order_relaxed);
     driver->held = true;
+    atomic_store_explicit(&driver->holder, &self, memory_order_relaxed);
 }
 
 static void unlock(struct gy_driver *driver)
@@ -30,12 +33,19 @@ static void unlock(struct gy_driver *driver)
     if (!driver->held)
         return;
     driver->held = false;
+    atomic_store_explicit(&driver->holder, NULL, memory_order_relaxed);
     pthread_mutex_unlock(&driver->lock);
 }
 
 void gy_driver_enter(struct gy_context *ctx)
 {
     lock(&ctx->driver);
+}
+
+/* Only this thread writes its own name there, and takes it away. */
+bool gy_driver_is_inside(const struct gy_context *ctx)
+{
+    return atomic_load_explicit(&ctx->driver.holder, memory_order_relaxed) == &self;
 }
 
 /* No thread of this process is inside any more: in a world that has failed the others are told. A forked child, whose
@@ -107,7 +117,8 @@ static void *run(void *argument)
         else
             gy_drive(ctx);
         driver->held = true; /* the wait gave the lock to others and took it back */
-        step_out(ctx);       /* it may have slept on after the last call had returned */
+        atomic_store_explicit(&driver->holder, &self, memory_order_relaxed);
+        step_out(ctx); /* it may have slept on after the last call had returned */
     }
     unlock(driver);
     return NULL;
@@ -178,4 +189,5 @@ void gy_driver_abandon(struct gy_context *ctx)
     close(driver->kick.fd);
     driver->kick.fd = 0;
     driver->threaded = driver->held = false;
+    atomic_store_explicit(&driver->holder, NULL, memory_order_relaxed);
 }

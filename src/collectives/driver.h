@@ -18,11 +18,12 @@ struct gy_context;
 
 struct gy_driver {
     pthread_mutex_t lock;
-    bool held;                 /* by the thread that is inside; false in a process with one thread */
-    _Atomic unsigned knockers; /* threads that want in */
-    unsigned waits;            /* threads inside gy_wait */
-    unsigned naps;             /* threads asleep in the poller */
-    bool threaded, stop;       /* a progress thread exists; it is to end */
+    bool held;                    /* by the thread that is inside; false in a process with one thread */
+    _Atomic(const char *) holder; /* that thread; NULL where `held` is false */
+    _Atomic unsigned knockers;    /* threads that want in */
+    unsigned waits;               /* threads inside gy_wait */
+    unsigned naps;                /* threads asleep in the poller */
+    bool threaded, stop;          /* a progress thread exists; it is to end */
     pthread_t thread;
     pthread_cond_t work;  /* something is under way and nobody drives it */
     struct gy_watch kick; /* an eventfd: wakes those who sleep in the poller */
@@ -34,6 +35,8 @@ void gy_driver_free(struct gy_context *ctx);
 /* After a fork, in the child: the thread and the holder of the lock stayed in the parent. */
 void gy_driver_abandon(struct gy_context *ctx);
 
+/* Is it this thread that holds the lock? Then it is in a function of the program's that gyre has called. */
+bool gy_driver_is_inside(const struct gy_context *ctx);
 /* Every public call that touches a context stands between these two. Not recursive. */
 void gy_driver_enter(struct gy_context *ctx);
 void gy_driver_leave(struct gy_context *ctx);

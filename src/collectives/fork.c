@@ -8,18 +8,23 @@ _Atomic uint64_t gy_fork_generation = 1;
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gy_context *contexts; /* under contexts_lock */
 
-/* The child gets whole contexts, not one that another thread has half moved. */
+/* The child gets whole contexts, not one that another thread has half moved. A thread that forks in a function which gyre
+ * has called, an operation of the program's say, is inside already. */
 static void before(void)
 {
     pthread_mutex_lock(&contexts_lock);
-    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
-        gy_driver_enter(ctx);
+    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
+        ctx->forks_inside = gy_driver_is_inside(ctx);
+        if (!ctx->forks_inside)
+            gy_driver_enter(ctx);
+    }
 }
 
 static void after_parent(void)
 {
     for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
-        gy_driver_leave(ctx);
+        if (!ctx->forks_inside)
+            gy_driver_leave(ctx);
     pthread_mutex_unlock(&contexts_lock);
 }
 

@@ -1,11 +1,14 @@
-/* The replaceable log and allocator, by the public interface, on the ranks that gyre-run starts. Each of the allocator's
+/* What gyre calls, by the public interface, on the ranks that gyre-run starts: the replaceable log and allocator, and an operation
+ * that forks. Each of the allocator's
  * pieces begins with a mark, so that memory which comes from here and goes to libc's free, or the other way, is found. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gyre/gyre.h>
@@ -190,10 +193,61 @@ static void log_lines(void)
     CHECK(strstr(text, "GYRE_TIMEOUTS") && text[strlen(text) - 1] == '\n', "standard error has: %s", text);
 }
 
+/* ---- a fork inside ---- */
+
+static void *idle(void *descriptor)
+{
+    char byte;
+    (void)!read(*(int *)descriptor, &byte, 1);
+    return NULL;
+}
+
+/* As a function that starts another program does: the child makes no call of gyre. */
+static void add_and_fork(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
+{
+    (void)dtype;
+    if (!*(int *)user) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        *(int *)user = child > 0 && waitpid(child, NULL, 0) == child;
+    }
+    for (size_t i = 0; i < count; i++)
+        ((int32_t *)result)[i] = ((const int32_t *)left)[i] + ((const int32_t *)right)[i];
+}
+
+/* Where there are threads gyre holds a lock meanwhile, which a fork must not wait for in the thread that has it. */
+static void fork_inside(void)
+{
+    gyre_comm *comm;
+    gyre_op op;
+    pthread_t thread;
+    int ends[2], forked = 0;
+    int32_t sum[100], own[100];
+    alarm(30);
+    CHECK(pipe(ends) == 0 && pthread_create(&thread, NULL, idle, &ends[0]) == 0, "a thread");
+    CHECK(gyre_comm_create(NULL, &comm) == GYRE_SUCCESS, "%s", gyre_last_error(NULL));
+    CHECK(gyre_op_create(comm, add_and_fork, &forked, 1, &op) == GYRE_SUCCESS, "%s", gyre_last_error(comm));
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 100; i++)
+            own[i] = gyre_comm_rank(comm) + i;
+        CHECK(gyre_all_reduce(comm, own, sum, 100, GYRE_INT32, op) == GYRE_SUCCESS, "%s", gyre_last_error(comm));
+        for (int i = 0; i < 100; i++)
+            CHECK(sum[i] == gyre_comm_size(comm) * (2 * i + gyre_comm_size(comm) - 1) / 2, "element %d", i);
+        forked = 0;
+    }
+    CHECK(gyre_comm_destroy(comm) == GYRE_SUCCESS, "destroy");
+    close(ends[1]);
+    pthread_join(thread, NULL);
+    close(ends[0]);
+    alarm(0);
+}
+
 int main(void)
 {
     memory();
     no_memory();
     log_lines();
+    fork_inside();
     return 0;
 }
