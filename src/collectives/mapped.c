@@ -65,23 +65,24 @@ static size_t least_of(const struct gyre_request *r)
     return r->plan->one_shot && !r->comm->ctx->crowded ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
 }
 
-/* Are operands of a reduction better read through the kernel than copied by those who have them? Where ranks share cores the
- * others' copying fills no gap, and reading gained nothing. */
+/* Are operands of a reduction better read through the kernel than copied by those who have them? */
 static bool worth_reducing(const struct gyre_request *r, size_t bytes)
 {
-    return !r->comm->ctx->crowded && r->comm->size <= GY_FAR_RANKS && bytes >= least_of(r) && bytes <= GY_FAR_REDUCED;
+    return r->comm->size <= GY_FAR_RANKS && bytes >= least_of(r) && bytes <= GY_FAR_REDUCED;
 }
 
-/* Is what this rank gives, or is given, much at once? */
+/* Is what this rank gives, or is given, much at once? Where ranks share cores nothing is: the kernel looks for every page once per
+ * reader, on a core that somebody else wants, and two copies take less of it; the others' copying fills no gap either. */
 static bool worth_fetching(const struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     size_t bytes = r->in.total * r->element, block = bytes / (size_t)r->comm->size;
+    if (r->comm->ctx->crowded)
+        return false;
     switch (plan->shape.collective) {
     case GY_BROADCAST: /* in a long one the root and the others copy at the same time: faster, though twice */
         return bytes >= least_of(r) && bytes <= GY_FAR_BROADCAST;
-    case GY_ALL_GATHER: /* ranks that share cores would each have the kernel look for the same pages: one copies for all */
-        return block >= GY_FAR_LEAST && !r->comm->ctx->crowded;
+    case GY_ALL_GATHER:
     case GY_GATHER_TO:
     case GY_SCATTER_FROM:
     case GY_ALL_TO_ALL: return block >= GY_FAR_LEAST;

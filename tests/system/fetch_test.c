@@ -4,9 +4,11 @@
  *               one reads is not taken for the input, its call fails too
  *   unreadable  the kernel does not read it, as it would not a device's: the call fails everywhere, and the sentence says whose
  *               memory it is, and what to set
+ *   crowded     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
  *
  * An all_gather in place: nobody but the other rank looks at a rank's block. The reader's calls of process_vm_readv come here, as
  * this program's symbols go before those of libraries. */
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -69,6 +71,53 @@ static void abort_and_overwrite(gyre_comm *comm)
     await(&page->judged); /* its end would be the end of its memory, too */
 }
 
+static void bind_to_core(int rank)
+{
+    cpu_set_t usable, mine;
+    CHECK(sched_getaffinity(0, sizeof usable, &usable) == 0);
+    int wanted = rank % CPU_COUNT(&usable);
+    size_t cpu = 0;
+    for (; !CPU_ISSET(cpu, &usable) || wanted-- > 0; cpu++)
+        continue;
+    CPU_ZERO(&mine);
+    CPU_SET(cpu, &mine);
+    CHECK(sched_setaffinity(0, sizeof mine, &mine) == 0);
+}
+
+static void run_crowded_rank(int rank)
+{
+    if (strcmp(scenario, "bound") == 0)
+        bind_to_core(rank);
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    gyre_comm *comm = rank_begin(40);
+    size_t ranks = (size_t)gyre_comm_size(comm);
+    unsigned char *input = malloc(ranks * BLOCK), *output = malloc(ranks * BLOCK);
+    CHECK(input && output);
+    memset(input, 1 + rank, ranks * BLOCK);
+    for (int i = 0; i < 3; i++) {
+        OK(comm, gyre_all_to_all(comm, input, output, BLOCK, GYRE_UINT8));
+        OK(comm, gyre_broadcast(comm, input, output, BLOCK, GYRE_UINT8, 0));
+        CHECK(output[0] == 1 && output[ranks * BLOCK - 1] == ranks);
+    }
+    CHECK(reads == 0);
+    free(input);
+    free(output);
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+/* One more than there are cores. */
+static int run_crowded(void)
+{
+    long ranks = sysconf(_SC_NPROCESSORS_ONLN) + 1;
+    if (ranks > RANKS_MOST) {
+        printf("skipped: too many cores\n");
+        return SKIPPED;
+    }
+    bool free_to_move = launch((int)ranks, run_crowded_rank, 50, scenario);
+    scenario = "bound";
+    return !(launch((int)ranks, run_crowded_rank, 50, scenario) && free_to_move);
+}
+
 static void run_rank(int rank)
 {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* where only a parent may read its children otherwise */
@@ -104,6 +153,8 @@ int main(int argc, char **argv)
 {
     scenario = argc > 1 ? argv[1] : "withdrawn";
     page = launch_share(sizeof *page);
+    if (strcmp(scenario, "crowded") == 0)
+        return run_crowded();
     for (int i = 0; i < ROUNDS && atomic_load(&page->allowed) >= 0; i++) {
         memset(page, 0, sizeof *page);
         if (!launch(2, run_rank, 50, scenario))
