@@ -234,6 +234,18 @@ static gyre_status check_alphabet(const struct gy_st_file *file, const char *pat
                       path, strlen(theirs) / 2, strlen(model->alphabet) / 2);
 }
 
+/* A model that has no text of its own yet is of the file's from now on, so that what it writes says so. What no gyre_nn wrote is
+ * left. */
+static void take_alphabet(const struct gy_st_file *file, gyre_nn_model *model)
+{
+    const char *theirs = gy_st_metadata(file, "alphabet");
+    size_t length = theirs ? strlen(theirs) : 0;
+    if (*model->alphabet || length % 2 != 0 || length >= sizeof(model->alphabet) ||
+        (theirs && strspn(theirs, "0123456789abcdef") != length))
+        return;
+    memcpy(model->alphabet, theirs ? theirs : "", length + 1);
+}
+
 /* "128 × 64 float32" */
 static const char *shape_text(const struct gy_st_tensor *tensor, char text[64])
 {
@@ -316,6 +328,7 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
         return status;
     if (optimizer)
         gyre_nn_optimizer_set_steps(optimizer, steps);
+    take_alphabet(file, model);
     *position_p = position;
     return GYRE_SUCCESS;
 }

@@ -517,7 +517,8 @@ struct gyre_nn_position {
  * names, "optimizer.0" and "optimizer.1", the position as metadata, and of a model that gyre_nn_train has trained on text
  * the byte of each class, in hexadecimal ("alphabet"). write goes to path.new, which is flushed and renamed: whatever
  * happens, `path` is the old file or the new one. read checks names, types, shapes, the alphabet where both have one, and
- * the kind of optimiser before it changes anything. optimizer NULL: parameters alone. Not collective. */
+ * the kind of optimiser before it changes anything; a model without an alphabet then has the file's. optimizer NULL:
+ * parameters alone. Not collective. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model,
                                                  const gyre_nn_optimizer *optimizer,
                                                  const struct gyre_nn_position *position);

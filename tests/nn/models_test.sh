@@ -107,6 +107,14 @@ refused 'hidden is no option of --model transformer' "${transformer[@]}" --hidde
 refused 'dropout is no option of --model mlp' --dropout 0.1
 refused 'heads 5 do not divide --width 16' "${transformer[@]}" --heads 5
 refused 'sample writes text' --sample 5
+refused "hidden wants a whole number from 1 to 1048576, not ''" --hidden 5,,6
+refused "hidden wants a whole number from 1 to 1048576, not ''" --hidden ''
+refused 'momentum 1 is not below 1' --optimizer nesterov --momentum 1
+refused 'momentum is of --optimizer momentum or nesterov' --momentum 0.9
+refused 'checkpoint-every goes with --checkpoint FILE' --checkpoint-every 3
+refused 'deterministic and --strategy are two ways of sharing the work' --deterministic --strategy zero
+refused 'strategy and --staleness are two ways of sharing the work' --strategy async --staleness 2
+refused 'pipeline is a strategy of its own' --deterministic --pipeline 2
 refused 'there is none named "averages"' --strategy averages
 refused 'strategy average: "often" is none of its settings, which are every, delay, from, adaptive' --strategy average:often=3
 refused 'strategy sync: "often" is none of its settings, which are ahead' --strategy sync:often=3

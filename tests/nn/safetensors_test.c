@@ -174,3 +174,25 @@ Test(checkpoint, of_a_copy_is_of_the_same_text)
     unmake(a);
     unmake(b);
 }
+
+Test(checkpoint, read_into_a_model_without_text_makes_it_of_that_text)
+{
+    char path[] = "/tmp/gyre_nn_XXXXXX", bytes[] = "ab", others[] = "ac";
+    close(mkstemp(path));
+    gyre_nn_dataset text = {.alphabet = bytes, .classes = 2}, other = {.alphabet = others, .classes = 2};
+    struct run a = make(5, GYRE_NN_SGD, 1), reader = make(5, GYRE_NN_SGD, 2), b = make(5, GYRE_NN_SGD, 3);
+    struct gyre_nn_position position = {0};
+    gy_nn_note_alphabet(a.model, &text);
+    gy_nn_note_alphabet(b.model, &other);
+    cr_assert_eq(gyre_nn_checkpoint_write(path, a.model, NULL, &position), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_checkpoint_read(path, reader.model, NULL, &position), GYRE_SUCCESS);
+    remove(path);
+    cr_assert_eq(gyre_nn_checkpoint_write(path, reader.model, NULL, &position), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_checkpoint_read(path, b.model, NULL, &position), GYRE_INVALID_ARGUMENT);
+    cr_assert(strstr(gyre_nn_last_error(), "other bytes"), "%s", gyre_nn_last_error());
+    cr_assert_eq(gyre_nn_checkpoint_read(path, a.model, NULL, &position), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    remove(path);
+    unmake(a);
+    unmake(reader);
+    unmake(b);
+}

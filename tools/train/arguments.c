@@ -131,6 +131,7 @@ struct parse {
     double rate, momentum, decay; /* NaN: not given */
     int blas_threads, stages;
     bool recompute;
+    const char *way; /* the option that has said how ranks share the work, or NULL */
 };
 
 static double real(const char *option, const char *text, double least)
@@ -144,11 +145,11 @@ static double real(const char *option, const char *text, double least)
 
 static void parse_hidden(struct model_options *out, const char *text)
 {
-    char *copy = strdup(text), *state = NULL;
+    char *copy = strdup(text), *rest = copy;
     if (!copy)
         gy_options_refuse("--hidden: no memory");
     out->nhidden = 0;
-    for (char *word = strtok_r(copy, ",", &state); word; word = strtok_r(NULL, ",", &state)) {
+    for (char *word; (word = strsep(&rest, ","));) { /* an empty one is no number */
         if (out->nhidden == LARGEST_DEPTH)
             gy_options_refuse("--hidden: at most %d layers", LARGEST_DEPTH);
         out->hidden[out->nhidden++] = (size_t)gy_options_integer("--hidden", word, 1, 1 << 20);
@@ -241,7 +242,14 @@ static void parse_strategy(struct gyre_nn_train_options *train, const char *text
         gy_options_refuse("--strategy: %s", gyre_nn_last_error());
 }
 
-/* The last of --strategy, --staleness and --deterministic counts. */
+/* Two options that name different ways would leave one of them undone, and nobody would know. */
+static void choose_way(struct parse *parse, const char *option)
+{
+    if (parse->way && strcmp(parse->way, option) != 0)
+        gy_options_refuse("%s and %s are two ways of sharing the work: give one of them", parse->way, option);
+    parse->way = option;
+}
+
 static void parse_staleness(struct gyre_nn_train_options *train, const char *text)
 {
     static char settings[32];
@@ -262,7 +270,7 @@ static void apply_pipeline(const struct parse *parse, struct gyre_nn_train_optio
         gy_options_refuse("--recompute goes with --pipeline N");
     if (parse->stages == 0)
         return;
-    if (train->strategy)
+    if (parse->way)
         gy_options_refuse("--pipeline is a strategy of its own: leave the other one out");
     snprintf(settings, sizeof(settings), "stages=%d,recompute=%s", parse->stages, parse->recompute ? "yes" : "no");
     train->strategy = gyre_nn_strategy_find("pipeline");
@@ -284,11 +292,20 @@ static error_t parse_run(int key, char *arg, struct parse *parse)
 {
     struct gyre_nn_train_options *train = &parse->out.train;
     switch (key) {
-    case KEY_STRATEGY: parse_strategy(train, arg); break;
-    case KEY_DETERMINISTIC: parse_strategy(train, "deterministic"); break;
+    case KEY_STRATEGY:
+        choose_way(parse, "--strategy");
+        parse_strategy(train, arg);
+        break;
+    case KEY_DETERMINISTIC:
+        choose_way(parse, "--deterministic");
+        parse_strategy(train, "deterministic");
+        break;
     case KEY_PIPELINE: parse->stages = (int)gy_options_integer("--pipeline", arg, 1, 1024); break;
     case KEY_RECOMPUTE: parse->recompute = true; break;
-    case KEY_STALENESS: parse_staleness(train, arg); break;
+    case KEY_STALENESS:
+        choose_way(parse, "--staleness");
+        parse_staleness(train, arg);
+        break;
     case KEY_ELASTIC: parse->out.elastic = true; break;
     case KEY_LEAST: parse->out.least = (int)gy_options_integer("--min", arg, 1, INT32_MAX); break;
     case KEY_MEMBERSHIP: parse->out.membership = arg; break;
@@ -352,6 +369,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+static void apply_momentum(const struct parse *parse, struct gyre_nn_optimizer_config *optimizer)
+{
+    if (isnan(parse->momentum))
+        return;
+    if (optimizer->kind != GYRE_NN_MOMENTUM && optimizer->kind != GYRE_NN_NESTEROV)
+        gy_options_refuse("--momentum is of --optimizer momentum or nesterov");
+    if (parse->momentum >= 1)
+        gy_options_refuse("--momentum %g is not below 1: steps would grow without end", parse->momentum);
+    optimizer->momentum = parse->momentum;
+}
+
 static const double default_rates[] = {0.1, 0.05, 0.05, 3e-3, 3e-3};
 
 void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
@@ -376,14 +404,15 @@ void arguments_parse(int argc, char **argv, struct arguments *arguments_p)
     struct gyre_nn_train_options *train = &parse.out.train;
     train->optimizer = gyre_nn_optimizer_defaults(train->optimizer.kind);
     train->schedule.rate = isnan(parse.rate) ? default_rates[train->optimizer.kind] : parse.rate;
-    if (!isnan(parse.momentum))
-        train->optimizer.momentum = parse.momentum;
+    apply_momentum(&parse, &train->optimizer);
     if (!isnan(parse.decay))
         train->optimizer.weight_decay = parse.decay;
     apply_pipeline(&parse, train);
     model_options_settle(&parse.out.model, parse.out.data);
     if ((parse.out.least || parse.out.membership) && !parse.out.elastic)
         gy_options_refuse("--min and --membership go with --elastic");
+    if (train->checkpoint_every && !train->checkpoint)
+        gy_options_refuse("--checkpoint-every goes with --checkpoint FILE");
     if (parse.out.replay_membership && parse.out.elastic)
         gy_options_refuse("--replay-membership repeats a run without its failures: leave --elastic out");
     if (parse.out.sample && strncmp(parse.out.data, "text:", 5) != 0)
