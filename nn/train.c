@@ -7,6 +7,7 @@
  * State that a resumed run needs is the model, the optimiser, the strategy's and a position; everything else is a pure function of
  * these. Costs are summed in multiples of 2^-20, so that their sum is exact and depends neither on the order nor on how
  * often a checkpoint gathered it: the loss that a resumed run reports is the uninterrupted one's, bit for bit. */
+#include "agree.h"
 #include "elastic.h"
 #include "error.h"
 #include "evaluate.h"
@@ -461,6 +462,10 @@ static gyre_status train(struct run *run, struct gyre_nn_train_result *result_p)
     if (options->schedule.total == 0)
         run->options.schedule.total = (uint64_t)options->epochs *
                                       ((run->data->ntrain + options->batch - 1) / options->batch);
+    if (!run->elastic) /* where a rank may fail, and another come in, at any time */
+        status = gy_nn_agree(run->comm, run->model, run->data, &run->options);
+    if (status != GYRE_SUCCESS)
+        return status;
     status = open_run(run);
     gyre_nn_trace_attach(run->model, options->trace);
     status = status ? status : go(run);
