@@ -37,7 +37,7 @@
 
 #define SHORT_GRACE (GY_SECOND / 2) /* a proof may come a little later than the failure */
 #define AWAY (GY_SECOND / 2)        /* between two looks: this rank was stopped, or elsewhere */
-#define LOOKS (50 * GY_MILLISECOND) /* who waits looks more often */
+#define LOOKS (50 * GY_MILLISECOND) /* who waits looks more often; who computes, less often */
 #define ASKED 5                     /* beats after which who asks has been told what was decided while it was away */
 
 void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world)
@@ -168,7 +168,7 @@ static void follow(struct gy_council *council, struct gy_session *session, int c
 }
 
 /* This rank may have been stopped: the silence of the others was its own, in all sessions that it takes part in. A proof that
- * it waits for may have come meanwhile: of that time only what it has looked in counts. */
+ * it waits for may have come meanwhile: between two looks no more than LOOKS of that wait passes. */
 static void excuse(struct gy_council *council, int64_t now)
 {
     int64_t since = council->stepped ? now - council->stepped : 0, away = since - AWAY;
@@ -187,7 +187,7 @@ static void excuse(struct gy_council *council, int64_t now)
                 session->seats[rank].heard += away;
     }
     for (struct gy_session *session = council->sessions; session && since > LOOKS; session = session->next)
-        session->short_since += session->short_since ? since : 0;
+        session->short_since += session->short_since ? since - LOOKS : 0;
     council->stepped = now;
 }
 

@@ -36,7 +36,9 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
     if (fd >= 0) {
         gy_neighbour_connected(neighbour, fd, keys);
     } else if (neighbour->acquaintance && gy_error_is_shortage(overlay->world->dial_errnum)) {
-        neighbour->ended = true;          /* of ours: again at the next turn */
+        neighbour->ended = true; /* of ours: again at the next turn */
+    } else if (neighbour->bystander) {
+        gy_neighbour_end(neighbour, overlay->world->dial_errnum);
     } else if (neighbour->acquaintance) { /* died, or left, or gave up: the latter two it has told its neighbours */
         gy_neighbour_suspect(neighbour, overlay->world->dial_errnum);
     } else {
@@ -66,21 +68,39 @@ static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys 
     gy_overlay_give_up(overlay, &error);
 }
 
-void gy_overlay_acquaint(struct gy_overlay *overlay, int rank)
+/* A bystander that is waited for now is none any more; if its end was no news, it is one now. */
+static bool is_known(struct gy_overlay *overlay, int rank, bool waits)
+{
+    struct gy_neighbour *ours = gy_neighbour_find(overlay, rank, true);
+    bool gone = ours && ours->bystander && ours->ended;
+
+    if (ours && waits)
+        ours->bystander = false;
+    return (ours && !(gone && waits)) || gy_neighbour_find(overlay, rank, false);
+}
+
+void gy_neighbour_acquaint(struct gy_overlay *overlay, int rank, bool waits)
 {
     struct gy_error ignored = {.rank = -1, .quiet = true};
     struct gy_neighbour *neighbour;
 
     if (!overlay->thinned || overlay->left[rank] || overlay->verdict.status != GYRE_SUCCESS ||
-        rank == overlay->world->rank || gy_neighbour_find(overlay, rank, true) ||
-        gy_neighbour_find(overlay, rank, false))
+        rank == overlay->world->rank || is_known(overlay, rank, waits))
         return;
-    neighbour = gy_neighbour_add(overlay, rank, true);
-    if (!neighbour)
+    neighbour = gy_neighbour_find(overlay, rank, true);
+    if (neighbour)
+        gy_neighbour_renew(neighbour);
+    else if (!(neighbour = gy_neighbour_add(overlay, rank, true)))
         return; /* again at the next turn */
     neighbour->acquaintance = true;
+    neighbour->bystander = !waits;
     if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
         neighbour->ended = true; /* the other clocks remain */
+}
+
+void gy_overlay_acquaint(struct gy_overlay *overlay, int rank)
+{
+    gy_neighbour_acquaint(overlay, rank, true);
 }
 
 bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
@@ -91,6 +111,8 @@ bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
 
     if ((theirs && theirs->connected && !theirs->ended) || (ours && ours->connected && !ours->ended))
         return true;
+    if (ours)
+        ours->bystander = false;
     if (rank == overlay->world->rank || (ours && !ours->ended))
         return false; /* under way */
     if (!ours && !(ours = gy_neighbour_add(overlay, rank, true)))

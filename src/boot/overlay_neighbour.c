@@ -67,6 +67,11 @@ void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
         return;
     }
     neighbour->ended = true;
+    if (neighbour->bystander && !neighbour->introduced) { /* it may have left, and said so to those whom it knew */
+        neighbour->connected = false;
+        neighbour->suspect_errnum = errnum ? errnum : ECONNRESET;
+        return;
+    }
     if (!still_runs(neighbour)) /* else the proof may follow */
         gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
     if (neighbour->suspect_since) {
@@ -109,9 +114,10 @@ static bool is_there(struct gy_overlay *overlay, int rank)
     bool absent = rank == overlay->world->rank || overlay->left[rank] || overlay->fates[rank].status != GYRE_SUCCESS;
 
     for (int i = 0; !absent && i < overlay->count; i++)
-        absent = overlay->neighbours[i]->rank == rank && overlay->neighbours[i]->suspect_since;
+        absent = overlay->neighbours[i]->rank == rank &&
+                 (overlay->neighbours[i]->suspect_since || overlay->neighbours[i]->suspect_errnum);
     if (!absent)
-        gy_overlay_acquaint(overlay, rank);
+        gy_neighbour_acquaint(overlay, rank, false);
     return !absent;
 }
 
@@ -128,16 +134,18 @@ static bool somebody_knows(struct gy_overlay *overlay, int rank)
     return any;
 }
 
-/* Is the time over in which the truth about it may come? After as long as the loss of a host may take nobody knows it. Where
- * the world has failed nobody asks whether it died or left: it is gone. */
+/* Has the truth about it come, or is the time over in which it may? After as long as the loss of a host may take nobody
+ * knows it. Where the world has failed nobody asks whether it died or left: it is gone. */
 static bool is_due(const struct gy_neighbour *neighbour, int64_t now)
 {
     struct gy_overlay *overlay = neighbour->overlay;
     int64_t since = now - neighbour->suspect_since;
+    bool known = overlay->left[neighbour->rank] || overlay->fates[neighbour->rank].status != GYRE_SUCCESS;
 
     if (since < SUSPICION)
         return false;
-    if (neighbour->connected || overlay->verdict.status != GYRE_SUCCESS || !somebody_knows(overlay, neighbour->rank))
+    if (neighbour->connected || known || overlay->verdict.status != GYRE_SUCCESS ||
+        !somebody_knows(overlay, neighbour->rank))
         return true;
     return since >= overlay->world->config->peer_timeout_ns;
 }

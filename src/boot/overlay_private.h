@@ -43,6 +43,7 @@ struct gy_neighbour {
     int rank;
     bool dials;        /* we dial it */
     bool acquaintance; /* of ours: no neighbour by its number, see overlay_connect.c */
+    bool bystander;    /* an acquaintance that only may know something: it is not waited for, and its end is no news */
     bool guest;        /* it has come by itself: we are an acquaintance of its */
     bool dialled;      /* we have begun to; or it failed for want of something, and is tried again */
     bool connected, ended;
@@ -51,7 +52,7 @@ struct gy_neighbour {
     struct gy_watch pidfd; /* fd −1: none */
     struct gy_watch probe; /* fd −1: none; a bare connection to its door, while its own dial is awaited */
     int64_t suspect_since; /* 0: not */
-    int suspect_errnum;    /* of the dial that failed; 0: its process has ended */
+    int suspect_errnum;    /* of the dial that failed, a bystander's, too; 0: its process has ended */
 };
 
 struct gy_overlay {
@@ -127,6 +128,8 @@ void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum);
 void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
 void gy_neighbours_judge(struct gy_overlay *overlay);
+/* gy_overlay_acquaint, of one that is not waited for where `waits` is false: it may know something (overlay_connect.c). */
+void gy_neighbour_acquaint(struct gy_overlay *overlay, int rank, bool waits);
 /* Sends what is queued, for a short time, and reads what is there. */
 void gy_neighbours_flush(struct gy_overlay *overlay);
 void gy_neighbours_close(struct gy_overlay *overlay);

@@ -8,14 +8,22 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* May this process have a file of so many bytes? */
+static bool is_allowed(uint64_t bytes)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
 
 int gy_memfd_make(const char *name, uint64_t bytes)
 {
-    struct rlimit limit;
     int fd;
 
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur) {
+    if (!is_allowed(bytes)) {
         errno = EFBIG;
         return -1;
     }
@@ -37,9 +45,13 @@ static int reserve(int fd, uint64_t offset, uint64_t bytes)
 
 int gy_memfd_reserve(int fd, uint64_t offset, uint64_t bytes)
 {
+    struct stat about;
     sigset_t all, old;
-    int errnum = reserve(fd, offset, bytes);
+    int errnum;
 
+    if (!is_allowed(offset + bytes) && fstat(fd, &about) == 0 && (uint64_t)about.st_size < offset + bytes)
+        return EFBIG; /* it would grow */
+    errnum = reserve(fd, offset, bytes);
     if (errnum != EINTR)
         return errnum;
     sigfillset(&all);

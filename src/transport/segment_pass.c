@@ -223,7 +223,8 @@ gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy
     return GYRE_SUCCESS;
 }
 
-static void offer_send(int socket, int fd, const struct gy_segment_offer *offer)
+/* 0, or an errno. */
+static int offer_send(int socket, int fd, const struct gy_segment_offer *offer)
 {
     union {
         struct cmsghdr header;
@@ -240,11 +241,13 @@ static void offer_send(int socket, int fd, const struct gy_segment_offer *offer)
         control.header.cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
     }
-    (void)sendmsg(socket, &message, MSG_NOSIGNAL); /* a child that died meanwhile is the overlay's business */
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(copy) ? 0 : errno;
 }
 
-/* One caller: is it the child that it says it is? Then it gets the offer. Returns its local index, −1: a stranger. */
-static int serve_one(struct gy_world *world, int socket, int fd, const struct gy_segment_offer *offer, int64_t deadline)
+/* One caller: is it the child that it says it is? Then it gets the offer. Returns its local index, −1: a stranger; or one
+ * to whom the kernel would not take it (*errnum_p), which asks again. A child that died is the overlay's business. */
+static int serve_one(struct gy_world *world, int socket, int fd, const struct gy_segment_offer *offer, int64_t deadline,
+                     int *errnum_p)
 {
     struct request request;
     struct gy_error ignored = {.rank = -1, .quiet = true};
@@ -255,14 +258,14 @@ static int serve_one(struct gy_world *world, int socket, int fd, const struct gy
         request.job != world->job || request.local <= 0 || request.local >= world->nlocals ||
         parent_of(request.local) != world->local)
         return -1;
-    offer_send(socket, fd, offer);
-    return request.local;
+    *errnum_p = offer_send(socket, fd, offer);
+    return *errnum_p ? -1 : request.local;
 }
 
 gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const struct gy_segment_offer *offer,
                              int64_t deadline, struct gy_error *error)
 {
-    int children = children_of(world->local, world->nlocals);
+    int children = children_of(world->local, world->nlocals), errnum = 0;
     uint64_t served = 0; /* bit k: child local + 2^k */
     while (__builtin_popcountll(served) < children) {
         gyre_status status = await(world, listener, deadline, error);
@@ -270,6 +273,9 @@ gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const
             return status;
         if (status == GYRE_IN_PROGRESS) {
             int missing = world->locals[world->local + (1 << __builtin_ctzll(~served))];
+            if (errnum && errnum != EPIPE && errnum != ECONNRESET)
+                return gy_error_system(error, errnum, "rank %d cannot hand on the shared memory of this host",
+                                       world->rank);
             return gy_error_set(
                 error, GYRE_PEER_UNREACHABLE, missing,
                 "rank %d did not ask rank %d for the shared memory of this host in time: it died, or is stuck", missing,
@@ -282,7 +288,7 @@ gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const
             return gy_error_system(error, errno, "rank %d: accept of a local rank that wants shared memory",
                                    world->rank);
         }
-        int child = serve_one(world, socket, fd, offer, deadline);
+        int child = serve_one(world, socket, fd, offer, deadline, &errnum);
         if (child > 0)
             served |= UINT64_C(1) << __builtin_ctz((unsigned)(child - world->local));
         close(socket);

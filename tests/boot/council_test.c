@@ -290,6 +290,27 @@ Test(council, a_proof_is_looked_at_before_its_time_is_over)
     }
 }
 
+/* Who computes between two looks, and comes every 60 or every 900 ms (gyre_test), is told in the end, too. */
+Test(council, who_looks_seldom_is_told_that_it_is_too_few)
+{
+    uint64_t bits[RANKS];
+
+    for (int64_t pause = 60 * GY_MILLISECOND; pause < GY_SECOND; pause *= 15) {
+        gyre_status status = GYRE_IN_PROGRESS;
+
+        begin();
+        cr_assert(enter(3, RANKS, 1) == GYRE_SUCCESS);
+        for (int i = 0; i < 3; i++)
+            nodes[3].fates[i] = (struct gy_fate){.status = GYRE_PEER_UNREACHABLE, .when = now};
+        for (int i = 0; i < 30 && status == GYRE_IN_PROGRESS; i++) {
+            status = step(3, bits);
+            now += pause;
+        }
+        cr_assert(status == GYRE_PARTITIONED, "a look every %lld ms: %d", (long long)(pause / GY_MILLISECOND), status);
+        end();
+    }
+}
+
 /* Ranks 0 and 1, which wait for rank 2, for so long. */
 static void wait_for_two(int64_t ns)
 {

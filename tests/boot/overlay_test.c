@@ -397,6 +397,12 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
     while (rank->status == GYRE_SUCCESS && !gy_overlay_has_left(overlay, 2) && gy_now() < until)
         turn(poller, overlay, rank);
     rank->found[0] = gy_overlay_has_left(overlay, 2);
+    for (until = gy_now() + 2 * GY_SECOND; !gy_overlay_calm(overlay) && gy_now() < until;)
+        turn(poller, overlay, rank);
+    rank->found[1] = gy_overlay_calm(overlay);
+    atomic_store(&rank->stage, STAGE_ASKED);
+    while (atomic_load(&ranks[7].stage) < STAGE_ASKED) /* there is somebody to be asked as long */
+        turn(poller, overlay, rank);
 }
 
 static void unheard(void)
@@ -409,8 +415,67 @@ static void unheard(void)
     for (int i = 0; i < 8; i++) {
         CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d took a goodbye for: %s", i, ranks[i].error.text);
         CHECK(i == 0 || i == 2 || ranks[i].found[0], "rank %d heard no goodbye", i);
+        CHECK(i == 0 || i == 2 || ranks[i].found[1], "rank %d suspects somebody who has left", i);
     }
     puts("ok: who finds a closed door waits for those who know why");
+}
+
+static void await_stage(const struct rank *rank, int stage)
+{
+    while (atomic_load(&rank->stage) < stage)
+        usleep(1000);
+}
+
+/* Rank 7 waits for rank 2, that has left, and is connected to all that could tell but rank 4. That one leaves, too, while
+ * it is being asked, and whoever could tell of that has left before: it is none of rank 7's business, until this waits for
+ * rank 4 itself. */
+static void live_bystander(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    const struct rank *ranks = rank - rank->rank;
+    int64_t until;
+
+    reach(rank, poller, overlay, STAGE_READY);
+    while (rank->rank != 0 && !gy_overlay_has_left(overlay, 0))
+        turn(poller, overlay, rank);
+    atomic_store(&rank->stage, STAGE_TOLD);
+    for (int i = 1; i < rank->size && rank->rank != 0; i++)
+        await_stage(&ranks[i], STAGE_TOLD);
+    if (rank->rank == 0 || rank->rank == 2)
+        return;
+    await_stage(&ranks[2], STAGE_ENDED);
+    for (until = gy_now() + GY_SECOND / 5; rank->rank == 7 && gy_now() < until; turn(poller, overlay, rank))
+        gy_overlay_acquaint(overlay, 2);
+    atomic_store(&rank->stage, STAGE_ASKED);
+    await_stage(&ranks[7], STAGE_ASKED);
+    for (int i = 3; i < 7 && rank->rank == 4; i += i == 3 ? 2 : 1)
+        await_stage(&ranks[i], STAGE_ENDED);
+    if (rank->rank > 2 && rank->rank < 7)
+        return;
+    for (until = gy_now() + 20 * GY_SECOND; rank->rank == 7 && atomic_load(&ranks[4].stage) < STAGE_ENDED;)
+        turn(poller, overlay, rank);
+    await_stage(&ranks[4], STAGE_ENDED);
+    if (rank->rank == 7)
+        for (int64_t later = gy_now() + GY_SECOND / 5; rank->status == GYRE_SUCCESS && gy_now() < later;)
+            turn(poller, overlay, rank);
+    rank->found[0] = rank->status;
+    while (rank->status == GYRE_SUCCESS && gy_now() < until) {
+        if (rank->rank == 7)
+            gy_overlay_acquaint(overlay, 4);
+        turn(poller, overlay, rank);
+    }
+}
+
+static void bystander(void)
+{
+    struct rank *ranks = begin(8, LIVING, 0);
+
+    for (int i = 0; i < 8; i++)
+        ranks[i].body = live_bystander;
+    ranks_run(ranks, 8);
+    CHECK(ranks[7].found[0] == GYRE_SUCCESS, "rank 7 did not wait for: %s", ranks[7].error.text);
+    CHECK(ranks[7].status == GYRE_PEER_DEAD && ranks[7].error.rank == 4, "%d, blames %d: %s", ranks[7].status,
+          ranks[7].error.rank, ranks[7].error.text);
+    puts("ok: whose door is closed is dead only to those who wait for it");
 }
 
 static void promptly(void)
@@ -439,6 +504,7 @@ static void rightly(void)
     parted(false);
     parted(true);
     unheard();
+    bystander();
 }
 
 /* Argument: promptly, what has to be known in time; rightly, what takes its time. */

@@ -36,6 +36,7 @@ enum stage {
     STAGE_SEATED,
     STAGE_READY,
     STAGE_TOLD,
+    STAGE_ASKED,
     STAGE_ENDED
 }; /* SEATED: set by a test that can see it */
 

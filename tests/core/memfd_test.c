@@ -70,3 +70,22 @@ Test(memfd, a_limit_on_files_is_an_error, .timeout = 10)
     cr_assert_geq(fd, 0);
     close(fd);
 }
+
+/* Reserving whole pages may go beyond it where making the descriptor did not. */
+Test(memfd, a_limit_inside_the_last_page_is_an_error, .timeout = 10)
+{
+    struct rlimit limit;
+    int fd = gy_memfd_make("gyre-test", 3 << 12), small;
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = (1 << 12) + 100;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = gy_memfd_make("gyre-test", (1 << 12) + 1);
+    cr_assert_geq(small, 0);
+    cr_assert_eq(gy_memfd_reserve(small, 0, 1 << 12), 0);
+    cr_assert_eq(gy_memfd_reserve(small, 0, 2 << 12), EFBIG);
+    cr_assert_eq(gy_memfd_reserve(fd, 0, 3 << 12), 0, "what somebody else has made so large does not grow");
+    close(small);
+    close(fd);
+}

@@ -34,6 +34,18 @@ struct local {
 };
 
 static struct local ranks[RANKS];
+static _Atomic int refusals; /* of messages, by the kernel */
+
+ssize_t __real_sendmsg(int socket, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int socket, const struct msghdr *message, int flags);
+
+ssize_t __wrap_sendmsg(int socket, const struct msghdr *message, int flags)
+{
+    if (atomic_fetch_sub(&refusals, 1) <= 0)
+        return __real_sendmsg(socket, message, flags);
+    errno = ETOOMANYREFS;
+    return -1;
+}
 
 static void make_worlds(int n, size_t heap, int64_t patience)
 {
@@ -443,6 +455,15 @@ Test(segment, who_was_hung_up_on_asks_again, .timeout = 20)
         cr_assert_eq(ranks[i].status, GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
     }
     free_all(2);
+}
+
+/* The kernel may refuse to take along a descriptor: too many are under way (ETOOMANYREFS), or it has no memory. */
+Test(segment, who_was_given_nothing_asks_again, .timeout = 20)
+{
+    atomic_store(&refusals, 2);
+    create_good(3, 4 << 20);
+    cr_assert_lt(atomic_load(&refusals), 1);
+    free_all(3);
 }
 
 /* The bell rings once per sleep, and only for sleepers. */
