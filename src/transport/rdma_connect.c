@@ -307,8 +307,8 @@ static void join(struct gy_rdma_link *link)
     say(link, &(char){READY}, 1);
 }
 
-/* Reads what is there; what the socket's end means is seen when all has been received that came before it. */
-static void hear(struct gy_rdma_link *link)
+/* What the socket's end means is seen when all has been received that came before it. */
+void gy_rdma_hear(struct gy_rdma_link *link)
 {
     link->quiet = false; /* what follows from it is progress */
     while (link->base.state == GY_LINK_OPEN && !link->ended) {
@@ -347,7 +347,7 @@ static void readable(void *owner, uint32_t events)
     struct gy_rdma_link *link = owner;
     (void)events;
 
-    hear(link);
+    gy_rdma_hear(link);
     gy_rdma_progress(&link->base);
 }
 

@@ -196,6 +196,8 @@ struct gy_rdma {
 
 /* rdma_connect.c: the socket is there; agrees on queue pairs from then on in callbacks of the poller. */
 void gy_rdma_connect(struct gy_rdma_link *link, int fd);
+/* Reads what is on the socket; calls no sink. */
+void gy_rdma_hear(struct gy_rdma_link *link);
 /* Ends it on this side: nothing is read from or written to any memory by a device when this returns. Never blocks for
  * the peer. */
 void gy_rdma_disconnect(struct gy_rdma_link *link);

@@ -154,13 +154,21 @@ static void completed(struct gy_rdma_link *link, struct gy_rdma_path *path, cons
     }
 }
 
-/* After the peer has gone, errors say no more than that. */
+/* After the peer has gone, errors say no more than that: credit for what it sent last has nowhere to go, and what it sent is here.
+ * They may be seen before the socket's end, which came first. */
+static bool says_the_end(struct gy_rdma_link *link, const struct ibv_wc *wc)
+{
+    if (wc->status != IBV_WC_SUCCESS && link->ready && !link->ended)
+        gy_rdma_hear(link);
+    return wc->status != IBV_WC_SUCCESS && link->ended;
+}
+
 static void take(struct gy_rdma_link *link, int rail, const struct ibv_wc *wcs, int count)
 {
     link->quiet = false; /* also for those who only looked, before they sleep */
     for (int i = 0; i < count && link->base.state == GY_LINK_OPEN; i++) {
         struct gy_rdma_path *path = path_of(link, wcs[i].qp_num, rail);
-        if (path && !(link->ended && wcs[i].status != IBV_WC_SUCCESS))
+        if (path && !says_the_end(link, &wcs[i]))
             completed(link, path, &wcs[i]);
     }
 }

@@ -227,8 +227,11 @@ static void body_stop(struct rank *rank)
             for (int k = 0; k < FRAMES; k++)
                 CHECK(frames[i][k].done, "frame %d to rank %d did not leave", k, rank->pair[i].peer);
     } else {
-        while (rank_pair(rank, 0)->arrived < FRAMES)
+        while (rank_pair(rank, 0)->arrived < FRAMES) {
+            CHECK(!rank_pair(rank, 0)->broken, "%d of %d frames: %s", (int)rank_pair(rank, 0)->arrived, FRAMES,
+                  rank_pair(rank, 0)->link->error.text);
             rank_turn(rank, false);
+        }
     }
     rank_barrier(rank);
 }

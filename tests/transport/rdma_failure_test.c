@@ -219,6 +219,40 @@ static void body_stop(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* Rank 0 stops and closes before rank 1 has looked, whose credit for the first frames goes nowhere: it gets the others all the
+ * same, and then hears of the end. */
+static void body_unread(struct rank *rank)
+{
+    enum { COUNT = 24, BYTES = 8000 }; /* more than one progress takes, and less than the ring */
+    static struct gy_frame_out frames[COUNT];
+    static unsigned char payloads[COUNT][BYTES];
+    struct rank_pair *pair = &rank->pair[0];
+    struct gy_rdma_link *link;
+
+    rank_ready(rank);
+    link = (struct gy_rdma_link *)pair->link;
+    if (rank->rank == 0) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            rank_frame(rank, 1, &frames[i], 2 + i, payloads[i], BYTES);
+            rank->ops->post(pair->link, &frames[i]);
+        }
+        stand_in_settle(link->path[0].qp);
+        rank->ops->stop(rank->instance);
+        rank->ops->close(rank->instance);
+        rank->closed = true;
+    }
+    rank_barrier(rank);
+    if (rank->rank == 0)
+        return;
+    rank->ops->progress(pair->link);
+    CHECK(pair->arrived > 1 && pair->arrived < 1 + COUNT, "%d at once", (int)pair->arrived);
+    stand_in_settle(link->path[0].qp); /* the credit has failed */
+    while (!pair->broken)
+        rank_turn(rank, false);
+    CHECK(pair->arrived == 1 + COUNT, "%d of %d: %s", (int)pair->arrived, 1 + COUNT, pair->link->error.text);
+    CHECK(strstr(pair->link->error.text, "closed by the peer"), "%s", pair->link->error.text);
+}
+
 /* Rank 0 says that rank 1 knows the header, which has none in mind, or that of a shorter frame: rank 1 must not take what lies behind
  * the payload for a part of it. Or it writes on where rank 1 has not read yet. */
 static enum { OF_A_HEADER, OF_ANOTHER_HEADER, OF_ROOM, LIES } lie;
@@ -298,6 +332,7 @@ int main(void)
     test_lies();
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = STUCK + 2}, "stop", body_stop);
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "unread", body_unread);
     stand_in_end();
     return 0;
 }
