@@ -15,8 +15,6 @@ static const gyre_nn_strategy *const table[] = {
     &gy_nn_pipeline, &gy_nn_stale,   &gy_nn_async,
 };
 
-const char *const gy_nn_whole[] = {NULL};
-
 const gyre_nn_strategy *gyre_nn_strategy_at(size_t index)
 {
     return index < sizeof(table) / sizeof(table[0]) ? table[index] : NULL;

@@ -8,6 +8,7 @@
 #include "strategies/compress.h"
 #include "strategies/strategies.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct gy_nn_codec *const codecs[] = {
@@ -38,8 +39,30 @@ static void close(void *user)
     free(self);
 }
 
+/* One that the chosen way does not have would be left undone, and nobody would know. */
+static gyre_status check_settings(const struct gyre_nn_run *run)
+{
+    static const struct {
+        int setting;
+        const struct gy_nn_codec *codec;
+    } owners[] = {{GY_NN_SHARE, &gy_nn_codec_topk}, {GY_NN_RANK, &gy_nn_codec_powersgd}};
+    int by = (int)run->settings[GY_NN_BY];
+    char text[96];
+    for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+        const struct gyre_nn_setting *setting = &settings[owners[i].setting];
+        if (codecs[by] == owners[i].codec || !(run->settings[owners[i].setting] != setting->value))
+            continue;
+        snprintf(text, sizeof(text), "strategy compressed: by=%s has no %s, which is of by=%s", names[by],
+                 setting->name, i ? "powersgd" : "topk");
+        return gyre_nn_fail(GYRE_INVALID_ARGUMENT, NULL, text);
+    }
+    return GYRE_SUCCESS;
+}
+
 static gyre_status open(const struct gyre_nn_run *run, void **self_p)
 {
+    if (check_settings(run) != GYRE_SUCCESS)
+        return GYRE_INVALID_ARGUMENT;
     struct gy_nn_compress *self = calloc(1, sizeof(*self));
     if (!self)
         return gyre_nn_fail(GYRE_NO_MEMORY, NULL, "no memory for the strategy compressed");

@@ -12,6 +12,6 @@ extern const gyre_nn_strategy gy_nn_sync, gy_nn_average, gy_nn_bmuf, gy_nn_easgd
     gy_nn_diloco, gy_nn_deterministic, gy_nn_zero, gy_nn_compressed, gy_nn_pipeline, gy_nn_stale, gy_nn_async;
 
 /* The choices of a setting that is a whole number: they have no names (gyre_nn_setting). */
-extern const char *const gy_nn_whole[];
+static const char *const gy_nn_whole[] = {NULL};
 
 #endif

@@ -105,6 +105,11 @@ refused 'explain is for --model recommender' --explain 2
 refused 'blocks is no option of --model lstm' "${lstm[@]}" --blocks 2
 refused 'hidden is no option of --model transformer' "${transformer[@]}" --hidden 3
 refused 'dropout is no option of --model mlp' --dropout 0.1
+refused "schedule: \"0.5:0.1\" is no number" --schedule step:10:0.5:0.1
+refused "schedule: \"\" is no number" --schedule step:10:
+refused "schedule wants a whole number from 1 to 2147483647, not ''" --schedule step:
+refused 'schedule: only step takes numbers' --schedule constant:
+refused 'schedule' --schedule :step
 refused 'heads 5 do not divide --width 16' "${transformer[@]}" --heads 5
 refused 'sample writes text' --sample 5
 refused "hidden wants a whole number from 1 to 1048576, not ''" --hidden 5,,6

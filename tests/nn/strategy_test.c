@@ -157,6 +157,11 @@ static void body(int rank)
     refused(comm, &options, GYRE_INVALID_ARGUMENT, "\"keep=2\" is out of bounds");
     options.settings = "keep";
     refused(comm, &options, GYRE_INVALID_ARGUMENT, "is no name=value");
+    options.strategy = gyre_nn_strategy_find("compressed");
+    options.settings = "share=0.1";
+    refused(comm, &options, GYRE_INVALID_ARGUMENT, "by=bf16 has no share, which is of by=topk");
+    options.settings = "by=topk,rank=2";
+    refused(comm, &options, GYRE_INVALID_ARGUMENT, "by=topk has no rank, which is of by=powersgd");
     options.settings = NULL;
     gyre_nn_strategy other_version = votes_strategy;
     options.strategy = &other_version;

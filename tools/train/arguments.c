@@ -157,22 +157,20 @@ static void parse_hidden(struct model_options *out, const char *text)
     free(copy);
 }
 
+/* NAME[:EVERY[:FACTOR]], with nothing behind it: what is not understood is not passed over. */
 static void parse_schedule(struct gyre_nn_schedule *schedule, const char *text)
 {
     static const char *const names[] = {"constant", "step", "cosine", NULL};
-    char *copy = strdup(text), *state = NULL;
+    char *copy = strdup(text), *rest = copy;
     if (!copy)
         gy_options_refuse("--schedule: no memory");
-    char *word = strtok_r(copy, ":", &state);
-    schedule->kind = (gyre_nn_schedule_kind)gy_options_choice("--schedule", word ? word : "", names);
-    word = strtok_r(NULL, ":", &state);
-    if (word && schedule->kind != GYRE_NN_STEP)
+    schedule->kind = (gyre_nn_schedule_kind)gy_options_choice("--schedule", strsep(&rest, ":"), names);
+    if (rest && schedule->kind != GYRE_NN_STEP)
         gy_options_refuse("--schedule: only step takes numbers");
-    if (word)
-        schedule->every = (uint64_t)gy_options_integer("--schedule", word, 1, INT32_MAX);
-    word = strtok_r(NULL, ":", &state);
-    if (word)
-        schedule->factor = real("--schedule", word, 0);
+    if (rest)
+        schedule->every = (uint64_t)gy_options_integer("--schedule", strsep(&rest, ":"), 1, INT32_MAX);
+    if (rest)
+        schedule->factor = real("--schedule", rest, 0);
     free(copy);
 }
 
