@@ -84,6 +84,22 @@ alone=$("$train" --quiet --epochs 2 --deterministic | sed -nE 's/.*parameters ([
 if [ -z "$alone" ] || [ "$alone" != "$threaded" ]; then
     fail "--deterministic: '$alone' on 1 rank and '$threaded' on 4 $(cat "$work/err")"
 fi
+# Exchanges beside the next steps go by any algorithm that is asked for: the same training but for rounding.
+loss_by()
+{
+    GYRE_ALGORITHM=$1 timeout 60 "$run" -n 4 "$train" --quiet --dtype float64 --epochs 2 --batch 61 --strategy "$2" --metrics "$work/metrics" \
+        >"$work/out" 2>&1 || fail "$2 by $1: $(cat "$work/out")"
+    final loss
+}
+for strategy in average:every=3,delay=2 bmuf:every=4 easgd:every=2,delay=1; do
+    first=$(loss_by all_reduce:ring $strategy)
+    for algorithm in binary_tree double_tree recursive_doubling direct_two_shot; do
+        loss=$(loss_by all_reduce:$algorithm $strategy)
+        awk "BEGIN { d = ${loss:-1} - ${first:-0}; exit !(d <= 1e-7 && d >= -1e-7) }" ||
+            fail "$strategy by $algorithm: loss '$loss', by a ring '$first'"
+    done
+done
+
 "$train" --strategy help | grep -q '^slowmo' || fail "--strategy help does not list slowmo"
 
 "$train" --quiet "${lstm[@]}" --epochs 1 --sample 50 >"$work/out" 2>&1 || fail "sample: $(cat "$work/out")"
