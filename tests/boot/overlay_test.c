@@ -152,6 +152,23 @@ static void aborted(int size, int who)
     ranks_expect(ranks, size, GYRE_ABORTED, "was told to abort");
 }
 
+static void turn(struct gy_poller *poller, struct gy_overlay *overlay, struct rank *rank)
+{
+    rank->status = gy_overlay_check(overlay, &rank->error);
+    gy_poller_poll(poller, GY_MILLISECOND);
+}
+
+/* Waits until all are as far. */
+static void reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, int stage)
+{
+    const struct rank *ranks = rank - rank->rank;
+
+    atomic_store(&rank->stage, stage);
+    for (int i = 0; i < rank->size; i++)
+        while (atomic_load(&ranks[i].stage) < stage)
+            turn(poller, overlay, rank);
+}
+
 /* Rank 0 has its say in memory, and then neither checks nor polls: the others have the whole sentence from there. */
 static struct gy_notice *notice; /* of all ranks */
 
@@ -176,14 +193,28 @@ static void live_notice(struct rank *rank, struct gy_poller *poller, struct gy_o
     rank->status = gy_overlay_check(overlay, &rank->error);
 }
 
-static void noticed(void)
+/* Somebody has died who was about to write there: all have the sentence all the same. */
+static void live_claimed(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    int64_t until = gy_now() + 20 * GY_SECOND;
+
+    gy_overlay_attach_notice(overlay, notice);
+    reach(rank, poller, overlay, STAGE_READY);
+    if (rank->rank == 0)
+        gy_overlay_report(overlay, GYRE_MISMATCH, 2, "rank 2 called one thing, rank 0 another");
+    while (rank->status == GYRE_SUCCESS && gy_now() < until)
+        turn(poller, overlay, rank);
+}
+
+static void noticed(bool claimed)
 {
     struct rank *ranks = begin(3, LIVING, 0);
 
     notice = mmap(NULL, sizeof(*notice), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(notice != MAP_FAILED, "no memory to share");
     for (int i = 0; i < 3; i++)
-        ranks[i].body = live_notice;
+        ranks[i].body = claimed ? live_claimed : live_notice;
+    atomic_store(&notice->word, claimed ? UINT64_C(2) << 8 : 0);
     ranks_start(ranks, 3, true);
     ranks_end(ranks, 3);
     for (int i = 0; i < 3; i++)
@@ -191,7 +222,8 @@ static void noticed(void)
                   strcmp(ranks[i].error.text, "rank 2 called one thing, rank 0 another") == 0,
               "rank %d: %d, blames %d: %s", i, ranks[i].status, ranks[i].error.rank, ranks[i].error.text);
     munmap(notice, sizeof(*notice));
-    puts("ok: the sentence is read where the verdict is");
+    puts(claimed ? "ok: who dies while it tells keeps no other from it"
+                 : "ok: the sentence is read where the verdict is");
 }
 
 gyre_status __real_gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error);
@@ -226,23 +258,6 @@ static void died_early(int size, int victim)
 }
 
 /* ---- what is no proof of death ---- */
-
-static void turn(struct gy_poller *poller, struct gy_overlay *overlay, struct rank *rank)
-{
-    rank->status = gy_overlay_check(overlay, &rank->error);
-    gy_poller_poll(poller, GY_MILLISECOND);
-}
-
-/* Waits until all are as far. */
-static void reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, int stage)
-{
-    const struct rank *ranks = rank - rank->rank;
-
-    atomic_store(&rank->stage, stage);
-    for (int i = 0; i < rank->size; i++)
-        while (atomic_load(&ranks[i].stage) < stage)
-            turn(poller, overlay, rank);
-}
 
 /* Rank 1 has no memory for what rank 0 says: that is the end of rank 1, and of nobody else. */
 static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
@@ -488,7 +503,8 @@ static void promptly(void)
     killed(8, 2, true);
     left(5, 2);
     aborted(6, 1);
-    noticed();
+    noticed(false);
+    noticed(true);
     died_last(8, 2, 7, false);
     died_last(8, 2, 7, true);
 }
