@@ -401,6 +401,8 @@ static gyre_status conclude(struct run *run)
 {
     struct gyre_nn_train_result *result = &run->result;
     gyre_status status = gather_staleness(run);
+    if (status == GYRE_SUCCESS && run->options.check_every > 0) /* the steps since the last comparison */
+        status = gyre_nn_run_compare(&run->part);
     status = status ? status : gyre_nn_run_show(&run->part);
     if (status == GYRE_SUCCESS && best_stands(run))
         memcpy(gyre_nn_params(run->model), run->best.params, param_bytes(run));

@@ -578,7 +578,7 @@ struct gyre_nn_train_options {
     size_t bucket_bytes;
     const gyre_nn_strategy *strategy; /* NULL: sync */
     const char *settings;             /* of the strategy, "name=value,…", or NULL */
-    uint64_t check_every;             /* steps between comparisons of the ranks' state; 0: never */
+    uint64_t check_every;             /* steps between comparisons of the ranks' state; and at the end; 0: never */
     const char *checkpoint, *resume;  /* files or NULL; rank 0 writes and reads */
     uint64_t checkpoint_every;        /* steps; 0: at the end of each epoch */
     uint64_t stop_after;              /* steps of the whole run, 0: all epochs */
