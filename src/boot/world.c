@@ -33,7 +33,7 @@ void gy_member_know_myself(struct gy_member *own, const struct gy_config *config
     own->host_key = gy_topology_host_key(config->host_id);
     own->pid = (int32_t)getpid();
     bool numa = strcmp(config->hierarchy, "numa") == 0, caches = strcmp(config->hierarchy, "cache") == 0;
-    own->cores = (uint16_t)gy_min_size((size_t)gy_topology_usable_cores(), UINT16_MAX);
+    own->cores = (uint16_t)gy_min_size((size_t)gy_topology_host_cores(), UINT16_MAX);
     own->place = numa || caches ? (uint16_t)gy_topology_place(caches) : 0;
     own->reach = config->reach;
     own->links = (uint32_t)config->reach_links;

@@ -26,7 +26,7 @@ struct gy_member {
     uint64_t nonce;                  /* random, tells a restarted process from its predecessor; also names its Unix
                                       * sockets */
     struct sockaddr_storage address; /* where its listener (door) can be reached over TCP */
-    uint16_t cores;                  /* usable cores */
+    uint16_t cores;                  /* gy_topology_host_cores */
     uint16_t place; /* what it is bound to, if GYRE_HIERARCHY is numa or cache: gy_topology_place; else 0 */
     uint32_t reach; /* by what it can be reached besides TCP: enum gy_reach of transport.h */
     uint32_t links; /* by how many others at most: it has locked memory for so many */

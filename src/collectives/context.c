@@ -104,14 +104,23 @@ static gyre_status furnish(struct gy_context *ctx, struct gy_error *error)
     return status;
 }
 
+/* Of the table that all ranks of the host have, so that all of them say the same: the choice of algorithms asks for it, too. */
+static bool is_crowded(const struct gy_world *world)
+{
+    int cores = 0;
+    for (int local = 0; local < world->nlocals; local++) {
+        const struct gy_member *member = &world->members[world->locals[local]];
+        cores = member->cores > cores ? member->cores : cores;
+    }
+    return world->nlocals > cores;
+}
+
 static gyre_status finish(struct gy_context *ctx, struct gy_error *error)
 {
     gyre_status status = gy_driver_create(ctx, ctx->config.progress_thread, error);
     if (status != GYRE_SUCCESS)
         return status;
-    /* A rank that is pinned to one core says nothing about the others' cores. */
-    long cores = gy_topology_usable_cores() > 1 ? gy_topology_usable_cores() : sysconf(_SC_NPROCESSORS_ONLN);
-    ctx->crowded = ctx->world->nlocals > cores;
+    ctx->crowded = is_crowded(ctx->world);
     gy_page_create(ctx);
     gy_fork_watch(ctx);
     return GYRE_SUCCESS;

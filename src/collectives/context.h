@@ -64,7 +64,7 @@ struct gy_context {
     int *linked;           /* ranks with a link, [links] */
     int links;
     bool remote;  /* some link has a descriptor: look at the poller often */
-    bool crowded; /* more local ranks than cores */
+    bool crowded; /* more local ranks than cores: the same on all ranks of the host */
     bool closed;  /* transports are closed: after a failure */
     bool outside; /* takes no part in agreements on ends any more: ends.c */
     struct gyre_comm *comms;

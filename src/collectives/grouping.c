@@ -45,7 +45,7 @@ static void count(struct gy_grouping *grouping, int size, int *number, int *memb
     }
 }
 
-/* Pinned ranks see one core each, and nobody knows how many there are. */
+/* Hosts of a single core choose as if they had enough: nothing has been measured there. */
 static bool is_crowded(const struct gy_world *world, const struct gy_group *group)
 {
     uint32_t cores = 1;

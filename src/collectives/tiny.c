@@ -97,7 +97,7 @@ static void find_out(struct gyre_comm *comm, enum gy_collective collective)
     bool forced = gy_select_forces(comm, collective);
     size_t room = forced ? GY_WINDOW_INLINE : GY_WINDOW_VECTOR;
     bool rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
-    if (rooted && comm->size == 2 && !comm->grouping.crowded)
+    if (rooted && comm->size == 2 && !comm->ctx->crowded)
         room = gy_min_size(room, GY_TINY_ROOTED);
     if (collective == GY_ALL_GATHER || collective == GY_GATHER_TO)
         room = gy_min_size(room, GY_TINY_GATHERED / (size_t)comm->size);

@@ -50,6 +50,13 @@ int gy_topology_usable_cores(void)
     return count;
 }
 
+int gy_topology_host_cores(void)
+{
+    int usable = gy_topology_usable_cores();
+    long online = usable > 1 ? 0 : sysconf(_SC_NPROCESSORS_ONLN);
+    return online > usable ? (int)online : usable;
+}
+
 GY_PRINTF(3, 4)
 static void print_line(gyre_print_func print, void *user, const char *format, ...)
 {

@@ -51,7 +51,7 @@ Test(grouping, more_ranks_than_cores)
         int hosts, cores[4], size;
         bool crowded;
     } cases[] = {{1, {2, 2, 2, 2}, 4, true},  {1, {2, 2, 2, 2}, 2, false}, {1, {1, 3, 1, 1}, 4, true},
-                 {1, {1, 1, 1, 4}, 4, false}, {1, {1, 1, 1, 1}, 4, false}, /* pinned: nobody knows */
+                 {1, {1, 1, 1, 4}, 4, false}, {1, {1, 1, 1, 1}, 4, false}, /* a single core */
                  {2, {2, 2, 2, 2}, 4, false}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gy_member members[4];

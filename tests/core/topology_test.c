@@ -24,6 +24,7 @@ Test(topology, cores_follow_the_affinity_mask)
     cr_assert_eq(gy_topology_usable_cores(), 1);
     sched_setaffinity(0, sizeof(all), &all);
     cr_assert_eq(gy_topology_usable_cores(), 1, "the count is cached");
+    cr_assert_eq(gy_topology_host_cores(), (int)sysconf(_SC_NPROCESSORS_ONLN), "other ranks may be bound elsewhere");
 }
 
 /* hwloc reads a machine that is described to it: two nodes of one core each, or two caches on one node. */
