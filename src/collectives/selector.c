@@ -164,7 +164,7 @@ static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t by
         return choose_crowded_three(collective, bytes);
     switch (collective) {
     case GY_BROADCAST: return GY_BINARY_TREE;
-    case GY_REDUCE_TO: return size <= CHAIN_RANKS && bytes < LONG_CHAIN ? GY_RING : GY_BINARY_TREE;
+    case GY_REDUCE_TO: return size <= CHAIN_RANKS && bytes <= LONG_CHAIN ? GY_RING : GY_BINARY_TREE;
     case GY_ALL_REDUCE:
     case GY_ALL_GATHER:
     case GY_REDUCE_SCATTER: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
