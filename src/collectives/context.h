@@ -84,7 +84,7 @@ struct gy_context {
     int64_t turned;          /* time of the last slow turn */
     unsigned turns;          /* progress calls since the clock was read */
     struct gy_context *next; /* list of fork.c */
-    bool forks_inside;       /* fork.c's: the thread that forks was inside before */
+    bool fork_entered;       /* by the thread that forks: fork.c */
 };
 
 gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p, struct gy_error *error);

@@ -7,13 +7,21 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/single_threaded.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collectives/context.h"
 #include "collectives/ends.h"
 #include "collectives/request.h"
+#include "core/clock.h"
 
 static _Thread_local char self; /* its address is the thread's name */
+
+static void note_holder(struct gy_driver *driver)
+{
+    driver->held = true;
+    atomic_store_explicit(&driver->holder, &self, memory_order_relaxed);
+}
 
 /* The one place that needs to know whether there is anybody to lock out. The answer cannot change from yes to no while
  * the only thread is inside; the holder remembers what it did. */
@@ -24,8 +32,7 @@ static void lock(struct gy_driver *driver)
     atomic_fetch_add_explicit(&driver->knockers, 1, memory_order_relaxed);
     pthread_mutex_lock(&driver->lock);
     atomic_fetch_sub_explicit(&driver->knockers, 1, memory_order_relaxed);
-    driver->held = true;
-    atomic_store_explicit(&driver->holder, &self, memory_order_relaxed);
+    note_holder(driver);
 }
 
 static void unlock(struct gy_driver *driver)
@@ -42,10 +49,33 @@ void gy_driver_enter(struct gy_context *ctx)
     lock(&ctx->driver);
 }
 
-/* Only this thread writes its own name there, and takes it away. */
-bool gy_driver_is_inside(const struct gy_context *ctx)
+bool gy_driver_enter_within(struct gy_context *ctx, int64_t ns)
 {
-    return atomic_load_explicit(&ctx->driver.holder, memory_order_relaxed) == &self;
+    struct gy_driver *driver = &ctx->driver;
+    struct timespec end;
+    if (__libc_single_threaded)
+        return true;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    ns += end.tv_nsec;
+    end.tv_sec += (time_t)(ns / GY_SECOND);
+    end.tv_nsec = (long)(ns % GY_SECOND);
+    atomic_fetch_add_explicit(&driver->knockers, 1, memory_order_relaxed);
+    int result = pthread_mutex_clocklock(&driver->lock, CLOCK_MONOTONIC, &end);
+    atomic_fetch_sub_explicit(&driver->knockers, 1, memory_order_relaxed);
+    if (result == 0)
+        note_holder(driver);
+    return result == 0;
+}
+
+const char *gy_driver_self(void)
+{
+    return &self;
+}
+
+/* Only a thread itself writes its own name there, and takes it away. */
+const char *gy_driver_holder(const struct gy_context *ctx)
+{
+    return atomic_load_explicit(&ctx->driver.holder, memory_order_relaxed);
 }
 
 /* No thread of this process is inside any more: in a world that has failed the others are told. A forked child, whose
@@ -116,9 +146,8 @@ static void *run(void *argument)
             pthread_cond_wait(&driver->work, &driver->lock);
         else
             gy_drive(ctx);
-        driver->held = true; /* the wait gave the lock to others and took it back */
-        atomic_store_explicit(&driver->holder, &self, memory_order_relaxed);
-        step_out(ctx); /* it may have slept on after the last call had returned */
+        note_holder(driver); /* the wait gave the lock to others and took it back */
+        step_out(ctx);       /* it may have slept on after the last call had returned */
     }
     unlock(driver);
     return NULL;

@@ -35,11 +35,15 @@ void gy_driver_free(struct gy_context *ctx);
 /* After a fork, in the child: the thread and the holder of the lock stayed in the parent. */
 void gy_driver_abandon(struct gy_context *ctx);
 
-/* Is it this thread that holds the lock? Then it is in a function of the program's that gyre has called. */
-bool gy_driver_is_inside(const struct gy_context *ctx);
+/* The thread that holds the lock, by its name; a thread that finds itself there has been called by gyre. NULL: none, or the
+ * only one of its process. */
+const char *gy_driver_holder(const struct gy_context *ctx);
+const char *gy_driver_self(void);
 /* Every public call that touches a context stands between these two. Not recursive. */
 void gy_driver_enter(struct gy_context *ctx);
 void gy_driver_leave(struct gy_context *ctx);
+/* False: another thread has held the lock for as long as that. */
+bool gy_driver_enter_within(struct gy_context *ctx, int64_t ns);
 /* Lets a thread in that knocks; what was known about the context before may have changed. */
 void gy_driver_yield(struct gy_context *ctx);
 /* Waits for events up to `timeout_ns`, and lets the others in meanwhile. */
