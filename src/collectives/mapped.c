@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "collectives/ways.h"
 #include "collectives/whole.h"
 #include "core/log.h"
 #include "transport/fence.h"
@@ -119,7 +120,7 @@ void gy_mapped_offer(struct gyre_request *r)
     if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
         r->offer.input = place_of(r, r->input, input_elements(r));
     /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
-    bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
+    bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment) && gy_ways_reads(r);
     if (plan->input_blocks > 0 && !exposed && !r->offer.input && !r->staged.memory && reached)
         r->offer.far_input = (uint64_t)(uintptr_t)r->input;
     if (plan->shape.collective == GY_ALL_REDUCE)

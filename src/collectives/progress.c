@@ -187,18 +187,12 @@ void gy_drive(struct gy_context *ctx)
         turn(ctx, &patience, -GY_YIELD, NULL, NULL);
 }
 
-gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
+/* What has no shorter way. */
+static gyre_status run_long(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gyre_request *request;
     gyre_status status;
-    if (comm->ctx->closed) { /* since the one before, of several that gyre itself makes: nothing would move this one */
-        gy_ends_refuse(comm, true);
-        return comm->ctx->error.status;
-    }
-    if (gy_is_point_to_point(call->collective)
-            ? gy_message_call(comm, call, &status)
-            : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
-                  gy_direct_call(comm, call, &status) || gy_direct_rooted(comm, call, &status))
+    if (gy_direct_rooted(comm, call, &status))
         return status;
     bool alone = !comm->ctx->active_first;
     status = alone ? gy_request_make(comm, call, &request) : gy_request_start(comm, call, &request);
@@ -214,4 +208,22 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
         return status;
     gyre_status settled = gy_verify_settle(comm);
     return uniform ? status : settled; /* all have been told of its success: what is wrong, the next call says */
+}
+
+gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
+{
+    gyre_status status;
+    if (comm->ctx->closed) { /* since the one before, of several that gyre itself makes: nothing would move this one */
+        gy_ends_refuse(comm, true);
+        return comm->ctx->error.status;
+    }
+    if (gy_is_point_to_point(call->collective)
+            ? gy_message_call(comm, call, &status)
+            : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
+                  gy_direct_call(comm, call, &status))
+        return status;
+    gy_ways_begin(comm);
+    status = run_long(comm, call);
+    gy_ways_end(comm, status == GYRE_SUCCESS);
+    return status;
 }

@@ -5,6 +5,7 @@
  *   unreadable  the kernel does not read it, as it would not a device's: the call fails everywhere, and the sentence says whose
  *               memory it is, and what to set
  *   crowded     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
+ *   slow        each read takes milliseconds: ranks with cores of their own leave it and take their slots (collectives/ways.h)
  *
  * An all_gather in place: nobody but the other rank looks at a rank's block. The reader's calls of process_vm_readv come here, as
  * this program's symbols go before those of libraries. */
@@ -26,6 +27,7 @@ static struct page {
 static unsigned char *blocks;
 static unsigned reads;
 static bool waits; /* the next read, until the bytes are others */
+static bool slow;  /* all of them */
 static const char *scenario;
 
 static void await(_Atomic int *flag)
@@ -38,6 +40,8 @@ SEEN ssize_t process_vm_readv(pid_t process, const struct iovec *here, unsigned 
                               unsigned long theres, unsigned long flags)
 {
     reads++;
+    if (slow)
+        usleep(5000);
     if (waits) {
         waits = false;
         atomic_store(&page->reading, 1);
@@ -118,6 +122,21 @@ static int run_crowded(void)
     return !(launch((int)ranks, run_crowded_rank, 50, scenario) && free_to_move);
 }
 
+/* In a few calls both ways have been tried. */
+static void leave_the_slow_way(gyre_comm *comm)
+{
+    slow = true;
+    for (int i = 0; i < 40; i++)
+        OK(comm, gather(comm));
+    unsigned before = reads;
+    for (int i = 0; i < 100; i++) {
+        memset(blocks + (size_t)gyre_comm_rank(comm) * BLOCK, i + gyre_comm_rank(comm), BLOCK);
+        OK(comm, gather(comm));
+        CHECK(blocks[0] == i && blocks[BLOCK - 1] == i && blocks[BLOCK] == i + 1 && blocks[2 * BLOCK - 1] == i + 1);
+    }
+    CHECK(reads == before);
+}
+
 static void run_rank(int rank)
 {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* where only a parent may read its children otherwise */
@@ -132,6 +151,8 @@ static void run_rank(int rank)
     CHECK(blocks[0] == 1 && blocks[BLOCK] == 2);
     if (reads == before) { /* so it is on both */
         atomic_store(&page->allowed, -1);
+    } else if (strcmp(scenario, "slow") == 0) {
+        leave_the_slow_way(comm);
     } else if (strcmp(scenario, "unreadable") == 0) {
         CHECK(rank != 0 || mprotect(blocks, BLOCK, PROT_NONE) == 0);
         rank_gather(comm, GYRE_SYSTEM);
@@ -152,6 +173,10 @@ static void run_rank(int rank)
 int main(int argc, char **argv)
 {
     scenario = argc > 1 ? argv[1] : "withdrawn";
+    if (strcmp(scenario, "slow") == 0 && sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+        printf("skipped: ranks that share a core try nothing\n");
+        return SKIPPED;
+    }
     page = launch_share(sizeof *page);
     if (strcmp(scenario, "crowded") == 0)
         return run_crowded();

@@ -1,0 +1,96 @@
+/* A judge of two ways (collectives/ways.h) finds the quicker one, keeps it, and finds the other one when that has become quicker. */
+#include <criterion/criterion.h>
+
+#include "collectives/ways.h"
+
+#define BYTES 65536
+
+/* A call that goes as the judge has said, and takes `kernel` or `slots` nanoseconds. Was it a part of a trial? */
+static bool call(struct gy_way *way, bool *slots, int64_t through_kernel, int64_t through_slots)
+{
+    if (!gy_way_asks(way, BYTES))
+        return false;
+    *slots = gy_way_told(way, BYTES, *slots, *slots ? through_slots : through_kernel);
+    return true;
+}
+
+static int calls(struct gy_way *way, bool *slots, int number, int64_t through_kernel, int64_t through_slots)
+{
+    int tried = 0;
+    for (int i = 0; i < number; i++)
+        tried += call(way, slots, through_kernel, through_slots);
+    return tried;
+}
+
+Test(ways, the_quicker_one_is_kept)
+{
+    for (int quick = 0; quick < 2; quick++) {
+        struct gy_way way = {0};
+        bool slots = false;
+        calls(&way, &slots, 100, quick ? 2000 : 1000, quick ? 1000 : 2000);
+        cr_assert_eq(slots, quick);
+        cr_assert_leq(calls(&way, &slots, 100000, quick ? 2000 : 1000, quick ? 1000 : 2000), 500);
+        cr_assert_eq(slots, quick);
+    }
+}
+
+Test(ways, one_that_is_as_quick_changes_nothing)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    calls(&way, &slots, 5000, 1000, 970);
+    cr_assert_not(slots);
+}
+
+Test(ways, what_has_become_quicker_is_found)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    calls(&way, &slots, 100, 2000, 1000);
+    cr_assert(slots);
+    calls(&way, &slots, 5000, 1000, 2000);
+    cr_assert_not(slots);
+}
+
+/* Who gives looks at the verdict before the judge has changed it, or does not follow it at all. */
+Test(ways, a_way_that_is_not_taken_decides_nothing)
+{
+    struct gy_way way = {0};
+    for (int i = 0; i < 5000; i++)
+        if (gy_way_asks(&way, BYTES))
+            cr_assert_not(gy_way_told(&way, BYTES, true, 1));
+}
+
+Test(ways, a_clock_that_goes_backwards_or_far_is_slow)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    calls(&way, &slots, 100, 1000, -1);
+    cr_assert_not(slots);
+    way = (struct gy_way){0};
+    calls(&way, &slots, 100, 1000, INT64_MAX);
+    cr_assert_not(slots);
+}
+
+/* Calls of another size take as long as they like; and a size that does not come again leaves the way as it was. */
+Test(ways, a_trial_compares_calls_of_one_size)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    for (int i = 0; i < 1000; i++) {
+        call(&way, &slots, 1000, 2000);
+        if (gy_way_asks(&way, BYTES + 8)) /* short where those of the trial go through slots */
+            slots = gy_way_told(&way, BYTES + 8, slots, slots ? 1 : 100000);
+    }
+    cr_assert_not(slots);
+    way = (struct gy_way){0};
+    for (int i = 0; !gy_way_asks(&way, BYTES); i++)
+        cr_assert_lt(i, 100);
+    for (int i = 0; i < 8; i++)
+        slots = gy_way_told(&way, BYTES, false, 1000);
+    cr_assert(slots); /* tried, with no call of the size to come */
+    for (int i = 0; i < 100; i++)
+        if (gy_way_asks(&way, BYTES + 8))
+            slots = gy_way_told(&way, BYTES + 8, slots, 1000);
+    cr_assert_not(slots);
+}
