@@ -74,7 +74,7 @@ def several_per_host() -> None:
 def refusals() -> None:
     for arguments, words in (([], "which collective"), (["all_reduce", "--set", "speed=3"], 'no "speed"'),
                              (["all_reduce", "--set", "latency=fast"], "no number"), (["all_reduce", "--hosts", "0"], "--hosts: hosts"),
-                             (["all_reduce", "--cluster", "/nowhere"], "cannot be opened"),
+                             (["all_reduce", "--cluster", "/nowhere"], "cannot be read: No such file"),
                              (["broadcast", "--hosts", "2", "-r", "2"], "no rank 2"),
                              (["all_reduce", "--algorithm", "square"], 'no algorithm "square"'),
                              (["all_to_all", "--hosts", "100000", "-e", "8"], "no closed form")):
