@@ -145,7 +145,8 @@ static void judge(const struct bench *bench, int kind, const double *seconds, do
     double all[RANKS * MOST_STEPS], slower = 0;
     size_t steps = bench->steps[kind], batch = bench->how.train.batch;
     must_meet(gyre_all_gather(bench->comm, seconds, all, steps, GYRE_FLOAT64), bench->comm);
-    double each = kind == APART || kind == TWO ? (double)(batch / RANKS) : (double)batch, speed = 0;
+    size_t rows = kind == APART || kind == TWO ? batch / RANKS : batch;
+    double each = (double)rows, speed = 0;
     for (int rank = 0; rank < RANKS; rank++) {
         double sum = 0;
         for (size_t i = 0; i < steps; i++)

@@ -37,12 +37,11 @@ static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *
         gy_neighbour_connected(neighbour, fd, keys);
     } else if (neighbour->acquaintance && gy_error_is_shortage(overlay->world->dial_errnum)) {
         neighbour->ended = true; /* of ours: again at the next turn */
-    } else if (neighbour->bystander) {
-        gy_neighbour_end(neighbour, overlay->world->dial_errnum);
-    } else if (neighbour->acquaintance) { /* died, or left, or gave up: the latter two it has told its neighbours */
+    } else if (neighbour->acquaintance &&
+               !neighbour->bystander) { /* died, left or gave up: the latter two it has told others */
         gy_neighbour_suspect(neighbour, overlay->world->dial_errnum);
     } else {
-        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* its door was open at the meeting */
+        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* a neighbour's door was open at the meeting */
     }
 }
 
