@@ -112,7 +112,7 @@ static bool is_idle(const gyre_request *r)
 /* One that is stale is not: the wait for it says so. */
 static bool is_under_way(const gyre_request *r)
 {
-    return gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && !is_idle(r) && r->comm && !r->complete;
+    return r && gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && !is_idle(r) && r->comm && !r->complete;
 }
 
 /* A communicator of those that are under way, NULL: none is; do they belong to several worlds? */

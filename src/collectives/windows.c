@@ -206,6 +206,7 @@ static const unsigned char *published(const struct gyre_request *r, int p, int32
 
 /* What a reduction of one tile reads and writes. */
 struct operands {
+    int size; /* ranks, as far as which the rest is filled */
     const void *sources[GY_WINDOW_RANKS];
     uint64_t far[GY_WINDOW_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
     int fars, slots;               /* how many of them are; and how many are in slots, the result included */
@@ -217,6 +218,7 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, ui
                           struct operands *it)
 {
     int size = r->comm->size, rank = r->comm->rank;
+    it->size = size;
     it->fars = it->slots = 0;
     for (int p = 0; p < size; p++) {
         const unsigned char *input = p == rank ? NULL : gy_mapped_input(r, p);
@@ -243,9 +245,9 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, ui
 }
 
 /* Is a place to write to also one to read from? */
-static bool is_source(const struct gyre_request *r, const struct operands *it, const void *target)
+static bool is_source(const struct operands *it, const void *target)
 {
-    for (int p = 0; p < r->comm->size; p++)
+    for (int p = 0; p < it->size; p++)
         if (!it->far[p] && it->sources[p] == target)
             return true;
     return false;
@@ -257,12 +259,12 @@ static bool gather_far(struct gyre_request *r, struct operands *it, size_t start
 {
     _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_FAR_BOUNCE];
     size_t most = GY_FAR_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
-    bool straight = it->fars == 1 && it->to.streamed == 0 && !is_source(r, it, it->targets[0]);
+    bool straight = it->fars == 1 && it->to.streamed == 0 && it->to.count > 0 && !is_source(it, it->targets[0]);
     for (size_t at = 0; at < count; at += n) {
         const void *from[GY_WINDOW_RANKS];
         unsigned char *to[GY_WINDOW_RANKS + 1], *next = straight ? it->targets[0] : bounce;
         n = straight ? count : gy_min_size(most, count - at);
-        for (int p = 0; p < r->comm->size; p++) {
+        for (int p = 0; p < it->size; p++) {
             from[p] = it->far[p] ? next : (const unsigned char *)it->sources[p] + at * r->element;
             if (!it->far[p])
                 continue;
@@ -273,7 +275,7 @@ static bool gather_far(struct gyre_request *r, struct operands *it, size_t start
         for (int t = 0; t < it->to.count; t++)
             to[t] = it->targets[t] + at * r->element;
         struct gy_targets targets = {.at = to, .count = it->to.count, .streamed = it->to.streamed};
-        gy_combine_into(&r->operation, r->canonical, targets, from, r->comm->size, n);
+        gy_combine_into(&r->operation, r->canonical, targets, from, it->size, n);
     }
     return true;
 }
