@@ -3,6 +3,7 @@
 
 #include "collectives/mapped.h"
 #include "core/clock.h"
+#include "transport/fence.h"
 
 _Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES <= 8, "a bit each");
 
@@ -138,9 +139,13 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
         return;
     int64_t took = gy_now() - ways->began;
     const struct gy_entry *entry = &comm->control[ways->giver]->entry[comm->sequence % GY_ARRIVALS];
-    if (atomic_load_explicit(&entry->offered, memory_order_acquire) != comm->sequence || entry->offer.input)
+    if (atomic_load_explicit(&entry->offered, memory_order_acquire) != comm->sequence)
         return;
-    bool slots = gy_way_told(ways->measured, ways->bytes, entry->offer.far_input == 0, took);
+    struct gy_offer offer = entry->offer;
+    gy_fence(memory_order_acquire);
+    if (atomic_load_explicit(&entry->offered, memory_order_relaxed) != comm->sequence || offer.input)
+        return; /* replaced meanwhile, or no choice was made */
+    bool slots = gy_way_told(ways->measured, ways->bytes, offer.far_input == 0, took);
     struct gy_window_control *mine = comm->control[comm->rank];
     _Atomic uint8_t *verdict = &mine->through_slots[ways->collective];
     uint8_t bit = (uint8_t)(1u << ways->octave), now = atomic_load_explicit(verdict, memory_order_relaxed);
