@@ -450,6 +450,16 @@ static void body_doze(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* The first of several rails may carry messages while the others are still being dialled. */
+static bool rails_are_there(const struct rank *rank)
+{
+    const struct tcp_link *link = (const struct tcp_link *)rank->pair[0].link;
+    for (int i = 0; i < gy_config_rails(&rank->config); i++)
+        if (link->rail[i].watch.fd < 0)
+            return false;
+    return true;
+}
+
 /* tcp: frames of send_short, which has given header and payload back when it returns. What a socket that is nearly full leaves of
  * one goes before all else, a grant among it, and until then no other is taken. */
 static void body_short(struct rank *rank)
@@ -461,10 +471,12 @@ static void body_short(struct rank *rank)
     int little = 8192, kept = 0;
     rank_link(rank);
     exchange(rank, 1, size_small, 500, false);
+    while (!rails_are_there(rank))
+        rank_turn(rank, true);
     struct rank_pair *pair = &rank->pair[0];
     for (int i = 0; i < gy_config_rails(&rank->config); i++) {
         int fd = ((struct tcp_link *)pair->link)->rail[i].watch.fd, which = rank->rank == 0 ? SO_SNDBUF : SO_RCVBUF;
-        CHECK(fd < 0 || setsockopt(fd, SOL_SOCKET, which, &little, sizeof(little)) == 0, "no small socket");
+        CHECK(setsockopt(fd, SOL_SOCKET, which, &little, sizeof(little)) == 0, "no small socket");
     }
     rank->linger_ns = 20000; /* so that the socket fills */
     while (rank->rank == 0 && kept < KEPT) {
@@ -483,7 +495,7 @@ static void body_short(struct rank *rank)
     }
     if (rank->rank == 0) {
         struct pollfd room = {.fd = ((struct tcp_link *)pair->link)->out.rail->watch.fd, .events = POLLOUT};
-        CHECK(poll(&room, 1, 10000) == 1, "the other reads");
+        CHECK(poll(&room, 1, 40000) == 1, "the other reads"); /* full sockets so small may wait for TCP's timers */
         CHECK(!rank->ops->send_short(pair->link, &frame.header, frame.payload), "before what has been kept");
         rank_frame(rank, pair->peer, &last, pair->posted + 1, payload, LAST);
         grant = (struct gy_frame_out){.header = {.kind = GY_FRAME_GRANT, .epoch = 1}};
