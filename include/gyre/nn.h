@@ -9,7 +9,16 @@
  *     gyre_nn_train(model, data, comm, &options, &result);
  *
  * Below it stand the parts that gyre_nn_train is made of, all public: a training loop of your own is a copy of
- * nn/train.c. Wherever a communicator is asked for, NULL means one rank.
+ * nn/train.c. In this order:
+ *
+ *   layers and models          gyre_nn_dense and the others, gyre_nn_new, gyre_nn_forward, gyre_nn_backward, gyre_nn_tape_create
+ *   data                       gyre_nn_dataset_open, gyre_nn_dataset_gather, gyre_nn_shuffle, gyre_nn_shard
+ *   optimisers and schedules   gyre_nn_optimizer_create, gyre_nn_schedule_rate
+ *   data parallelism           gyre_nn_sync_attach, gyre_nn_sync_reduce
+ *   strategies                 gyre_nn_strategy_find, and the table of which one is made
+ *   training                   gyre_nn_train, gyre_nn_evaluate, gyre_nn_checkpoint_write, gyre_nn_run_open
+ *
+ * Wherever a communicator is asked for, NULL means one rank.
  *
  * Memory. A model owns one arena of parameters and one of gradients, both in layer order; tensors are views into them.
  * Matrices are row-major; a sample is a row. Counts and offsets are in elements, sizes named _bytes in bytes, times in
