@@ -16,7 +16,7 @@
  *   optimisers and schedules   gyre_nn_optimizer_create, gyre_nn_schedule_rate
  *   data parallelism           gyre_nn_sync_attach, gyre_nn_sync_reduce
  *   strategies                 gyre_nn_strategy_find, and the table of which one is made
- *   training                   gyre_nn_train, gyre_nn_evaluate, gyre_nn_checkpoint_write, gyre_nn_run_open
+ *   training                   gyre_nn_train, gyre_nn_checkpoint_write, gyre_nn_run_open
  *
  * Wherever a communicator is asked for, NULL means one rank.
  *
