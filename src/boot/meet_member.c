@@ -189,44 +189,71 @@ static bool refused_for_good(struct member *member, int64_t *first_refusal)
     return gy_now() - *first_refusal > REFUSAL_PATIENCE;
 }
 
+/* What the last attempt that was not cut short came to, where that was a refusal. */
+struct answer {
+    enum gy_refusal refusal; /* GY_REFUSAL_NONE: something else */
+    char text[GY_REFUSAL_TEXT], at[GY_ADDRESS_TEXT + 80];
+};
+
+static gyre_status say_refused(struct member *member, const struct answer *answer)
+{
+    const char *hint = answer->refusal == GY_REFUSAL_SECRET
+                           ? "; every rank needs the same GYRE_SECRET or GYRE_SECRET_FILE"
+                       : answer->refusal == GY_REFUSAL_GARBAGE
+                           ? "; is it another program? set GYRE_ADDRESS or MASTER_PORT to a free port on every rank"
+                           : "";
+
+    return gy_error_set(member->error, GYRE_REFUSED, member->world->rank, "rank %d at %s: refused: %s%s",
+                        member->world->rank, answer->at, answer->text, hint);
+}
+
+static gyre_status say_unreachable(struct member *member)
+{
+    const struct gy_meeting_place *where = member->meeting->place;
+
+    return gy_error_set(member->error, GYRE_MEETING_FAILED, 0,
+                        "rank %d could not reach rank 0 at %s within %.1f s (%s); is rank 0 running, and is the "
+                        "address right?%s",
+                        member->world->rank, where->what,
+                        (double)member->world->config->meet_timeout_ns / (double)GY_SECOND, member->why, where->hint);
+}
+
+static void note_answer(struct member *member, const struct gy_place *place, struct answer *answer_p)
+{
+    answer_p->refusal = member->refusal;
+    snprintf(answer_p->text, sizeof(answer_p->text), "%s", member->refused);
+    gy_place_format(place, answer_p->at, sizeof(answer_p->at));
+    snprintf(member->why, sizeof(member->why), "%s: %s", answer_p->at,
+             member->refusal != GY_REFUSAL_NONE ? member->refused
+             : member->silent ? "somebody accepts connections there and does not answer as gyre does; "
+                                "is it another program?"
+                              : strerror(member->errnum));
+}
+
+/* Until rank 0 has greeted us. Who is refused until the deadline says that it was. */
 static gyre_status reach_root(struct member *member)
 {
     int64_t pause = BACKOFF_LEAST, first_refusal = 0;
-    char at[GY_ADDRESS_TEXT + 80];
+    struct answer answer = {.refusal = GY_REFUSAL_NONE};
 
     for (;;) {
         struct gy_place place = {0};
+        bool tries = !*member->why || gy_now() < member->deadline;
 
-        if ((!*member->why || gy_now() < member->deadline) && find_root(member, &place)) {
+        if (tries && !find_root(member, &place)) {
+            answer.refusal = GY_REFUSAL_NONE;
+        } else if (tries) {
             if (dial_once(member, &place, member->meeting->identity->key, 0, 0, gy_now() + DIAL_PATIENCE))
                 return GYRE_SUCCESS;
-            gy_place_format(&place, at, sizeof(at));
+            if (!*member->why || gy_now() < member->deadline || member->refusal != GY_REFUSAL_NONE)
+                note_answer(member, &place, &answer);
             if (refused_for_good(member, &first_refusal))
-                return gy_error_set(member->error, GYRE_REFUSED, member->world->rank, "rank %d at %s: refused: %s%s",
-                                    member->world->rank, at, member->refused,
-                                    member->refusal == GY_REFUSAL_SECRET
-                                        ? "; every rank needs the same GYRE_SECRET or GYRE_SECRET_FILE"
-                                    : member->refusal == GY_REFUSAL_GARBAGE
-                                        ? "; is it another program? set GYRE_ADDRESS or MASTER_PORT to a free port on "
-                                          "every rank"
-                                        : "");
-            if (!*member->why || gy_now() < member->deadline) /* not: the last attempt was cut short */
-                snprintf(member->why, sizeof(member->why), "%s: %s", at,
-                         member->refusal != GY_REFUSAL_NONE ? member->refused
-                         : member->silent                   ? "somebody accepts connections there and does not answer "
-                                                              "as gyre does; is it another program?"
-                                                            : strerror(member->errnum));
+                return say_refused(member, &answer);
         }
         if (failed(member))
             return member->error->status;
         if (gy_now() >= member->deadline)
-            return gy_error_set(
-                member->error, GYRE_MEETING_FAILED, 0,
-                "rank %d could not reach rank 0 at %s within %.1f s (%s); is rank 0 running, and is the "
-                "address right?%s",
-                member->world->rank, member->meeting->place->what,
-                (double)member->world->config->meet_timeout_ns / (double)GY_SECOND, member->why,
-                member->meeting->place->hint);
+            return answer.refusal != GY_REFUSAL_NONE ? say_refused(member, &answer) : say_unreachable(member);
         pause_for(member, &pause);
     }
 }

@@ -309,7 +309,7 @@ static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_o
         kept = dup(ours->stream.fd); /* so that rank 1 sees no end */
         ours->ended = true;
     }
-    while (gy_now() < until || (gy_now() < until + 10 * GY_SECOND && !gy_overlay_reach(overlay, other))) {
+    while (gy_now() < until || (gy_now() < until + 20 * GY_SECOND && !gy_overlay_reach(overlay, other))) {
         gy_overlay_reach(overlay, other);
         turn(poller, overlay, rank);
     }
@@ -412,7 +412,7 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
     while (rank->status == GYRE_SUCCESS && !gy_overlay_has_left(overlay, 2) && gy_now() < until)
         turn(poller, overlay, rank);
     rank->found[0] = gy_overlay_has_left(overlay, 2);
-    for (until = gy_now() + 2 * GY_SECOND; !gy_overlay_calm(overlay) && gy_now() < until;)
+    for (until = gy_now() + 20 * GY_SECOND; !gy_overlay_calm(overlay) && gy_now() < until;)
         turn(poller, overlay, rank);
     rank->found[1] = gy_overlay_calm(overlay);
     atomic_store(&rank->stage, STAGE_ASKED);

@@ -55,7 +55,15 @@ void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, con
 }
 
 static char address[96];
-static double refusing; /* seconds: long enough that whoever is refused believes it; a file may be stale for 2 s */
+static bool file;
+/* Seconds: who waits for somebody that it refuses, and who is refused, long enough that it believes it: a file may be
+ * stale for 2 s. Rank 0 is there for longer than they need who may come later than it. */
+static double refusing, refused;
+
+static int64_t nanoseconds(double seconds)
+{
+    return (int64_t)(seconds * 1e9);
+}
 
 /* `count` ranks of `size` who wait for at most `seconds`. */
 static struct rank *prepare(int count, int size, double seconds)
@@ -63,7 +71,7 @@ static struct rank *prepare(int count, int size, double seconds)
     struct rank *ranks = ranks_make(count, size, address);
 
     for (int i = 0; i < count; i++)
-        ranks[i].meet_timeout = (int64_t)(seconds * 1e9);
+        ranks[i].meet_timeout = nanoseconds(seconds);
     return ranks;
 }
 
@@ -77,8 +85,7 @@ static void missing(void)
     ranks = prepare(1, 3, 1); /* nobody listens */
     ranks[0].rank = 1;
     ranks_run(ranks, 1);
-    ranks_expect(ranks, 1, GYRE_MEETING_FAILED,
-                 strncmp(address, "file", 4) == 0 ? "No such file" : "Connection refused");
+    ranks_expect(ranks, 1, GYRE_MEETING_FAILED, file ? "No such file" : "Connection refused");
 }
 
 static void twice(void)
@@ -102,6 +109,7 @@ static void other_size(void)
     ranks = prepare(4, 4, refusing);
     ranks[3].rank = 4;
     ranks[3].size = 5;
+    ranks[3].meet_timeout = nanoseconds(refused);
     ranks_run(ranks, 4);
     ranks_expect(ranks, 3, GYRE_MEETING_FAILED, "rank 3; a process that says it is rank 4 was refused");
     ranks_expect(ranks + 3, 1, GYRE_REFUSED, "refused: wrong rank");
@@ -128,6 +136,7 @@ static void other_version(uint16_t ours, uint16_t theirs)
 
     for (int i = 0; i < 3; i++)
         ranks[i].version = i == 1 ? theirs : ours;
+    ranks[1].meet_timeout = nanoseconds(refused);
     ranks_run(ranks, 3);
     snprintf(told, sizeof(told), "refused: wrong version: it speaks %u, this process %u", ours, theirs);
     snprintf(missing, sizeof(missing),
@@ -139,6 +148,7 @@ static void other_version(uint16_t ours, uint16_t theirs)
     ranks = prepare(3, 3, refusing); /* rank 0 is the one */
     for (int i = 0; i < 3; i++)
         ranks[i].version = i == 0 ? theirs : ours;
+    ranks[1].meet_timeout = ranks[2].meet_timeout = nanoseconds(refused);
     ranks_run(ranks, 3);
     snprintf(told, sizeof(told), "refused: wrong version: it speaks %u, this process %u", theirs, ours);
     snprintf(missing, sizeof(missing), "1 (one was refused: wrong version: it speaks %u, this process %u: ", ours,
@@ -164,9 +174,26 @@ static void other_secret(void)
     ranks = prepare(2, 3, refusing); /* rank 0 waits for rank 2, so that the intruder certainly meets it */
     ranks[1].rank = 2;
     ranks[1].secret = "another secret of the tests";
+    ranks[1].meet_timeout = nanoseconds(refused);
     ranks_run(ranks, 2);
     ranks_expect(ranks + 1, 1, GYRE_REFUSED, "refused: wrong secret");
     ranks_expect(ranks, 1, GYRE_MEETING_FAILED, "2 (one was refused: wrong secret)");
+}
+
+/* Who has no time to find out whether the file is stale, and is refused until its deadline, says that it was. */
+static void hurried(void)
+{
+    struct rank *ranks = prepare(2, 3, refusing);
+
+    ranks[1].rank = 2;
+    ranks[1].secret = "another secret of the tests";
+    ranks[1].meet_timeout = nanoseconds(1.8);
+    ranks_start(ranks, 1, true);
+    for (int64_t limit = gy_now() + 20 * GY_SECOND; access(address + strlen("file://"), F_OK) != 0;)
+        CHECK(gy_now() < limit && usleep(1000) == 0, "rank 0 has written no file");
+    ranks_start(ranks + 1, 1, true);
+    ranks_end(ranks, 2);
+    ranks_expect(ranks + 1, 1, GYRE_REFUSED, "refused: wrong secret");
 }
 
 static void other_setting(const char *name, const char *value, const char *words, bool by_exchange)
@@ -256,11 +283,13 @@ static void everything(void)
     other_size();
     other_job();
     other_version(GY_HANDSHAKE_VERSION, GY_HANDSHAKE_VERSION + 1); /* newer */
-    if (strncmp(address, "file", 4) != 0) {
+    if (!file) {
         other_version(GY_HANDSHAKE_VERSION + 1, GY_HANDSHAKE_VERSION);   /* older */
         other_version(GY_HANDSHAKE_VERSION, 257 + GY_HANDSHAKE_VERSION); /* both bytes count */
     }
     other_secret();
+    if (file)
+        hurried();
     other_settings();
     death(3, false);
     death(0, false);
@@ -271,9 +300,8 @@ static void everything(void)
 
 int main(int argc, char **argv)
 {
-    bool file = argc > 1 && strcmp(argv[1], "file") == 0;
-
-    alarm(110);
+    file = argc > 1 && strcmp(argv[1], "file") == 0;
+    alarm(230);
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("GYRE_LOG", "error", 0);
     if (!getenv("GYRE_TEST_VERBOSE"))
@@ -282,7 +310,8 @@ int main(int argc, char **argv)
         ranks_address_file(address);
     else
         ranks_address_tcp(address);
-    refusing = file ? 4 : 2.5; /* and longer than a rank waits for a core */
+    refusing = file ? 6 : 3; /* and longer than a rank waits for a core */
+    refused = file ? 4 : 3;
     printf("at %s\n", address);
     everything();
     puts("every meeting failed as expected");

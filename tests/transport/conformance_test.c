@@ -236,12 +236,19 @@ static void body_stop(struct rank *rank)
     rank_barrier(rank);
 }
 
-/* How often this thread gave its core up: one that is taken away for long, on a busy machine, has not waited. */
-static long sleeps(void)
+/* How often this thread gave its core up, and the time in which it neither had one nor waited for one: who waits needs both,
+ * and a busy machine, that takes a core away for long, gives neither. */
+struct idle {
+    long sleeps;
+    int64_t ns;
+};
+
+static struct idle idle_now(void)
 {
     struct rusage usage;
-    CHECK(getrusage(RUSAGE_THREAD, &usage) == 0, "getrusage");
-    return usage.ru_nvcsw;
+    struct timespec ran;
+    CHECK(getrusage(RUSAGE_THREAD, &usage) == 0 && clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran) == 0, "no clock");
+    return (struct idle){usage.ru_nvcsw, gy_now() - rank_without_core() - ran.tv_sec * GY_SECOND - ran.tv_nsec};
 }
 
 /* After close nobody touches what was posted: the pages are gone. */
@@ -264,10 +271,11 @@ static void body_close(struct rank *rank)
             }
         for (int i = 0; i < rank->pairs; i++)
             CHECK(frames[i][POOL - 1].queued, "64 MiB left without a reader");
-        int64_t start = gy_now();
-        long slept = sleeps();
+        struct idle before = idle_now();
         rank->ops->close(rank->instance);
-        CHECK(gy_now() - start < 190 * GY_MILLISECOND || sleeps() == slept, "close took as long as stop may");
+        struct idle after = idle_now();
+        CHECK(after.ns - before.ns < 190 * GY_MILLISECOND || after.sleeps == before.sleeps,
+              "close waited as long as stop may");
         rank->closed = true;
         munmap(payloads, bytes);
         for (int i = 0; i < rank->pairs; i++)

@@ -151,8 +151,7 @@ static bool move_link(struct rank *rank, struct rank_pair *pair)
     return true;
 }
 
-/* For how long this thread has had something to do, and no core. */
-static int64_t without_core(void)
+int64_t rank_without_core(void)
 {
     long long running, waiting = 0;
     FILE *file = fopen("/proc/thread-self/schedstat", "r");
@@ -179,7 +178,7 @@ static void check_sleep(struct rank *rank, const uint64_t *before, int64_t start
     int64_t end = gy_now();
     if (end - start < 5 * GY_SECOND)
         return;
-    waited = without_core() - waited;
+    waited = rank_without_core() - waited;
     for (int i = 0; i < rank->pairs; i++) {
         struct rank_pair *pair = &rank->pair[i];
         int64_t acted = atomic_load(&shared->acted[pair->peer][rank->rank]);
@@ -205,7 +204,7 @@ void rank_turn(struct rank *rank, bool sleep)
     uint64_t before[RANKS_MOST];
     for (int i = 0; i < rank->pairs; i++)
         before[i] = position(&rank->pair[i]);
-    int64_t start = gy_now(), waited = without_core();
+    int64_t start = gy_now(), waited = rank_without_core();
     if (rank->segment)
         gy_segment_sleep(rank->segment);
     if (rank->ops->arm(rank->instance))
