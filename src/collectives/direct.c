@@ -20,6 +20,7 @@
 #include "collectives/exchange.h"
 #include "collectives/mapped.h"
 #include "collectives/order.h"
+#include "collectives/ways.h"
 #include "core/clock.h"
 
 #define EARLY 2       /* calls ahead, whose entry is fetched for writing, as each has a line of its own */
@@ -182,6 +183,26 @@ gyre_status gy_direct_end(struct gyre_request *r, struct gyre_page_record *recor
     return GYRE_SUCCESS;
 }
 
+/* From the arrival on. */
+static gyre_status run(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    gy_window_begin(r);
+    count(comm, false); /* nobody reads my slots, nor I theirs */
+    struct gyre_page_record *record = gy_direct_note(r);
+    struct gy_patience patience = gy_patience_of(comm->ctx), again = patience;
+    struct operands operands;
+    if (!all_offer(r, &patience, &operands))
+        return gy_direct_go_on_from(r, GATHER_LANE);
+    reduce(r, &operands);
+    count(comm, true);
+    gy_line_own(gy_direct_entry(comm, comm->rank, r->shape.sequence + EARLY));
+    if (!all_reduced(r, comm->window_base, &again))
+        return gy_direct_go_on_from(r, r->plan->lanes);
+    gy_operation_end(&r->operation, r->output, r->out.total, comm->size);
+    return gy_direct_end(r, record);
+}
+
 bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_offer offer;
@@ -195,24 +216,9 @@ bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
     struct gyre_request *r = gy_direct_fill(comm, call, comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT]);
     r->shape = shape;
     r->offer = offer;
-    gy_window_begin(r);
-    count(comm, false); /* nobody reads my slots, nor I theirs */
-    struct gyre_page_record *record = gy_direct_note(r);
-    struct gy_patience patience = gy_patience_of(comm->ctx), again = patience;
-    struct operands operands;
-    if (!all_offer(r, &patience, &operands)) {
-        *status_p = gy_direct_go_on_from(r, GATHER_LANE);
-        return true;
-    }
-    reduce(r, &operands);
-    count(comm, true);
-    gy_line_own(gy_direct_entry(comm, comm->rank, r->shape.sequence + EARLY));
-    if (!all_reduced(r, comm->window_base, &again)) {
-        *status_p = gy_direct_go_on_from(r, r->plan->lanes);
-        return true;
-    }
-    gy_operation_end(&r->operation, r->output, r->out.total, comm->size);
-    *status_p = gy_direct_end(r, record);
+    gy_ways_begin(comm);
+    *status_p = run(r);
+    gy_ways_end(comm, *status_p == GYRE_SUCCESS);
     return true;
 }
 

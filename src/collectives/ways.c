@@ -6,6 +6,7 @@
 #include "transport/fence.h"
 
 _Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES <= 8, "a bit each");
+_Static_assert(GY_QUESTIONS == GY_WAY_QUESTIONS, "a byte each");
 
 #define FIRST_TRIAL 8            /* calls before it: what a program does once it need not wait for */
 #define SAMPLES 8                /* calls by each way */
@@ -15,7 +16,6 @@ _Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES <= 8, "a bit eac
 #define LONG_PAUSE 4096 /* and of ways of which one takes longer than FAR times the other */
 #define FAR_PERCENT 130
 #define BETTER_PERCENT 95 /* of the time of the way in use: below, the other one takes its place */
-#define LEAST_OCTAVE 13   /* 8 KiB */
 
 bool gy_way_asks(struct gy_way *way, size_t bytes)
 {
@@ -27,7 +27,7 @@ bool gy_way_asks(struct gy_way *way, size_t bytes)
     way->trial = true;
     way->bytes = bytes;
     way->others = 0;
-    way->tried = way->slots;
+    way->tried = way->second;
     way->seen[0] = way->seen[1] = 0;
     way->least[0] = way->least[1] = UINT32_MAX;
     return true;
@@ -46,36 +46,37 @@ static void end_trial(struct gy_way *way)
 
 static void judge(struct gy_way *way)
 {
-    uint32_t used = way->least[way->slots], other = way->least[!way->slots];
+    uint32_t used = way->least[way->second], other = way->least[!way->second];
     if (is_below(other, used, BETTER_PERCENT))
-        way->slots = !way->slots;
+        way->second = !way->second;
     bool close = is_below(used, other, FAR_PERCENT) && is_below(other, used, FAR_PERCENT);
     way->pause = close ? PAUSE : LONG_PAUSE;
     end_trial(way);
 }
 
-bool gy_way_told(struct gy_way *way, size_t bytes, bool slots, int64_t ns)
+bool gy_way_told(struct gy_way *way, size_t bytes, bool second, int64_t ns)
 {
     uint32_t time = ns < 0 || ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
     if (bytes != way->bytes) {
         if (++way->others > OTHERS)
             end_trial(way);
-    } else if (slots == way->tried && way->seen[slots] < SAMPLES) {
-        if (way->seen[slots]++ >= LEFT_OUT && time < way->least[slots])
-            way->least[slots] = time;
-        if (way->seen[slots] == SAMPLES) {
-            way->tried = !slots;
-            if (way->seen[!slots] == SAMPLES)
+    } else if (second == way->tried && way->seen[second] < SAMPLES) {
+        if (way->seen[second]++ >= LEFT_OUT && time < way->least[second])
+            way->least[second] = time;
+        if (way->seen[second] == SAMPLES) {
+            way->tried = !second;
+            if (way->seen[!second] == SAMPLES)
                 judge(way);
         }
     }
-    return way->trial ? way->tried : way->slots;
+    return way->trial ? way->tried : way->second;
 }
 
-static int octave_of(size_t bytes)
+static int octave_of(enum gy_question question, size_t bytes)
 {
+    static const int least[GY_QUESTIONS] = {[GY_HOW_GIVEN] = 13, [GY_HOW_WRITTEN] = 20}; /* 8 KiB, 1 MiB */
     int octave = 0;
-    while (octave < GY_WAY_OCTAVES - 1 && bytes > (size_t)2 << (LEAST_OCTAVE + octave))
+    while (octave < GY_WAY_OCTAVES - 1 && bytes > (size_t)2 << (least[question] + octave))
         octave++;
     return octave;
 }
@@ -101,27 +102,40 @@ static int giver_of(const struct gyre_request *r)
     return (judge_of(r) + 1) % r->comm->size;
 }
 
-bool gy_ways_reads(struct gyre_request *r)
+/* Counts the call if this rank is its judge. The second way? */
+static bool ask(struct gyre_request *r, enum gy_question question, size_t bytes)
 {
     struct gyre_comm *comm = r->comm;
     enum gy_collective collective = r->plan->shape.collective;
-    size_t bytes = r->in.total * r->element;
-    int octave = octave_of(bytes), judge = judge_of(r);
-    if (comm->ctx->crowded || comm->size < 2)
-        return true;
-    if (judge == comm->rank && comm->ways.asks) {
-        struct gy_way *way = &comm->ways.way[collective][octave];
+    int octave = octave_of(question, bytes), judge = judge_of(r);
+    if (comm->size < 2)
+        return false;
+    if (judge == comm->rank && comm->ways.asks && !comm->ways.measured) {
+        struct gy_way *way = &comm->ways.way[question][collective][octave];
         if (gy_way_asks(way, bytes)) {
             comm->ways.measured = way;
             comm->ways.began = gy_now();
+            comm->ways.question = question;
             comm->ways.giver = giver_of(r);
             comm->ways.collective = (int)collective;
             comm->ways.octave = octave;
             comm->ways.bytes = bytes;
         }
     }
-    return !(atomic_load_explicit(&comm->control[judge]->through_slots[collective], memory_order_relaxed) >> octave &
-             1);
+    const _Atomic uint8_t *verdict = &comm->control[judge]->second[question][collective];
+    return atomic_load_explicit(verdict, memory_order_relaxed) >> octave & 1;
+}
+
+bool gy_ways_reads(struct gyre_request *r)
+{
+    return !ask(r, GY_HOW_GIVEN, r->in.total * r->element);
+}
+
+bool gy_ways_streams(struct gyre_request *r, size_t bytes)
+{
+    bool second = ask(r, GY_HOW_WRITTEN, bytes);
+    r->comm->ways.written = second;
+    return !second;
 }
 
 void gy_ways_begin(struct gyre_comm *comm)
@@ -130,7 +144,19 @@ void gy_ways_begin(struct gyre_comm *comm)
     comm->ways.measured = NULL;
 }
 
-/* How the giver's input has come is in its entry, unless it has gone far ahead; it may also lie in memory of gyre. */
+/* How the giver's input has come is in its entry, unless it has gone far ahead; it may also lie in memory of gyre, and no choice
+ * was made. False: that cannot be told. */
+static bool has_come(const struct gyre_comm *comm, bool *second_p)
+{
+    const struct gy_entry *entry = &comm->control[comm->ways.giver]->entry[comm->sequence % GY_ARRIVALS];
+    if (atomic_load_explicit(&entry->offered, memory_order_acquire) != comm->sequence)
+        return false;
+    struct gy_offer offer = entry->offer;
+    gy_fence(memory_order_acquire);
+    *second_p = offer.far_input == 0;
+    return atomic_load_explicit(&entry->offered, memory_order_relaxed) == comm->sequence && !offer.input;
+}
+
 void gy_ways_end(struct gyre_comm *comm, bool succeeded)
 {
     struct gy_ways *ways = &comm->ways;
@@ -138,17 +164,12 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
     if (!ways->measured || !succeeded)
         return;
     int64_t took = gy_now() - ways->began;
-    const struct gy_entry *entry = &comm->control[ways->giver]->entry[comm->sequence % GY_ARRIVALS];
-    if (atomic_load_explicit(&entry->offered, memory_order_acquire) != comm->sequence)
+    bool second = ways->written;
+    if (ways->question == GY_HOW_GIVEN && !has_come(comm, &second))
         return;
-    struct gy_offer offer = entry->offer;
-    gy_fence(memory_order_acquire);
-    if (atomic_load_explicit(&entry->offered, memory_order_relaxed) != comm->sequence || offer.input)
-        return; /* replaced meanwhile, or no choice was made */
-    bool slots = gy_way_told(ways->measured, ways->bytes, offer.far_input == 0, took);
-    struct gy_window_control *mine = comm->control[comm->rank];
-    _Atomic uint8_t *verdict = &mine->through_slots[ways->collective];
+    second = gy_way_told(ways->measured, ways->bytes, second, took);
+    _Atomic uint8_t *verdict = &comm->control[comm->rank]->second[ways->question][ways->collective];
     uint8_t bit = (uint8_t)(1u << ways->octave), now = atomic_load_explicit(verdict, memory_order_relaxed);
-    now = (uint8_t)(slots ? now | bit : now & ~bit);
+    now = (uint8_t)(second ? now | bit : now & ~bit);
     atomic_store_explicit(verdict, now, memory_order_relaxed);
 }

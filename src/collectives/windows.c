@@ -11,10 +11,12 @@
 #include <string.h>
 
 #include "collectives/mapped.h"
+#include "collectives/ways.h"
 #include "collectives/whole.h"
+#include "core/topology.h"
 #include "transport/fence.h"
 
-/* Bytes of a rank's output. Half of what a core's own cache holds today; a copy loses less by staying in the caches. */
+/* Bytes of a rank's output from which on it may be quicker past the caches; a copy loses less by staying in them. */
 #define GY_STREAM_REDUCED (1u << 20)
 #define GY_STREAM_COPIED (16u << 20)
 #define GY_TILE_MOST (128u << 10) /* bytes */
@@ -131,16 +133,19 @@ static bool verify_everyone(struct gyre_request *r)
     return true;
 }
 
-/* Measured: from here on what is saved in reading lines to be overwritten is more than what it costs not to find the
- * output in the cache. */
-static bool outgrows(const struct gyre_request *r)
+/* Are lines that are to be overwritten not in the caches any more, so that reading them first can be saved? Surely where all that
+ * the call touches is more than the last of them holds; otherwise the clock says. */
+static bool outgrows(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     enum gy_collective collective = plan->shape.collective;
     bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
     size_t begin = gy_layout_start(&r->out, plan->output_lo);
     size_t end = gy_layout_start(&r->out, plan->output_lo + plan->output_blocks);
-    return (end - begin) * r->element >= (reduces ? GY_STREAM_REDUCED : GY_STREAM_COPIED);
+    size_t bytes = (end - begin) * r->element, input = r->input == r->output ? 0 : r->in.total * r->element;
+    if (!reduces || bytes < GY_STREAM_REDUCED)
+        return bytes >= GY_STREAM_COPIED;
+    return (bytes + input) * (size_t)r->comm->size > gy_topology_last_cache() || gy_ways_streams(r, bytes);
 }
 
 gyre_status gy_window_begin(struct gyre_request *r)

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -16,6 +17,7 @@
 #include <hwloc.h>
 #include <xxhash.h>
 
+#define MOST_CACHES 16      /* of a core, as the kernel counts them */
 #define MOST_CPUS (1 << 20) /* a bound for the search of the kernel's mask size */
 
 static int count_usable_cores(void)
@@ -55,6 +57,48 @@ int gy_topology_host_cores(void)
     int usable = gy_topology_usable_cores();
     long online = usable > 1 ? 0 : sysconf(_SC_NPROCESSORS_ONLN);
     return online > usable ? (int)online : usable;
+}
+
+/* A number of the kernel's about a cache, with its unit; 0: there is none. */
+static size_t read_cache_file(int cpu, int index, const char *name)
+{
+    char path[96], text[32];
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", cpu, index, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (got <= 0)
+        return 0;
+    text[got] = '\0';
+    char *unit;
+    unsigned long long value = strtoull(text, &unit, 10);
+    return (size_t)(value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0));
+}
+
+static size_t find_last_cache(void)
+{
+    int cpu = sched_getcpu();
+    size_t highest = 0, bytes = 0, level;
+    for (int index = 0; index < MOST_CACHES && (level = read_cache_file(cpu, index, "level")) > 0; index++) {
+        if (level < highest)
+            continue;
+        highest = level;
+        bytes = read_cache_file(cpu, index, "size");
+    }
+    return bytes;
+}
+
+size_t gy_topology_last_cache(void)
+{
+    static _Atomic size_t cached; /* one more, once it is known */
+    size_t known = atomic_load_explicit(&cached, memory_order_relaxed);
+
+    if (known == 0) {
+        known = find_last_cache() + 1;
+        atomic_store_explicit(&cached, known, memory_order_relaxed);
+    }
+    return known - 1;
 }
 
 GY_PRINTF(3, 4)

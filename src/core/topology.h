@@ -8,6 +8,8 @@ int gy_topology_usable_cores(void); /* cores in this process's affinity mask; ca
 /* Those that the ranks of this host have, as far as this process can tell: its usable ones; a process that is bound to one says
  * nothing about the others', and counts what the host has. */
 int gy_topology_host_cores(void);
+/* Bytes of the last-level cache of the core on which this is first asked; 0: the kernel does not say. Cached, no hwloc load. */
+size_t gy_topology_last_cache(void);
 void gy_topology_describe(gyre_print_func print,
                           void *user); /* packages, NUMA nodes, caches, cores; loads hwloc lazily */
 /* How far devices, such as network adapters, are from where this thread runs: 0 on the same NUMA node (or there is only

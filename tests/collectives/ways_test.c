@@ -1,7 +1,9 @@
 /* A judge of two ways (collectives/ways.h) finds the quicker one, keeps it, and finds the other one when that has become quicker. */
 #include <criterion/criterion.h>
 
+#include "collectives/request.h"
 #include "collectives/ways.h"
+#include "core/clock.h"
 
 #define BYTES 65536
 
@@ -93,4 +95,37 @@ Test(ways, a_trial_compares_calls_of_one_size)
         if (gy_way_asks(&way, BYTES + 8))
             slots = gy_way_told(&way, BYTES + 8, slots, 1000);
     cr_assert_not(slots);
+}
+
+/* A blocking call, or a request, of rank 0 of two whose results are written for so many nanoseconds past the caches or into them. */
+static bool streams(struct gyre_comm *comm, bool blocking, int64_t past, int64_t into)
+{
+    struct gy_plan plan = {.shape.collective = GY_ALL_REDUCE};
+    struct gyre_request r = {.comm = comm, .plan = &plan, .element = 4};
+    if (blocking)
+        gy_ways_begin(comm);
+    bool stream = gy_ways_streams(&r, 4 << 20);
+    for (int64_t began = gy_now(); gy_now() - began < (stream ? past : into);)
+        ;
+    if (blocking)
+        gy_ways_end(comm, true);
+    return stream;
+}
+
+/* Past the caches at first; into them from a few calls on where that is quicker, and requests follow. */
+Test(ways, results_are_written_the_quicker_way)
+{
+    for (int quick = 0; quick < 2; quick++) {
+        struct gy_window_control control[2] = {0};
+        struct gy_window_control *controls[2] = {&control[0], &control[1]};
+        struct gy_context ctx = {0};
+        struct gyre_comm comm = {.ctx = &ctx, .size = 2, .control = controls};
+        int past = 0;
+        cr_assert(streams(&comm, true, 0, 0));
+        for (int i = 0; i < 40; i++)
+            streams(&comm, true, quick ? 200000 : 20000, quick ? 20000 : 200000);
+        for (int i = 0; i < 100; i++)
+            past += streams(&comm, i % 2 == 0, 0, 0);
+        cr_expect_eq(past, quick ? 0 : 100);
+    }
 }

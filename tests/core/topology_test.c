@@ -1,5 +1,6 @@
 /* Affinity, the description, and the key by which ranks of one host find each other. */
 #include <criterion/criterion.h>
+#include <hwloc.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,23 @@ Test(topology, place_is_where_the_thread_is_bound)
         if (CPU_COUNT(&all) > 1 && CPU_ISSET(0, &all) && CPU_ISSET(1, &all))
             cr_expect_eq(gy_topology_place(true), 0, "bound to no cache alone");
     }
+}
+
+/* The kernel's word and hwloc's are one. */
+Test(topology, last_cache_is_the_largest_level)
+{
+    static const hwloc_obj_type_t levels[] = {HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE};
+    hwloc_topology_t machine;
+    hwloc_obj_t cache = NULL;
+
+    cr_assert_eq(hwloc_topology_init(&machine), 0);
+    cr_assert_eq(hwloc_topology_load(machine), 0);
+    for (size_t i = 0; i < 2 && !cache; i++)
+        cache = hwloc_get_next_obj_by_type(machine, levels[i], NULL);
+    if (cache && gy_topology_last_cache() > 0)
+        cr_assert_eq(gy_topology_last_cache(), cache->attr->cache.size);
+    cr_assert_eq(gy_topology_last_cache(), gy_topology_last_cache());
+    hwloc_topology_destroy(machine);
 }
 
 Test(topology, host_key)
