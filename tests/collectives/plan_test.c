@@ -196,6 +196,21 @@ Test(plan, pairwise_keeps_every_link_busy)
     }
 }
 
+/* Two steps under way keep a link busy between blocks; where there are no more than two they would be all of them at once. */
+Test(plan, pairwise_never_sends_to_everybody_at_once)
+{
+    for (int size = 3; size <= 5; size++) {
+        struct gy_plan_shape shape = {.collective = GY_ALL_TO_ALL, .algorithm = GY_PAIRWISE, .size = size};
+        struct gy_plan **plans = gy_checker_plans(&shape);
+        int sending = 0;
+        cr_assert_not_null(plans);
+        for (int lane = 0; lane < plans[0]->lanes; lane++)
+            sending += gy_plan_sends(plans[0], lane);
+        cr_assert_eq(sending, size == 3 ? 1 : 2, "%d lanes send on %d ranks", sending, size);
+        gy_checker_plans_free(plans, size);
+    }
+}
+
 Test(plan, canonical)
 {
     check_algorithm(GY_CANONICAL);
