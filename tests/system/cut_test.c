@@ -34,7 +34,7 @@ static gyre_status go_on(gyre_comm **comm)
 
 int main(int argc, char **argv)
 {
-    gyre_comm *comm = rank_begin(60);
+    gyre_comm *comm = rank_begin(120);
     gyre_status status = work(comm, 10);
     CHECK(argc == 2);
     if (status != GYRE_SUCCESS)

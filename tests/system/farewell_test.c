@@ -40,7 +40,7 @@ ssize_t recv(int fd, void *bytes, size_t count, int flags)
 
 static void run_rank(int rank)
 {
-    gyre_comm *comm = rank_begin(20);
+    gyre_comm *comm = rank_begin(50);
     float in = (float)(rank + 1), out = 0;
     OK(comm, gyre_barrier(comm)); /* links are there */
     holding = rank == 0;
@@ -62,7 +62,7 @@ int main(void)
         char what[64];
         *left_ns = 0;
         snprintf(what, sizeof what, "rank %d leaves", leaver);
-        if (!launch(RANKS, run_rank, 20, what))
+        if (!launch(RANKS, run_rank, 50, what))
             return 1;
     }
     printf("rank 0 waited for who was late\n");

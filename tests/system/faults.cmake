@@ -33,7 +33,7 @@ target_include_directories(farewell_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(farewell_test PRIVATE gyre_compile gyre)
 set_target_properties(farewell_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own recv and epoll_wait
 add_test(NAME system.left.farewell COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:farewell_test>)
-set_tests_properties(system.left.farewell PROPERTIES TIMEOUT 60)
+set_tests_properties(system.left.farewell PROPERTIES TIMEOUT 90)
 
 # Leaving is no fault, but who cannot go on because of it fails, and must know who left first.
 add_executable(left_test left_test.c)

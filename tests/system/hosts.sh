@@ -25,13 +25,13 @@ scratch=$(mktemp -d)
 clean()
 {
     trap - EXIT
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+    for pid in "${pids[@]}" ${watcher:+"$watcher"}; do kill -KILL "$pid" 2>/dev/null || true; done
     wait 2>/dev/null || true
     for name in $(ip netns list | awk -v job="$job-" 'index($1, job) == 1 {print $1}'); do
         ip netns del "$name"
         rm -rf "/etc/netns/${name:?}"
     done
-    rm -rf "$scratch"
+    rm -rf "$scratch" "$scratch-late"
 }
 trap clean EXIT
 trap 'exit 1' INT TERM
@@ -79,6 +79,24 @@ name_host() # HOST ADDRESS NAME ...
 ip netns add "$job-r"
 ip netns exec "$job-r" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
 for ((i = 1; i <= HOSTS; i++)); do make_host "$i"; done
+
+# Notes from now on, once per 50 ms, how much later than asked for this machine lets a sleeper go on: who has no core is told of
+# nothing meanwhile. Ends with this shell.
+watch_lateness()
+{
+    (
+        worst=0
+        while kill -0 $$ 2>/dev/null; do
+            before=${EPOCHREALTIME//[.,]/}
+            sleep 0.05
+            late=$(((${EPOCHREALTIME//[.,]/} - before) / 1000 - 50))
+            [ "$late" -le "$worst" ] || { worst=$late && echo "$worst" >"$scratch-late"; }
+        done
+    ) &
+    watcher=$!
+}
+
+worst_lateness() { cat "$scratch-late" 2>/dev/null || echo 0; } # ms, since watch_lateness
 
 # Starts one process per rank; rank R's standard output is $scratch/R if `keep` is set. Afterwards `pids` has them all.
 start_job() # ADDRESS PORT "RANKS-ON-HOST-1 RANKS-ON-HOST-2 ..." COMMAND ...

@@ -14,7 +14,8 @@
 
 #define RANKS 6
 #define LEAVES_AFTER 5
-#define SOON_NS (9 * INT64_C(1000000000)) /* before any clock of seconds would tell: GYRE_PEER_TIMEOUT is 10 s */
+#define SOON_NS (30 * INT64_C(1000000000)) /* before any clock of seconds would tell: CLOCKS */
+#define CLOCKS "60"
 
 static const char *scenario;
 static int leaver;
@@ -57,7 +58,7 @@ static void run_rank(int rank)
 {
     static float exposed[3000];
     gyre_status status = GYRE_SUCCESS;
-    gyre_comm *comm = rank_begin(40);
+    gyre_comm *comm = rank_begin(50);
     if (is_one_sided())
         OK(comm, gyre_window_create(comm, exposed, sizeof exposed, &window));
     for (int i = 0; status == GYRE_SUCCESS && (rank != leaver || i < LEAVES_AFTER); i++)
@@ -86,10 +87,12 @@ int main(int argc, char **argv)
     int ranks = is("signal") ? 2 : RANKS;
     left_ns = launch_share(sizeof *left_ns);
     setenv("GYRE_ALGORITHM", "all_reduce:ring", 1);
+    setenv("GYRE_PEER_TIMEOUT", CLOCKS, 1);
+    setenv("GYRE_STALL_TIMEOUT", CLOCKS, 1);
     for (leaver = 0; leaver < ranks; leaver++) {
         char what[64];
         snprintf(what, sizeof what, "%s, rank %d leaves", scenario, leaver);
-        if (!launch(ranks, run_rank, 30, what))
+        if (!launch(ranks, run_rank, 40, what))
             return 1;
     }
     printf("%s: %d ranks, whoever left first was named by all\n", scenario, ranks);

@@ -350,7 +350,7 @@ static void die_or_receive(int index)
     }
     int64_t before = rank_now_ns();
     GIVES(GYRE_PEER_DEAD, comm, gyre_recv(comm, &value, 1, GYRE_INT32, 1));
-    CHECK(rank_now_ns() - before < (int64_t)10000000000);
+    CHECK(rank_now_ns() - before < (int64_t)30000000000); /* no clock has told */
     CHECK(strstr(gyre_last_error(comm), "rank 1"));
     GIVES(GYRE_PEER_DEAD, comm, gyre_send(comm, &value, 1, GYRE_INT32, 0));
     OK(NULL, gyre_comm_destroy(comm));
@@ -370,6 +370,8 @@ int main(int argc, char **argv)
     const char *suite = argc > 1 ? argv[1] : "";
     if (strcmp(suite, "death") == 0) {
         launch_may_die = 1;
+        setenv("GYRE_PEER_TIMEOUT", "60", 1);
+        setenv("GYRE_STALL_TIMEOUT", "60", 1);
         return launch(3, die_or_receive, 60, "death in a receive") ? 0 : 1;
     }
     bool timeout = strcmp(suite, "timeout") == 0;

@@ -8,8 +8,10 @@
 
 struct mortals mortals;
 
+#define STOPS (-1)
+
 static uint64_t chance;
-static _Atomic int *calls_left; /* of each process, until it stops; 0: it does not. Shared */
+static _Atomic int *calls_left; /* of each process, until it stops; 0: it does not; STOPS: it is about to. Shared */
 static int this_process = -1;   /* −1: the launcher */
 
 /* ---- where it stops ---- */
@@ -18,8 +20,12 @@ static int this_process = -1;   /* −1: the launcher */
 
 static void count_call(void)
 {
-    if (this_process >= 0 && atomic_load(&calls_left[this_process]) > 0 &&
-        atomic_fetch_sub(&calls_left[this_process], 1) == 1)
+    if (this_process < 0)
+        return;
+    int left = atomic_load(&calls_left[this_process]);
+    while (left > 0 && !atomic_compare_exchange_weak(&calls_left[this_process], &left, left > 1 ? left - 1 : STOPS))
+        continue;
+    if (left == 1)
         raise(SIGSTOP);
 }
 
@@ -221,10 +227,10 @@ bool mortals_await_stop(int own, bool (*ready)(int own))
         bool all = true;
         for (int i = 0; i < mortals.started; i++)
             all &= !mortals_lives(i) || ready(i);
-        if (all) {
-            mortals_stop_at(own, 0);
-            return mortals_has_stopped(own);
-        }
+        if (all && atomic_exchange(&calls_left[own], 0) != STOPS)
+            return false;
+        if (all) /* its signal is still to come */
+            atomic_store(&calls_left[own], STOPS);
         if (rank_now_ns() > limit)
             mortals_give_up("one neither stops nor goes on");
     }

@@ -108,6 +108,7 @@ static void test_misuse(void)
     gyre_request *kept = NULL, *plain = NULL, *none = NULL, *copy;
     ptrdiff_t index = 7;
     size_t indices[1], done = 7;
+    int8_t go = 1;
     OK(comm, gyre_all_reduce_init(comm, in, out, 5000, GYRE_INT32, GYRE_SUM, &kept));
     OK(comm, gyre_wait(&kept));
     OK(comm, gyre_test(&kept));
@@ -115,12 +116,16 @@ static void test_misuse(void)
     OK(comm, gyre_wait_any(&kept, 1, &index));
     OK(comm, gyre_wait_some(&kept, 1, indices, &done));
     CHECK(kept && index == -1 && done == 0);
+    if (rank != 0)
+        OK(comm, gyre_recv(comm, &go, 1, GYRE_INT8, 0));
     OK(comm, gyre_start(kept));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_start(kept));
     CHECK(strstr(gyre_last_error(comm), "under way"));
-    if (rank == 0) { /* the others have not started: it cannot be complete */
+    if (rank == 0) { /* the others start when they are told: it cannot be complete */
         GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_request_free(&kept));
         CHECK(kept && strstr(gyre_last_error(comm), "under way"));
+        for (int to = 1; to < size; to++)
+            OK(comm, gyre_send(comm, &go, 1, GYRE_INT8, to));
     }
     gyre_request *pair[2] = {kept, NULL};
     OK(comm, gyre_wait_any(pair, 2, &index));

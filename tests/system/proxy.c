@@ -238,6 +238,7 @@ static void *run_direction(void *argument)
         free(connection);
     }
     free(direction);
+    atomic_fetch_sub(&self->passing, 1);
     return NULL;
 }
 
@@ -274,6 +275,7 @@ static void serve(int dialer, uint16_t source)
         if (!direction)
             abort();
         *direction = (struct direction){connection, i, self->plan.seed * 2 + (uint64_t)source + (uint64_t)i};
+        atomic_fetch_add(&self->passing, 1);
         if (pthread_create(&thread, NULL, run_direction, direction))
             abort();
         pthread_detach(thread);
@@ -313,6 +315,12 @@ void proxy_start(struct proxy *proxy, const struct proxy_plan *plan)
         run(listener);
     proxy->pid = pid;
     close(listener);
+}
+
+void proxy_settle(const struct proxy *proxy)
+{
+    for (int tries = 0; tries < 30000 && atomic_load(&proxy->passing) > 0; tries++)
+        usleep(1000);
 }
 
 void proxy_stop(struct proxy *proxy)

@@ -49,6 +49,7 @@ struct proxy {
     uint16_t port; /* where the proxy listens */
     pid_t pid;
     _Atomic bool struck; /* the fault has happened */
+    _Atomic int passing; /* directions of connections that are there */
     _Atomic unsigned routes;
     struct {
         _Atomic uint16_t source; /* the last to be written */
@@ -58,6 +59,8 @@ struct proxy {
 
 /* Makes `proxy`, which is shared memory, the one of this process and its children, and starts it. */
 void proxy_start(struct proxy *proxy, const struct proxy_plan *plan);
+/* When the ranks have ended, until their connections have, too: whether the fault has happened is known only then. */
+void proxy_settle(const struct proxy *proxy);
 void proxy_stop(struct proxy *proxy);
 const char *proxy_fault_name(enum proxy_fault fault);
 

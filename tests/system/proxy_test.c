@@ -12,6 +12,7 @@
 
 #define ROUNDS 60
 #define MOST 60000
+#define HEARD_NS (30 * INT64_C(1000000000)) /* only one that nobody hears of takes so long */
 
 struct outcome {
     gyre_status status;
@@ -42,11 +43,24 @@ static gyre_status one_round(gyre_comm *comm, int rank, int round)
     return status;
 }
 
+/* The fault has happened, and what it did to may be on its way still: until then they go on. Both or none do. */
+static gyre_status hear_of_it(gyre_comm *comm)
+{
+    gyre_status status;
+    int32_t struck;
+    int64_t limit = rank_now_ns() + HEARD_NS;
+    do {
+        struck = atomic_load(&proxy->struck) && proxy->plan.purpose != GY_PURPOSE_MEET && rank_now_ns() < limit;
+        status = gyre_all_reduce(comm, &struck, &struck, 1, GYRE_INT32, GYRE_MAX);
+    } while (status == GYRE_SUCCESS && struck);
+    return status;
+}
+
 static void body(int rank)
 {
     struct outcome *outcome = &outcomes[rank];
     gyre_comm *comm = NULL;
-    alarm(40);
+    alarm(60);
     setenv("GYRE_HOST_ID", rank ? "one" : "other",
            1); /* a process's end must not overtake what is still in the proxy */
     outcome->status = gyre_comm_create(NULL, &comm);
@@ -56,6 +70,8 @@ static void body(int rank)
             usleep(20000); /* the other waits for it and hears what the proxy has had no core for until now */
         outcome->status = one_round(comm, rank, outcome->rounds++);
     }
+    if (outcome->status == GYRE_SUCCESS)
+        outcome->status = hear_of_it(comm);
     if (outcome->status != GYRE_SUCCESS)
         snprintf(outcome->text, sizeof(outcome->text), "%s", gyre_last_error(comm));
     if (comm)
@@ -128,7 +144,9 @@ static bool trial(const char *mode, uint64_t seed, bool *struck_p)
              plan.of_dialer ? "dialer" : "acceptor", plan.bytes);
     memset(outcomes, 0, 2 * sizeof(*outcomes));
     proxy_start(proxy, &plan);
-    bool good = launch(2, body, 45, what), struck = atomic_load(&proxy->struck);
+    bool good = launch(2, body, 70, what);
+    proxy_settle(proxy);
+    bool struck = atomic_load(&proxy->struck);
     proxy_stop(proxy);
     if (good && !as_expected(&plan, struck)) {
         fprintf(stderr, "%s: %s\n", what, struck ? "struck" : "not struck");

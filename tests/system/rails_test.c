@@ -76,7 +76,7 @@ static void go_on(gyre_comm *comm)
 int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
-    gyre_comm *comm = rank_begin(60);
+    gyre_comm *comm = rank_begin(120);
     OK(comm, work(comm, 12));
     puts("ready");
     fflush(stdout);

@@ -136,7 +136,7 @@ static void run_history(int own)
     gyre_comm *twin;
     gyre_request *requests[4];
     rank = own;
-    comm = rank_begin(30);
+    comm = rank_begin(50);
     size = gyre_comm_size(comm);
     OK(comm, gyre_comm_duplicate(comm, &twin)); /* two operations on comm */
     for (int i = 0; i < HISTORY; i += 4) {
@@ -174,7 +174,7 @@ static void run_late(int own)
 {
     gyre_request *requests[2];
     rank = own;
-    comm = rank_begin(30);
+    comm = rank_begin(50);
     size = gyre_comm_size(comm);
     OK(comm, gyre_barrier(comm));
     if (rank == 1)
@@ -206,7 +206,7 @@ static void run_death(int own)
     int log = memfd_create("log", MFD_CLOEXEC);
     CHECK(log >= 0 && dup2(log, 2) == 2);
     setenv("GYRE_LOG", "info", 1);
-    comm = rank_begin(30);
+    comm = rank_begin(50);
     size = gyre_comm_size(comm);
     for (int i = 0; i < 20; i++)
         OK(comm, gyre_all_reduce(comm, input, output, 2000, GYRE_FLOAT32, GYRE_SUM));
@@ -235,8 +235,8 @@ static void run_death(int own)
 int main(void)
 {
     step = launch_share(sizeof *step);
-    if (!launch(3, run_history, 40, "history") || !launch(2, run_late, 40, "late"))
+    if (!launch(3, run_history, 50, "history") || !launch(2, run_late, 50, "late"))
         return 1;
     launch_may_die = 1;
-    return launch(2, run_death, 40, "death") ? 0 : 1;
+    return launch(2, run_death, 50, "death") ? 0 : 1;
 }

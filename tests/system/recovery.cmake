@@ -17,7 +17,7 @@ gyre_mortal_test(recovery calls.encrypt "GYRE_TRANSPORT=tcp;GYRE_INTEGRITY=encry
 add_executable(cut_test cut_test.c)
 target_include_directories(cut_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(cut_test PRIVATE gyre_compile gyre)
-gyre_system_test(recovery.cut 150 ${here}/cut_test.sh $<TARGET_FILE:cut_test>)
+gyre_system_test(recovery.cut 300 ${here}/cut_test.sh $<TARGET_FILE:cut_test>)
 
 # Every allocation of one rank fails, so this links the library's objects.
 add_executable(recovery_memory_test recovery_memory_test.c)

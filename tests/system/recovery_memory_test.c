@@ -72,7 +72,7 @@ static void run_rank(int own)
 {
     uint64_t mine = UINT64_C(1) << own, sum = 0, before = 0;
     int descriptors = rank_count_descriptors();
-    gyre_comm *comm = rank_begin(20);
+    gyre_comm *comm = rank_begin(40);
     gyre_status status = gyre_barrier(comm); /* another has left it, and revokes */
     CHECK(status == GYRE_SUCCESS || status == GYRE_REVOKED);
     if (own == victim) {
@@ -106,11 +106,13 @@ int main(int argc, char **argv)
     bool through = false;
     victim = argc > 1 ? atoi(argv[1]) : 0;
     shared = launch_share(sizeof *shared);
+    setenv("GYRE_PEER_TIMEOUT", "60", 1); /* a clock is no way out */
+    setenv("GYRE_STALL_TIMEOUT", "60", 1);
     for (step = only ? atoi(only) : 1 + victim % stride; !through && step < MOST; step += stride) {
         char what[64];
         memset(shared, 0, sizeof *shared);
         snprintf(what, sizeof what, "step %d", step);
-        if (!launch(RANKS, run_rank, 15, what))
+        if (!launch(RANKS, run_rank, 30, what))
             return 1;
         if (shared->left && !shared->refused) {
             fprintf(stderr, "step %d: rank %d was told nothing, and the others went on without it\n", step, victim);

@@ -327,13 +327,22 @@ static void sever(void)
     }
 }
 
+static void await_flag(_Atomic uint64_t *flag, uint64_t value)
+{
+    for (int64_t limit = rank_now_ns() + MORTALS_HANG_NS; atomic_load(flag) < value; usleep(1000))
+        CHECK(rank_now_ns() < limit);
+}
+
 static void severed(int own)
 {
     gyre_comm *comm = rank_begin(60), *next = NULL;
     gyre_status status;
     OK(comm, gyre_barrier(comm));
-    if (own == 1)
+    atomic_store(&page->rank[own].calls, 1);
+    if (own == 1) {
+        await_flag(&page->rank[0].calls, 1); /* it is through the barrier, too */
         sever();
+    }
     while ((status = gyre_barrier(comm)) == GYRE_SUCCESS)
         ;
     CHECK(status >= GYRE_PEER_DEAD);
@@ -342,9 +351,8 @@ static void severed(int own)
         rank_fail("shrink: %s: %s", gyre_status_name(status), gyre_last_error(comm));
     if (status == GYRE_SUCCESS)
         CHECK(gyre_comm_size(next) == 1);
-    atomic_fetch_add(&page->stop, 1);
-    for (int64_t limit = rank_now_ns() + MORTALS_HANG_NS; atomic_load(&page->stop) < 2; usleep(1000))
-        CHECK(rank_now_ns() < limit); /* its end would be a proof */
+    atomic_store(&page->rank[own].calls, 2);
+    await_flag(&page->rank[!own].calls, 2); /* its end would be a proof */
     OK(next, gyre_comm_destroy(next));
     OK(comm, gyre_comm_destroy(comm));
 }
