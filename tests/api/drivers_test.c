@@ -107,7 +107,7 @@ static void alone(gyre_comm *world)
 
 int main(int argc, char **argv)
 {
-    gyre_comm *world = rank_begin(80);
+    gyre_comm *world = rank_begin(200);
     rank = gyre_comm_rank(world);
     size = gyre_comm_size(world);
     CHECK(argc == 2);

@@ -114,7 +114,7 @@ int main(int argc, char **argv)
     char folder[] = "/tmp/gyre-fork-XXXXXX";
     pthread_t threads[RANKS];
     scenario = argc > 1 ? argv[1] : "inside";
-    alarm(50);
+    alarm(200);
     CHECK(mkdtemp(folder)); /* in a file: nobody else can want its port */
     snprintf(address, sizeof address, "file://%s/meet", folder);
     for (int i = 0; i < RANKS; i++)

@@ -224,7 +224,7 @@ static void fork_inside(void)
     pthread_t thread;
     int ends[2], forked = 0;
     int32_t sum[100], own[100];
-    alarm(30);
+    alarm(200);
     CHECK(pipe(ends) == 0 && pthread_create(&thread, NULL, idle, &ends[0]) == 0, "a thread");
     CHECK(gyre_comm_create(NULL, &comm) == GYRE_SUCCESS, "%s", gyre_last_error(NULL));
     CHECK(gyre_op_create(comm, add_and_fork, &forked, 1, &op) == GYRE_SUCCESS, "%s", gyre_last_error(comm));

@@ -202,7 +202,7 @@ static void world(void)
 
 int main(void)
 {
-    alarm(60);
+    alarm(200);
     world();
     world(); /* what the first world left behind would show here */
     return 0;

@@ -153,7 +153,7 @@ static void cost(int size, int logs, const char *secret)
 
 int main(void)
 {
-    alarm(110);
+    alarm(230);
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("GYRE_LOG", "warn", 0);
     cost(8, 3, SECRET);

@@ -280,7 +280,7 @@ static pthread_t begin(struct server *server, const char *const *answers, bool c
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     snprintf(number, sizeof(number), "%d", ends[0]);
     set("PMI_RANK=1 PMI_SIZE=2");
-    setenv("GYRE_MEET_TIMEOUT", closes || complete ? "60" : "2", 1);
+    setenv("GYRE_MEET_TIMEOUT", closes || complete ? "60" : "4", 1);
     setenv("PMI_FD", number, 1);
     *server = (struct server){.fd = ends[1], .answers = answers, .closes = closes};
     cr_assert_eq(pthread_create(&thread, NULL, serve, server), 0);

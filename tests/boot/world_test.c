@@ -72,7 +72,7 @@ int main(void)
 {
     char tcp4[96], tcp6[96], file[96];
 
-    alarm(110);
+    alarm(230);
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("GYRE_LOG", "error", 0);
     ranks_address_tcp(tcp4);

@@ -171,7 +171,7 @@ class Run(unittest.TestCase):
             words = [str(COMPARE / "run"), "--no-install", "--no-build", "--no-plot", "--build", BUILD, "--output", folder, "--libraries",
                      "gyre,limit_private,limit_shared", "--collectives", "all_reduce,barrier", "--ranks", "2", "--min", "4", "--max", "256K",
                      "--factor", "64", "--launches", "2", "--budget", "2"]
-            done = subprocess.run(words, capture_output=True, text=True, timeout=100)
+            done = subprocess.run(words, capture_output=True, text=True, timeout=200)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             results = json.loads(Path(folder, "results.json").read_text(encoding="utf-8"))
             seen = {(row["label"], row["collective"], row["transport"], row["bytes"]) for row in results["figures"]}

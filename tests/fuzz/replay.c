@@ -96,7 +96,7 @@ static void feed_mutant(const struct seed *seed)
 int main(int argc, char **argv)
 {
     static struct seed seeds[256];
-    alarm(110);
+    alarm(200);
     const size_t count = argc == 2 ? read_folder(argv[1], seeds, sizeof seeds / sizeof seeds[0]) : 0;
     if (count == 0) {
         fprintf(stderr, "replay: give a folder with at least one file\n");

@@ -21,7 +21,7 @@ SOURCES = set(" .c .h .py .sh .cpp .cmake .txt .yaml".split(" "))
 
 
 def output_of(*command: str | Path) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=True).stdout
 
 
 def documents(root: Path) -> list[Path]:

@@ -48,7 +48,7 @@ port() { # left over, or another job's: rank 0 cannot have it, and the others fi
     says 0 "rank 0 cannot listen at tcp://127.0.0.1:$MASTER_PORT (MASTER_ADDR and MASTER_PORT): the address is in use, by another rank 0 or another program"
     says 1 "tcp://127.0.0.1:$MASTER_PORT: somebody accepts connections there and does not answer as gyre does; is it another program?"
     listen $'HTTP/1.1 400 Bad Request\r\nServer: not gyre, but a program that answers at some length\r\n\r\n'
-    says 1 "refused: does not speak gyre; is it another program? set GYRE_ADDRESS or MASTER_PORT to a free port on every rank"
+    GYRE_MEET_TIMEOUT=50 says 1 "refused: does not speak gyre; is it another program? set GYRE_ADDRESS or MASTER_PORT to a free port on every rank"
     listen close
     says 1 "could not reach rank 0 at tcp://127.0.0.1:$MASTER_PORT"
 }

@@ -14,7 +14,7 @@ ENGINES = ("simgrid", "formula")
 
 
 def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SIM, *arguments], capture_output=True, text=True, timeout=100)
+    return subprocess.run([SIM, *arguments], capture_output=True, text=True, timeout=200)
 
 
 def predict(collective: str, size: int, hosts: int, engine: str, settings: list[str] | None = None) -> dict[str, float]:

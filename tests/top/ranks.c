@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     const char *what = argv[1];
     char path[256];
-    gyre_comm *comm = rank_begin(80);
+    gyre_comm *comm = rank_begin(220);
     int rank = gyre_comm_rank(comm), size = gyre_comm_size(comm);
     snprintf(path, sizeof path, "%s/%d", argv[2], rank);
     FILE *file = fopen(path, "w");

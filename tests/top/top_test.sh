@@ -16,7 +16,7 @@ end() {
 }
 trap 'end 2>/dev/null' EXIT
 for rank in 0 1 2 3; do
-    for _ in $(seq 400); do [ -s "$folder/$rank" ] && break || sleep 0.1; done
+    for _ in $(seq 1000); do [ -s "$folder/$rank" ] && break || sleep 0.1; done
     pids+=("$(cat "$folder/$rank")")
 done
 

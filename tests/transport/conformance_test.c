@@ -441,8 +441,8 @@ static void body_doze(struct rank *rank)
     read_awake(rank, THIRD);
     drip(rank, &frame, THIRD, BYTES);
     int64_t start = gy_now();
-    while (rank->rank == 1 && pair->arrived < 2 && gy_now() - start < 5 * GY_SECOND)
-        gy_poller_poll(rank->poller, 10 * GY_SECOND);
+    while (rank->rank == 1 && pair->arrived < 2 && gy_now() - start < 30 * GY_SECOND)
+        gy_poller_poll(rank->poller, 40 * GY_SECOND);
     CHECK(rank->rank == 0 || pair->arrived == 2, "slept through the rest");
     if (rank->rank == 0)
         frame.header.sequence = 3;
@@ -452,8 +452,8 @@ static void body_doze(struct rank *rank)
     rank_barrier(rank);
     if (rank->rank == 0)
         CHECK(shutdown(link->rail[0].watch.fd, SHUT_WR) == 0, "shutdown");
-    while (rank->rank == 1 && !pair->broken && gy_now() - start < 10 * GY_SECOND)
-        gy_poller_poll(rank->poller, 20 * GY_SECOND);
+    while (rank->rank == 1 && !pair->broken && gy_now() - start < 80 * GY_SECOND)
+        gy_poller_poll(rank->poller, 90 * GY_SECOND);
     CHECK(rank->rank == 0 || pair->broken, "slept through the end");
     rank_barrier(rank);
 }

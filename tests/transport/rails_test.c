@@ -87,7 +87,7 @@ static void tear_down(void)
     free(payloads);
 }
 
-TestSuite(rails, .init = set_up, .fini = tear_down, .timeout = 30);
+TestSuite(rails, .init = set_up, .fini = tear_down, .timeout = 120);
 
 /* Where byte `at` of that rail stands in the stream. */
 static size_t place_of(int rail, size_t at)

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -199,6 +200,7 @@ void rank_turn(struct rank *rank, bool sleep)
         return;
     if (!sleep) {
         gy_poller_poll(rank->poller, 0);
+        sched_yield(); /* whoever is waited for may need this core: else each turn takes the time that the kernel gives */
         return;
     }
     uint64_t before[RANKS_MOST];
@@ -222,14 +224,14 @@ static void rank_open(struct rank *rank)
         .size = sizeof(user), .rank = rank->rank, .world_size = rank->size, .address = address, .secret = SECRET};
     gy_log_set_rank(rank->rank);
     CHECK(gy_config_read(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
-    rank->config.meet_timeout_ns = 20 * GY_SECOND;
+    rank->config.meet_timeout_ns = 60 * GY_SECOND;
     rank->config.shm_reserve = 64u << 20;
     if (options->devices)
         snprintf(rank->config.rdma_devices, sizeof(rank->config.rdma_devices), "%s", options->devices[rank->rank]);
     CHECK(gy_transports_reach(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_poller_create(&rank->poller, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_world_meet(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);
-    CHECK(gy_segment_create(rank->world, gy_now() + 10 * GY_SECOND, &rank->segment, &error) == GYRE_SUCCESS, "%s",
+    CHECK(gy_segment_create(rank->world, gy_now() + 60 * GY_SECOND, &rank->segment, &error) == GYRE_SUCCESS, "%s",
           error.text);
     struct gy_transport_env env = {
         rank->world, rank->segment, &rank->config, rank->poller, {rank, sink_place, sink_arrived, sink_broken}};
@@ -312,7 +314,7 @@ static void run_processes(void)
         pid_t child = fork();
         CHECK(child >= 0, "no process");
         if (child == 0) {
-            alarm(60);
+            alarm(200);
             rank_main((void *)(intptr_t)i);
             _exit(0);
         }
@@ -332,7 +334,7 @@ void ranks_run(const struct ranks_options *how, const char *name, rank_func what
     options = how;
     body = what;
     choose_address(how->ipv6);
-    alarm(60);
+    alarm(200);
     if (how->processes)
         run_processes();
     else

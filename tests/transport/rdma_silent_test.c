@@ -132,7 +132,7 @@ static void body_awake(struct rank *rank)
     if (rank->rank == 0)
         atomic_store(&link->words->begun, htole32((uint32_t)link->chunks + 0x70000000));
     rank_barrier(rank);
-    int64_t deadline = gy_now() + 10 * GY_SECOND;
+    int64_t deadline = gy_now() + 60 * GY_SECOND;
     while (rank->rank == 1 && !rank->ops->arm(rank->instance))
         CHECK(gy_now() < deadline, "rank 1 must not sleep");
     rank->ops->disarm(rank->instance);

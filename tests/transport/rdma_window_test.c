@@ -300,7 +300,7 @@ int main(void)
 {
     uint64_t before;
 
-    alarm(90);
+    alarm(200);
     setenv("GYRE_TRANSPORT", "rdma", 1);
     gy_verbs_use(&stand_in_verbs);
     CHECK(pthread_barrier_init(&outside, NULL, RANKS) == 0);

@@ -88,7 +88,7 @@ def by_exchange() -> None:
         os.rename(part.name, f"{folder}/{calls}.{rank}")
         everyone = []
         for other in range(size):
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 90
             while not os.path.exists(f"{folder}/{calls}.{other}") and time.monotonic() < deadline:
                 time.sleep(0.002)
             with open(f"{folder}/{calls}.{other}", "rb") as file:

@@ -29,14 +29,14 @@ class Package(unittest.TestCase):
             [*pip, "wheel", *offline, "-w", str(cls.place / "wheel"), str(cls.place / "tree")],
             [*pip, "install", *offline, "--find-links", str(cls.place / "wheel"), "--target", str(cls.place / "site"), "gyre"],
         ):
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
             if done.returncode:
                 raise AssertionError(f"{' '.join(command)} (scripts/install-dependencies test?): {done.stdout}{done.stderr}")
 
     def run_python(self, site: Path, **more: str) -> "list[str]":
         environment = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(site), **more}
         command = [sys.executable, "-c", PRINT]  # which also looks in the working folder
-        done = subprocess.run(command, env=environment, cwd=self.place, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, env=environment, cwd=self.place, capture_output=True, text=True, timeout=100)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.splitlines()
 
