@@ -85,6 +85,24 @@ static int64_t noise_of(const struct sleeper *sleeper, int64_t from, int64_t to)
     return noise;
 }
 
+struct fault_turns fault_turns_of(pid_t pid)
+{
+    struct fault_turns turns = {0};
+    struct timespec used;
+    clockid_t clock;
+    char path[64];
+    long long waited;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%*d %lld", &waited) == 1)
+        turns.waited_ns = waited;
+    if (file)
+        fclose(file);
+    if (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &used) == 0)
+        turns.used_ns = (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+    return turns;
+}
+
 int64_t fault_noise(int64_t from, int64_t to)
 {
     int64_t noise = 0;

@@ -2,6 +2,7 @@
  * fault_traces.c, so no two tests can want one port. The launcher is the reaper of whatever a rank starts. */
 #include "fault_ranks.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,12 +15,32 @@
 #include "fault_traces.h"
 #include "support/rank.h"
 
-#define END_NS INT64_C(5000000000)
+#define END_NS INT64_C(60000000000)
+#define OTHER_CLOCKS "600" /* s: of gyre, where a scenario does not set them; so that whoever waits for one hangs */
 
 static struct fault_report *reports;
 static struct fault_round current;
 static pid_t pids[FAULT_RANKS_MOST];
 static bool gone[FAULT_RANKS_MOST];
+static struct fault_turns before_hit[FAULT_RANKS_MOST];
+static _Atomic int64_t *ahead_ns; /* of the true time are the clocks of the ranks; shared */
+
+/* The library asks the program for the time. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *now_p)
+{
+    static int (*true_time)(clockid_t clock, struct timespec * now_p);
+    if (!true_time)
+        *(void **)&true_time = dlsym(RTLD_NEXT, "clock_gettime");
+    int status = true_time(clock, now_p);
+    if (ahead_ns && (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE))
+        now_p->tv_sec += (time_t)(*ahead_ns / 1000000000);
+    return status;
+}
+
+void fault_ranks_pass_time(int64_t ns)
+{
+    *ahead_ns += ns;
+}
 
 static void set_number(const char *name, int value)
 {
@@ -45,6 +66,9 @@ static void prepare_rank(int rank)
         setenv("GYRE_HOST_ID", text, 1);
     }
     setenv("GYRE_LOG", "error", 0);
+    setenv("GYRE_STALL_TIMEOUT", OTHER_CLOCKS, 0);
+    setenv("GYRE_PEER_TIMEOUT", OTHER_CLOCKS, 0);
+    setenv("GYRE_TIMEOUT", OTHER_CLOCKS, 0);
     int null = open("/dev/null",
                     O_WRONLY | O_CLOEXEC); /* gyre logs each error where it is decided: hundreds of lines */
     if (!getenv("GYRE_TEST_VERBOSE") && null >= 0)
@@ -77,6 +101,7 @@ static _Noreturn void run_rank(int rank)
         report->met = true;
         report->status = make_calls(report, comm, rank);
     }
+    report->turns = fault_turns_of(getpid());
     snprintf(report->text, sizeof report->text, "%s", gyre_last_error(comm));
     __atomic_store_n(&report->done, 1, __ATOMIC_RELEASE);
     gyre_comm_destroy(comm);
@@ -89,6 +114,8 @@ void fault_ranks_start(const struct fault_round *round)
         size_t bytes = FAULT_RANKS_MOST * sizeof *reports;
         reports = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         CHECK(reports != MAP_FAILED && !prctl(PR_SET_CHILD_SUBREAPER, 1));
+        ahead_ns = mmap(NULL, sizeof *ahead_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(ahead_ns != MAP_FAILED);
     }
     current = *round;
     memset(reports, 0, FAULT_RANKS_MOST * sizeof *reports);
@@ -137,11 +164,45 @@ void fault_ranks_wait_reports(double seconds)
     }
 }
 
+bool fault_ranks_wait_naps(int naps)
+{
+    for (int i = 0; i < current.ranks; i++) {
+        while (i != current.victim && !is_done(i)) {
+            if (naps-- == 0)
+                return false;
+            usleep(1000);
+        }
+    }
+    return true;
+}
+
 int64_t fault_ranks_hit(int signal_number)
 {
+    for (int i = 0; i < current.ranks; i++)
+        before_hit[i] = fault_turns_of(pids[i]);
     int64_t when = rank_now_ns();
     kill(pids[current.victim], signal_number);
     return when;
+}
+
+int64_t fault_ranks_waited(int rank)
+{
+    int64_t victim = 0, other = 0, own = 0, used = 0;
+    siginfo_t about;
+    waitid(P_PID, (id_t)pids[current.victim], &about, WEXITED | WNOWAIT);
+    for (int i = 0; i < current.ranks; i++) {
+        struct fault_turns now = i == current.victim ? fault_turns_of(pids[i]) : reports[i].turns;
+        int64_t waited = now.waited_ns - before_hit[i].waited_ns;
+        used += now.used_ns - before_hit[i].used_ns;
+        if (i == current.victim)
+            victim = waited;
+        else if (i == rank)
+            own = waited;
+        else if (waited > other)
+            other = waited;
+    }
+    int64_t others_turns = victim + other + own - used;
+    return others_turns > 0 ? others_turns : 0;
 }
 
 static void kill_all(void)

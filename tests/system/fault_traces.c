@@ -1,6 +1,6 @@
 /* Files: /dev/shm, /tmp, the meeting's folder. Sockets: every Unix socket, and TCP sockets that listen or are connected,
  * from /proc/net of a network of our own. The kernel takes a moment to end the sockets of a killed process: looked at
- * again for 2 s. */
+ * again until there are none: for 30 s. */
 #include "fault_traces.h"
 
 #include <dirent.h>
@@ -130,7 +130,7 @@ static bool none_now(char *what, size_t bytes)
 
 bool fault_traces_none(char *what, size_t bytes)
 {
-    int64_t limit = rank_now_ns() + 2000000000;
+    int64_t limit = rank_now_ns() + 30000000000;
     while (!none_now(what, bytes)) {
         if (rank_now_ns() > limit)
             return false;
