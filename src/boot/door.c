@@ -21,7 +21,8 @@
 
 #define TICK_NS 250000000L
 #define SILENCE (GY_SECOND / 2)
-#define NOTES 8 /* lines about strangers, per ... */
+#define TICKS_LEAST 3 /* a visitor's time is over only when so many have found it waiting: who was away heard nobody */
+#define NOTES 8       /* lines about strangers, per ... */
 #define NOTES_EVERY (60 * GY_SECOND)
 #define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
 
@@ -159,7 +160,7 @@ static void drop_older_than(struct gy_door *door, int64_t age)
 
     for (struct gy_greeting *greeting = door->greetings; greeting; greeting = next) {
         next = greeting->next;
-        if (now - greeting->started < age)
+        if (now - greeting->started < age || greeting->ticks < TICKS_LEAST)
             continue;
         if (may_note(door))
             gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", greeting->from);
@@ -300,6 +301,8 @@ static void on_tick(void *owner, uint32_t events)
     (void)events;
     if (read(door->timer, &ticks, sizeof(ticks)) < 0)
         return;
+    for (struct gy_greeting *greeting = door->greetings; greeting; greeting = greeting->next)
+        greeting->ticks++;
     drop_older_than(door, GY_DOOR_PATIENCE);
     if (crowded(door))
         drop_older_than(door, SILENCE);

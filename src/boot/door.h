@@ -7,7 +7,7 @@
 #include "boot/world.h"
 
 #define GY_DOOR_GREETINGS 64                       /* unauthenticated visitors at once */
-#define GY_DOOR_PATIENCE (5 * INT64_C(1000000000)) /* each of them has this long */
+#define GY_DOOR_PATIENCE (5 * INT64_C(1000000000)) /* each of them has this long, if the rank looks */
 
 /* Told about every refused visitor, for sentences about who is missing; `handshake->from` is unproven. May be NULL. */
 typedef void (*gy_door_refused_func)(void *user, const struct gy_handshake *handshake);

@@ -18,6 +18,7 @@ struct gy_greeting {
     int fd;
     bool connecting;
     int64_t started;
+    unsigned ticks;             /* of its owner's clock, at which it was still there; the door's */
     char from[GY_ADDRESS_TEXT]; /* where the visitor comes from, for sentences; the door's */
     struct gy_handshake handshake;
     gy_greeting_func done;

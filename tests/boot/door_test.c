@@ -1,0 +1,121 @@
+/* Whose time at a door is over.
+ *
+ * who_was_away_listens_first: its visitor says nothing at first, and speaks while nobody listens; when the rank is back, the
+ * visitor's time is over by the clock, but the rank has not heard what there was to hear. The clock's tick comes to the
+ * poller before the word does, and the door is crowded: somebody else waits to be let in.
+ *
+ * who_is_silent_makes_room: for somebody else, where the rank looks all the time. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/door.h"
+#include "core/clock.h"
+
+#define JOB 7
+
+static const uint8_t key[GY_KEY_BYTES] = "the key of this test";
+static struct gy_poller *poller;
+static struct gy_place place;
+
+static struct gy_door *open_door(void)
+{
+    struct gy_error error = {.rank = -1};
+    struct gy_door *door;
+    struct sockaddr_in *address = (struct sockaddr_in *)&place.address;
+
+    address->sin_family = AF_INET;
+    address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const struct gy_door_env env = {.poller = poller,
+                                    .key = key,
+                                    .job = JOB,
+                                    .size = 2,
+                                    .purposes = 1u << GY_PURPOSE_OVERLAY,
+                                    .peer_timeout_ns = 10 * GY_SECOND,
+                                    .most = 1};
+    cr_assert_eq(gy_door_create(gy_socket_listen(&place), &door, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_door_open(door, &env, &error), GYRE_SUCCESS);
+    return door;
+}
+
+static int visit(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    cr_assert(fd >= 0 && connect(fd, (struct sockaddr *)&place.address, sizeof(struct sockaddr_in)) == 0);
+    return fd;
+}
+
+/* Is there, before so long has passed, what `done` says? */
+static bool turn_until(const bool *done, int64_t ns)
+{
+    for (int64_t limit = gy_now() + ns; !*done && gy_now() < limit;)
+        gy_poller_poll(poller, 50 * GY_MILLISECOND);
+    return *done;
+}
+
+static void come_in(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+{
+    (void)keys;
+    cr_assert_eq(rank, 1);
+    *(bool *)user = true;
+    close(fd);
+}
+
+Test(door, who_was_away_listens_first, .timeout = 30)
+{
+    struct gy_error error = {.rank = -1};
+    struct gy_handshake handshake;
+    uint8_t second[GY_HANDSHAKE_BYTES_2];
+    bool in = false, never = false;
+
+    cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
+    struct gy_door *door = open_door();
+    gy_door_on(door, GY_PURPOSE_OVERLAY, come_in, &in);
+    int visitor = visit();
+    for (int64_t limit = gy_now() + 10 * GY_SECOND; gy_door_greeting(door) == 0 && gy_now() < limit;)
+        gy_poller_poll(poller, 50 * GY_MILLISECOND);
+    cr_assert_eq(gy_door_greeting(door), 1);
+    int other = visit();
+
+    usleep(400000); /* a tick */
+    gy_handshake_dial(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    cr_assert_eq(send(visitor, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
+    usleep(400000);
+    gy_poller_poll(poller, 0);
+    turn_until(&never, 50 * GY_MILLISECOND);
+    cr_assert_eq(recv(visitor, second, sizeof(second), MSG_WAITALL), (ssize_t)sizeof(second));
+    gy_handshake_feed(&handshake, second, sizeof(second));
+    cr_assert_eq(send(visitor, handshake.out, GY_HANDSHAKE_BYTES_3, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_3);
+    cr_assert(turn_until(&in, 10 * GY_SECOND));
+    close(visitor);
+    close(other);
+    gy_door_free(door);
+    gy_poller_free(poller);
+}
+
+Test(door, who_is_silent_makes_room, .timeout = 30)
+{
+    struct gy_error error = {.rank = -1};
+    bool in = false;
+
+    cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
+    struct gy_door *door = open_door();
+    gy_door_on(door, GY_PURPOSE_OVERLAY, come_in, &in);
+    int silent = visit(), visitor = visit();
+    struct gy_handshake handshake;
+    gy_handshake_dial(&handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    cr_assert_eq(send(visitor, handshake.out, GY_HANDSHAKE_BYTES_1, MSG_NOSIGNAL), GY_HANDSHAKE_BYTES_1);
+    uint8_t second[GY_HANDSHAKE_BYTES_2];
+    ssize_t got = -1;
+    for (int64_t limit = gy_now() + 10 * GY_SECOND; got < 0 && gy_now() < limit;) {
+        gy_poller_poll(poller, 50 * GY_MILLISECOND);
+        got = recv(visitor, second, sizeof(second), MSG_DONTWAIT);
+    }
+    cr_assert_eq(got, (ssize_t)sizeof(second));
+    close(silent);
+    close(visitor);
+    gy_door_free(door);
+    gy_poller_free(poller);
+}
