@@ -146,7 +146,7 @@ static void run_rank(int rank)
 {
     pthread_t thread, dozer;
     bool hits = is("everyone") || rank == victim;
-    alarm(30);
+    alarm(70);
     if (number / 2 % 2) /* over links, also where there are windows */
         setenv("GYRE_ALGORITHM", "all_reduce:ring,all_gather:ring,reduce_scatter:ring", 1);
     for (int k = 0; k < FLIGHT; k++) {
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
         victim = number % ranks;
         snprintf(what, sizeof what, "%s, round %d", scenario, number);
         launch_may_die = is("death") ? victim : -1;
-        if (!launch(ranks, run_rank, 20, what))
+        if (!launch(ranks, run_rank, 60, what))
             return 1;
     }
     printf("%s: %d rounds, the buffers of %d requests were taken away\n", scenario, ROUNDS, *taken);

@@ -287,7 +287,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } suites[] = {{"requests", test_requests}, {"crossed", test_crossed}, {"flat", test_flat}, {"mixed", test_mixed}};
-    comm = rank_begin(120);
+    comm = rank_begin(240);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
     bool found = false;

@@ -212,7 +212,7 @@ static void begin(const char *order, const char *algorithm, bool small_tiles)
     setenv("GYRE_ALGORITHM", algorithm, 1);
     setenv("GYRE_SHM_SLOT", small_tiles ? "4096" : "", 1);
     setenv("GYRE_TCP_TILE", small_tiles ? "8192" : "", 1);
-    comm = rank_begin(100);
+    comm = rank_begin(200);
 }
 
 static void end(void)

@@ -6,10 +6,10 @@ foreach(place shm=windows tcp=links)
   string(REPLACE "=" ";" pair ${place})
   list(GET pair 0 transport)
   list(GET pair 1 reach)
-  gyre_system_test(choice.${transport} 70 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
+  gyre_system_test(choice.${transport} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
     $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:choice_test> ${reach})
 endforeach()
-gyre_system_test(choice.mixed 70 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+gyre_system_test(choice.mixed 200 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
   $<TARGET_FILE:gyre-run> -n 3 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:choice_test> links")
-gyre_system_test(choice.many 70 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp
+gyre_system_test(choice.many 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp
   $<TARGET_FILE:gyre-run> -n 17 $<TARGET_FILE:choice_test> links)

@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     size = atoi(getenv("WORLD_SIZE"));
     if (size < 16)
         test_names();
-    comm = rank_begin(60);
+    comm = rank_begin(150);
     if (size < 16)
         test_calls();
     test_choices();

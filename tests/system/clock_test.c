@@ -1,6 +1,6 @@
 /* The clock on the wall jumps by hours, back and forth, at every look at it: ranks meet, compute, wait for one that is late for
- * longer than their stall clock, lose one, shrink, let a newcomer in and go on, and none of their clocks (stall 1 s, arrival
- * 20 s, meeting 40 s) runs out early, or never. Calls of the C library for the time come here instead, as this program's
+ * longer than their stall clock, lose one, shrink, let a newcomer in and go on, and none of their clocks (stall 4 s, arrival
+ * 60 s, meeting 90 s) runs out early, or never. Calls of the C library for the time come here instead, as this program's
  * symbols go before those of libraries; CLOCK_MONOTONIC is told truly. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 #include "support/launcher.h"
 
 #define RANKS 3
-#define LATE_MS 2500
+#define LATE_MS 6000
 #define SEEN __attribute__((visibility("default"))) /* by libraries */
 
 static _Atomic unsigned looks;
@@ -62,7 +62,7 @@ static void sum(gyre_comm *comm, int ranks)
 /* The others wait in a sum; the last one is late, and then it dies in the middle of the next. */
 static void body(int rank)
 {
-    gyre_comm *comm = rank_begin(60), *next = NULL;
+    gyre_comm *comm = rank_begin(160), *next = NULL;
     double one = 1;
     if (rank < RANKS) {
         CHECK(gyre_comm_size(comm) == RANKS);
@@ -77,7 +77,7 @@ static void body(int rank)
         gyre_comm_destroy(comm);
         comm = next;
         sum(comm, RANKS - 1);
-        OK(comm, gyre_comm_grow(comm, 1, 20, &next));
+        OK(comm, gyre_comm_grow(comm, 1, 60, &next));
         CHECK(next != NULL);
         gyre_comm_destroy(comm);
         comm = next;
@@ -103,8 +103,8 @@ int main(void)
     clock_gettime(CLOCK_REALTIME, &now);
     clock_gettime(CLOCK_REALTIME, &again);
     CHECK(again.tv_sec < now.tv_sec - 3600);
-    setenv("GYRE_STALL_TIMEOUT", "1", 1);
-    setenv("GYRE_TIMEOUT", "20", 1);
-    setenv("GYRE_MEET_TIMEOUT", "40", 1);
-    return launch(RANKS + 1, role, 60, "a clock that jumps") ? 0 : 1;
+    setenv("GYRE_STALL_TIMEOUT", "4", 1);
+    setenv("GYRE_TIMEOUT", "60", 1);
+    setenv("GYRE_MEET_TIMEOUT", "90", 1);
+    return launch(RANKS + 1, role, 150, "a clock that jumps") ? 0 : 1;
 }

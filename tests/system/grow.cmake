@@ -7,6 +7,6 @@ gyre_mortal_test(grow alone "GYRE_TRANSPORT=shm,tcp;GYRE_TEST_ROUNDS=4" changes 
 gyre_mortal_test(grow heirs "GYRE_TRANSPORT=shm,tcp;GYRE_TEST_ROUNDS=6" heirs 3 2)
 gyre_mortal_test(grow refused GYRE_TRANSPORT=tcp refused 2)
 gyre_mortal_test(grow encrypt "GYRE_TRANSPORT=tcp;GYRE_INTEGRITY=encrypt;GYRE_TEST_ROUNDS=6" changes 3)
-gyre_mortal_test(grow halts "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=2;GYRE_TIMEOUT=4;GYRE_TEST_ROUNDS=2" halts 3)
-gyre_mortal_test(grow frozen "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=2;GYRE_TIMEOUT=6" frozen 3)
+gyre_mortal_test(grow halts "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=5;GYRE_TIMEOUT=10;GYRE_TEST_ROUNDS=2" halts 3)
+gyre_mortal_test(grow frozen "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=5;GYRE_TIMEOUT=15" frozen 3)
 gyre_mortal_test(grow apart GYRE_TRANSPORT=shm apart 2)

@@ -14,5 +14,5 @@ target_sources(grow_test PRIVATE grow_world.c grow_stops.c)
 
 # program, name, settings, then scenario, ranks and hosts
 function(gyre_mortal_test program name settings)
-  gyre_system_test(${program}.${name} 120 ${CMAKE_COMMAND} -E env ${settings} $<TARGET_FILE:${program}_test> ${ARGN})
+  gyre_system_test(${program}.${name} 250 ${CMAKE_COMMAND} -E env ${settings} $<TARGET_FILE:${program}_test> ${ARGN})
 endfunction()

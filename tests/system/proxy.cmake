@@ -12,7 +12,7 @@ gyre_system_test(proxy.off 100 $<TARGET_FILE:proxy_test> off 3 1)
 add_executable(intruder_test intruder_test.c)
 target_include_directories(intruder_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(intruder_test PRIVATE gyre_internal)
-gyre_system_test(intruder 100 $<TARGET_FILE:intruder_test>)
+gyre_system_test(intruder 200 $<TARGET_FILE:intruder_test>)
 
 # A rank that computes wrongly.
 add_executable(verify_test verify_test.c)
