@@ -2,7 +2,7 @@
  * their turn one after the other: the victim, to end; a neighbour, to see it and pass it on; the survivor. On a machine
  * that is busy with something else each of them waits for a core, and that is not gyre's time. So a control process on
  * each core sleeps a millisecond at a time, and the worst that one of them came late between the kill and the last
- * report is the noise of this round: a detection of more than 100 ms + 3 × noise fails. Noise is measured without gyre, so
+ * report is the noise of this round: a detection of more than 100 ms + 3 × noise fails, but for what is said below. Noise is measured without gyre, so
  * a detection that is broken gets no time from it, and how many needed some is printed.
  *
  * Who only sleeps is let in earlier than who computes. Where others have the cores, what the kernel says of the three
