@@ -99,12 +99,22 @@ static void say(int fd, const void *bytes, size_t count)
     (void)!send(fd, bytes, count, MSG_NOSIGNAL);
 }
 
+/* A process that was stopped is told of it where its wait has a limit: it waits on. */
+static ssize_t hear_some(int fd, uint8_t *bytes_p, size_t count)
+{
+    ssize_t got;
+    do
+        got = recv(fd, bytes_p, count, 0);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
 /* Until the door closes, which it must. */
 static void expect_end(int fd, const char *what)
 {
     uint8_t bytes[4096];
     ssize_t got;
-    while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0)
+    while ((got = hear_some(fd, bytes, sizeof(bytes))) > 0)
         ;
     if (got < 0 && errno == EAGAIN)
         rank_fail("%s: the door stays open", what);
@@ -113,8 +123,10 @@ static void expect_end(int fd, const char *what)
 
 static size_t hear(int fd, uint8_t *bytes_p, size_t count)
 {
-    ssize_t got = recv(fd, bytes_p, count, MSG_WAITALL);
-    return got < 0 ? 0 : (size_t)got;
+    size_t heard = 0;
+    for (ssize_t got; heard < count && (got = hear_some(fd, bytes_p + heard, count - heard)) > 0;)
+        heard += (size_t)got;
+    return heard;
 }
 
 /* A greeting as whoever knows `key` would begin it; message 1 is in out. */
