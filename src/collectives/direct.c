@@ -231,30 +231,32 @@ static bool runs_itself(const struct gyre_request *r)
            r->in.total * r->element <= GY_DIRECT_MOST && !gy_tiny_fits(r->comm, &r->shape, r->element);
 }
 
+gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *record)
+{
+    struct gy_patience patience = gy_patience_of(r->comm->ctx);
+    gy_request_rewind(r);
+    for (bool over = false; !over;) {
+        if (gy_lanes_turn(r, &over))
+            patience = gy_patience_of(r->comm->ctx);
+        else if (!over && !gy_patient(&patience))
+            return go_on(r);
+    }
+    if (r->plan->output_blocks > 0)
+        gy_prepare_end(r);
+    gy_prepare_undo(r);
+    return gy_direct_end(r, record);
+}
+
 bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
 {
     if (!runs_itself(r))
         return false;
-    struct gy_patience patience = gy_patience_of(r->comm->ctx);
     if (r->staged.memory)
         gy_prepare_stage(r);
     gy_mapped_offer(r);
     r->shape.sequence = ++r->comm->sequence;
     gy_window_arrive(r->comm, &r->shape, &r->offer);
     gy_window_begin(r);
-    gy_request_rewind(r);
-    struct gyre_page_record *record = gy_direct_note(r);
-    for (bool over = false; !over;) {
-        if (gy_lanes_turn(r, &over)) {
-            patience = gy_patience_of(r->comm->ctx);
-        } else if (!over && !gy_patient(&patience)) {
-            *status_p = go_on(r);
-            return true;
-        }
-    }
-    if (r->plan->output_blocks > 0)
-        gy_prepare_end(r);
-    gy_prepare_undo(r);
-    *status_p = gy_direct_end(r, record);
+    *status_p = gy_direct_lanes(r, gy_direct_note(r));
     return true;
 }

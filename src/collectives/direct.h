@@ -20,6 +20,8 @@ struct gyre_page_record *gy_direct_note(struct gyre_request *request);
 struct gy_entry *gy_direct_entry(const struct gyre_comm *comm, int rank, uint64_t sequence);
 /* A peer keeps us waiting, or goes by the plan: so do we, from this lane on, and those before it are done. */
 gyre_status gy_direct_go_on_from(struct gyre_request *request, int lane);
+/* Its plan, from the beginning, after the arrival; as a request from where a peer keeps us waiting. */
+gyre_status gy_direct_lanes(struct gyre_request *request, struct gyre_page_record *record);
 /* It is over. */
 gyre_status gy_direct_end(struct gyre_request *request, struct gyre_page_record *record);
 

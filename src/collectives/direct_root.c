@@ -7,11 +7,13 @@
  *
  * It is what the plan of direct_one_shot does where everyone who gives offers its input, without what has no use there: nobody
  * has slots to wait for, so that who gives counts at once, and of the counters only the one of the step that takes is looked
- * at. A rank that has nothing to offer, has not found this way open, or is kept waiting goes by the plan; who takes from such a
- * one goes on as the request that was filled on the way, from its beginning. */
+ * at. A rank that has nothing to offer, or takes from one that has not, runs the plan where it stands; one that has not found this
+ * way open, or is kept waiting, goes on as the request that was filled on the way. */
 #include "collectives/direct.h"
+#include "collectives/exchange.h"
 #include "collectives/mapped.h"
 
+#define PUBLISH_LANE 0
 #define REDUCE_LANE 1 /* of the plan in which who takes does so, and its counter */
 #define BROADCAST_LANE 2
 
@@ -67,8 +69,10 @@ static gyre_status give(struct gyre_request *r, struct gyre_page_record *record)
     return gy_direct_end(r, record);
 }
 
-/* Everyone who gives has entered this operation, and offers its input. */
-static bool all_offer(const struct gyre_request *r)
+/* Have all who give entered this operation, and offer their inputs; or not, and it goes through slots? */
+enum offers { ALL, NOT_ALL, LATE };
+
+static enum offers look_for_offers(const struct gyre_request *r)
 {
     struct gy_patience patience = gy_patience_of(r->comm->ctx);
     for (int p = 0; p < r->comm->size; p++) {
@@ -77,11 +81,13 @@ static bool all_offer(const struct gyre_request *r)
         const struct gy_entry *entry = gy_direct_entry(r->comm, p, r->shape.sequence);
         while (atomic_load_explicit(&entry->offered, memory_order_acquire) != r->shape.sequence)
             if (!gy_patient(&patience))
-                return false;
-        if (!gy_window_verify(r->comm, r->shape.sequence, p) || (!gy_mapped_input(r, p) && !gy_mapped_far_input(r, p)))
-            return false;
+                return LATE;
+        if (!gy_window_verify(r->comm, r->shape.sequence, p))
+            return LATE;
+        if (!gy_mapped_input(r, p) && !gy_mapped_far_input(r, p))
+            return NOT_ALL;
     }
-    return true;
+    return ALL;
 }
 
 static bool fetch(struct gyre_request *r)
@@ -98,7 +104,10 @@ static bool fetch(struct gyre_request *r)
 static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
 {
     bool broadcast = r->plan->shape.collective == GY_BROADCAST;
-    if (!all_offer(r) || !(broadcast ? fetch(r) : gy_window_gather_whole(r, REDUCE_LANE)))
+    enum offers offers = look_for_offers(r);
+    if (offers == NOT_ALL)
+        return gy_direct_lanes(r, record);
+    if (offers == LATE || !(broadcast ? fetch(r) : gy_window_gather_whole(r, REDUCE_LANE)))
         return gy_direct_go_on_from(r, 0);
     if (r->stream)
         gy_stream_fence();
@@ -108,6 +117,15 @@ static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
     return gy_direct_end(r, record);
 }
 
+/* What is written next, which the others have read. */
+static void own_lines(const struct gyre_request *r)
+{
+    const struct gyre_comm *comm = r->comm;
+    gy_line_own(gy_direct_entry(comm, comm->rank, comm->sequence + 1));
+    if (gives(r))
+        gy_line_own(&comm->control[comm->rank]->lane[PUBLISH_LANE].progress);
+}
+
 bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_plan *plan = is_open(comm, call) ? gy_comm_plan(comm, call->collective, GY_DIRECT_ONE_SHOT, call->root)
@@ -115,15 +133,13 @@ bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_s
     if (!plan)
         return false;
     struct gyre_request *r = gy_direct_fill(comm, call, plan);
+    own_lines(r);
     gy_mapped_offer(r);
-    if (gives(r) && !r->offer.input && !r->offer.far_input) {
-        gy_direct_drop(r);
-        return false;
-    }
     r->shape.sequence = ++comm->sequence;
     gy_window_arrive(comm, &r->shape, &r->offer);
     gy_window_begin(r);
     struct gyre_page_record *record = gy_direct_note(r);
-    *status_p = gives(r) ? give(r, record) : take(r, record);
+    bool offers = r->offer.input || r->offer.far_input;
+    *status_p = !gives(r) ? take(r, record) : offers ? give(r, record) : gy_direct_lanes(r, record);
     return true;
 }

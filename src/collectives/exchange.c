@@ -7,7 +7,8 @@
 
 #define GY_HANDED_OVER 1024 /* bytes that are pushed out of this core's cache; of more it costs more than it saves */
 #define GY_HARDWARE_LINE 64
-#define GY_EARLY 3 /* exchanges ahead, whose line is fetched for writing while this one is under way */
+#define GY_PREPARED 2048 /* bytes; of more it keeps the readers of this one waiting */
+#define GY_EARLY 3       /* exchanges ahead, whose line is fetched for writing while this one is under way */
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
 _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
@@ -78,7 +79,7 @@ void gy_exchange_publish(const struct gy_exchange *it)
 
 void gy_exchange_prepare(const struct gy_exchange *it)
 {
-    if (it->bytes <= GY_WINDOW_INLINE || !gives(it))
+    if (it->bytes <= GY_WINDOW_INLINE || it->bytes > GY_PREPARED || !gives(it))
         return;
     const unsigned char *next = payload_of(it, it->comm->rank, it->number + 1);
     for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)

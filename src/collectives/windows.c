@@ -23,6 +23,7 @@
 #define GY_FAR_BOUNCE (32u << 10) /* bytes of operands that are read through the kernel before they are reduced */
 #define GY_FAR_TILES 8            /* that are read through the kernel at once: entering it takes half a microsecond */
 #define GY_TILE_LEAST (32u << 10)
+#define GY_TILE_ROOTED (16u << 10) /* between two ranks one gives while the other takes */
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
@@ -40,7 +41,8 @@ void gy_window_wake(const struct gyre_comm *comm)
 /* As long as the slot has room for, since ranks that share a core change places at every few tiles; but no longer than what
  * stays in a core's own cache while it is copied, and where that leaves a block with a single tile, two halves, so that
  * one may be on its way while the other is made. In a reduction everyone makes while everyone waits, and halves are of no use;
- * but between two ranks as many tiles as there are slots keep what lies in the slots in the cores' own caches. */
+ * but between two ranks as many tiles as there are slots keep what lies in the slots in the cores' own caches, and what one of
+ * them gives is taken while it goes on giving. */
 size_t gy_window_tile(const struct gyre_request *r)
 {
     enum gy_collective collective = r->plan->shape.collective;
@@ -49,6 +51,8 @@ size_t gy_window_tile(const struct gyre_request *r)
     size_t block = gy_layout_longest(&r->in, 1) * r->element, least = gy_max_size(block / 2, most / 2);
     if (collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER)
         least = r->comm->size > 2 ? most : gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_LEAST);
+    else if (gy_has_root(collective) && r->plan->one_shot && r->comm->size == 2 && !r->comm->ctx->crowded)
+        least = gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_ROOTED);
     size_t bytes = gy_min_size(gy_min_size(most, GY_TILE_MOST), least);
     bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
     return gy_max_size(1, bytes / r->element);
