@@ -75,6 +75,8 @@ struct gy_context {
     struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gyre_request *active_first, *active_last;
     unsigned active; /* requests in that list */
+    bool together;   /* several of them have their turn: what they send leaves behind the last of them, */
+    bool gathered;   /* and there is something */
     unsigned queued; /* those of them that stand in a queue for windows, and not at its head: nothing moves them */
     struct gyre_request *idle;    /* free list */
     struct gy_awaited *awaited;   /* NULL: nobody waits without a request */

@@ -156,10 +156,13 @@ bool gy_flow_send(struct gyre_request *r, int l)
     flight->out.header.bytes = bytes;
     flight->out.header.flags = lane->eager ? GY_FRAME_EAGER : 0;
     flight->out.header.credit = gy_flow_owed(r->comm, step->peer, r->shape.sequence);
-    flight->out.patient = lane->eager && r->comm->ctx->active > PROMPT;
+    bool together = r->comm->ctx->together && !gy_comm_posts_quickly(r->comm, step->peer);
+    flight->out.patient = lane->eager && (together || r->comm->ctx->active > PROMPT);
+    r->comm->ctx->gathered |= together;
     flight->out.payload = piece.count ? gy_operand(r, l, step->src, piece.start) : NULL;
     gy_flow_returned(r->comm, step->peer, &flight->out.header);
-    if (lane->eager && lane->flights == 0 && bytes <= GY_FRAME_SHORT && !gy_comm_posts_quickly(r->comm, step->peer) &&
+    if (lane->eager && lane->flights == 0 && bytes <= GY_FRAME_SHORT && !together &&
+        !gy_comm_posts_quickly(r->comm, step->peer) &&
         gy_comm_send_short(r->comm, step->peer, &flight->out.header, flight->out.payload)) {
         gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
         gy_lane_next(r, l);
@@ -206,11 +209,18 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
     gy_lane_next(r, l);
 }
 
+/* Is more of the same to be consumed at once, and something left that the peer may send meanwhile? Then one frame gives back all. */
+static bool waits_for_more(const struct gyre_comm *comm, int peer, enum gy_credit_use use)
+{
+    const struct gy_link *link = comm->ctx->peers[gy_group_world(&comm->group, peer)].link;
+    return link && link->more && comm->channels[peer]->credit[use].owed + gy_eager_most(use) <= gy_credit_most(use);
+}
+
 /* Gives back what was consumed, in batches; tried again at every turn while the frame before is under way. */
 static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
     struct gy_credit *credit = &comm->channels[peer]->credit[use];
-    if (credit->owed < gy_credit_batch(use) || credit->out.queued)
+    if (credit->owed < gy_credit_batch(use) || credit->out.queued || waits_for_more(comm, peer, use))
         return;
     struct gy_frame *frame = &credit->out.header;
     memset(frame, 0, sizeof(*frame));

@@ -25,6 +25,19 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
     }
 }
 
+/* What several requests have sent in this turn leaves, in as few pieces as each link makes of it. */
+static bool release(struct gy_context *ctx)
+{
+    bool moved = false;
+    ctx->gathered = false;
+    for (int i = 0; i < ctx->links && !ctx->closed; i++) {
+        const struct gy_peer *peer = &ctx->peers[ctx->linked[i]];
+        if (peer->link->first && peer->broken == 0)
+            moved |= ctx->ops[peer->transport]->progress(peer->link);
+    }
+    return moved;
+}
+
 /* Of many collectives over links the oldest move every turn, the others when all do: the younger wait for credits that the
  * older ones have, and what moves at once stays in the caches. */
 static bool advance_requests(struct gy_context *ctx, bool all)
@@ -33,6 +46,7 @@ static bool advance_requests(struct gy_context *ctx, bool all)
     unsigned able = ctx->active - ctx->queued; /* of what stands in queues only the heads can move */
     unsigned collectives = 0;
     struct gyre_request *next;
+    ctx->together = able > 1 && ctx->links > 0;
     for (struct gyre_request *r = ctx->active_first; r && able > 0 && !ctx->closed; r = next) {
         next = r->next;
         if (r->plan->window && r->comm->window_first != r)
@@ -47,6 +61,9 @@ static bool advance_requests(struct gy_context *ctx, bool all)
                 break;
         }
     }
+    ctx->together = false;
+    if (ctx->gathered)
+        moved |= release(ctx);
     return moved;
 }
 

@@ -23,6 +23,7 @@ struct gy_link {
     enum gy_link_state state;
     struct gy_frame_out *first, *last;
     const struct gy_frame_out *kept; /* in that queue: the rest of what send_short took; NULL: nothing */
+    bool more; /* the sink is given a frame, and behind that others have come, which it gets in this progress, too */
     struct {
         bool active; /* header seen, payload not complete */
         struct gy_frame frame;

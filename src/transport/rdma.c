@@ -225,9 +225,9 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
     link->quiet = false;
     gy_link_push(base, frame);
     if (link->unsent)
-        return; /* what stands before it is stuck: progress goes on */
+        return; /* what stands before it is stuck, or waits for more: progress goes on */
     link->unsent = frame;
-    if (gy_rdma_flush(link))
+    if (!frame->patient && !link->digesting && gy_rdma_flush(link))
         gy_rdma_reap(link);
 }
 

@@ -165,7 +165,8 @@ struct gy_rdma_link {
     uint32_t next_place;                              /* its own in `arrived` */
     uint32_t arrived[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* immediates of chunks by number, without credit; 0: not there */
     struct gy_frame remembered;                       /* the header that short frames may leave out; epoch 0: none */
-    bool recalled; /* it is that of the frame at in_tail, which is there as a whole */
+    bool recalled;  /* it is that of the frame at in_tail, which is there as a whole */
+    bool digesting; /* the sink is given frames: what it posts leaves behind the last of them */
     struct gy_rdma_words *words;
     struct ibv_mr *words_mr[GY_RDMA_RAILS];
     uint64_t secret;

@@ -253,7 +253,10 @@ static bool digest_header(struct gy_rdma_link *link, uint64_t available)
         consumed(link, GY_FRAME_BYTES);
         return true;
     }
-    if (!gy_link_arrived(&link->base, sink, &frame, frame.bytes ? link->ring + offset : NULL))
+    link->base.more = available > whole;
+    bool taken = gy_link_arrived(&link->base, sink, &frame, frame.bytes ? link->ring + offset : NULL);
+    link->base.more = false;
+    if (!taken)
         return false;
     consumed(link, whole);
     return true;
@@ -268,6 +271,7 @@ bool gy_rdma_digest(struct gy_rdma_link *link)
 {
     uint64_t before = link->in_tail;
 
+    link->digesting = true;
     for (int frames = 0; frames < FRAMES && link->in_tail - before < BYTES && link->base.state == GY_LINK_OPEN;) {
         uint64_t available = link->in_head - link->in_tail;
         bool inbound = link->base.inbound.active;
@@ -278,5 +282,6 @@ bool gy_rdma_digest(struct gy_rdma_link *link)
         frames += !link->base.inbound.active;
         gy_rdma_return_credit(link);
     }
+    link->digesting = false;
     return link->in_tail != before;
 }

@@ -218,10 +218,25 @@ static uint64_t worth_waiting(const struct gy_rdma_link *link)
     return gy_min_size(gy_min_size(left, GY_RDMA_CHUNK), (link->out_mask + 1) / 4);
 }
 
+/* A frame that waited for others, and none has come, leaves as short ones do. */
+static void send_alone(struct gy_rdma_link *link)
+{
+    struct gy_frame_out *frame = link->unsent;
+
+    if (!frame || !frame->patient || frame->next || frame->sent > 0 || frame->header.bytes > GY_FRAME_SHORT)
+        return;
+    link->unsent = NULL;
+    if (gy_rdma_send_short(&link->base, &frame->header, frame->payload))
+        frame->sent = gy_rdma_padded(frame->header.bytes);
+    else
+        link->unsent = frame;
+}
+
 bool gy_rdma_flush(struct gy_rdma_link *link)
 {
     uint64_t before = link->chunks;
 
+    send_alone(link);
     while (link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN) {
         uint64_t room = link->out_mask + 1 - (link->out_head - link->out_tail);
 

@@ -70,6 +70,7 @@ static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *fra
     CHECK(hash == frame->value, "the %u bytes of frame %llu are damaged", frame->bytes,
           (unsigned long long)frame->sequence);
     pair->arrived++;
+    pair->more += pair->link->more;
     pair->arrived_bytes += frame->bytes;
     if (rank->linger_ns)
         nanosleep(&(struct timespec){.tv_nsec = rank->linger_ns}, NULL);

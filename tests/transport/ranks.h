@@ -32,6 +32,7 @@ struct rank_pair {
     unsigned char *landing;
     uint64_t arrived, arrived_bytes, broken;
     uint64_t grants, before_grant; /* grants, and what had arrived before the last of them */
+    uint64_t more;                 /* frames behind which the link said that there were others */
     gyre_status broken_status;
 };
 

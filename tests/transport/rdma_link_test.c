@@ -117,6 +117,51 @@ static void body_long(struct rank *rank)
     CHECK(sends <= LONG_FRAMES * 9 / 4 + 4, "%llu requests for %d frames", (unsigned long long)sends, LONG_FRAMES);
 }
 
+/* Frames that may wait for others leave at the next progress, all of them in one request, and the sink is told that there are more.
+ * One for which no other came leaves as short ones do: without its header, from the second on. */
+#define TOGETHER 8
+
+static void body_together(struct rank *rank)
+{
+    static struct gy_frame_out frames[TOGETHER + 2];
+    static unsigned char payload[TOGETHER + 2][200];
+    struct rank_pair *pair = &rank->pair[0];
+
+    rank_ready(rank);
+    rank_barrier(rank);
+    struct stand_in_counters before = stand_in_count();
+    for (unsigned i = 0; i < TOGETHER && rank->rank == 0; i++) {
+        rank_frame(rank, 1, &frames[i], 2 + i, payload[i], sizeof(payload[i]));
+        frames[i].patient = true;
+        rank->ops->post(pair->link, &frames[i]);
+    }
+    if (rank->rank == 0) {
+        CHECK(stand_in_count().sends == before.sends, "one has not waited for the others");
+        rank->ops->progress(pair->link);
+        CHECK(stand_in_count().sends == before.sends + 1 && frames[TOGETHER - 1].done, "not in one request");
+    }
+    rank_barrier(rank);
+    while (rank->rank == 1 && pair->arrived < 1 + TOGETHER)
+        rank_turn(rank, false);
+    CHECK(rank->rank == 0 || pair->more == TOGETHER - 1, "%llu frames had more behind them",
+          (unsigned long long)pair->more);
+    rank_barrier(rank);
+    before = stand_in_count();
+    for (unsigned i = TOGETHER; i < TOGETHER + 2 && rank->rank == 0; i++) {
+        rank_frame(rank, 1, &frames[i], 2 + TOGETHER, payload[i], sizeof(payload[i]));
+        frames[i].header.sequence = 2 + i;
+        frames[i].patient = true;
+        rank->ops->post(pair->link, &frames[i]);
+        rank->ops->progress(pair->link);
+        CHECK(frames[i].done, "it still waits");
+    }
+    CHECK(rank->rank == 1 || stand_in_count().inlines == before.inlines + 1, "with its header");
+    rank_barrier(rank);
+    while (rank->rank == 1 && pair->arrived < 1 + TOGETHER + 2)
+        rank_turn(rank, false);
+    rank_barrier(rank);
+}
+
 /* How long the device waits for an acknowledgement: together less than a silent peer is waited for, or what was asked for. */
 static void test_ack_timeout(void)
 {
@@ -193,6 +238,8 @@ int main(void)
     test_ends();
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "long", body_long);
+    stand_in_most_inline = 220; /* a payload, but not with its header */
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "together", body_together);
     test_short(1, "1");
     test_short(3, "2");
     CHECK(stand_in_count().early > 0, "links' memory is written in order");
