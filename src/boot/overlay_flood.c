@@ -268,10 +268,8 @@ void gy_flood_death(struct gy_neighbour *neighbour, int errnum)
     gy_flood_verdict(overlay, GYRE_PEER_DEAD, neighbour->rank, text, NULL);
 }
 
-void gy_flood_look_at_notice(struct gy_overlay *overlay)
+static void take_notice(struct gy_overlay *overlay, const struct gy_notice *notice, uint64_t word)
 {
-    const struct gy_notice *notice = overlay->notice;
-    uint64_t word = notice ? atomic_load_explicit(&notice->word, memory_order_acquire) : 0;
     uint64_t rank = (word >> 8) - 1;
     char text[GY_OVERLAY_TEXT + 1];
 
@@ -279,4 +277,13 @@ void gy_flood_look_at_notice(struct gy_overlay *overlay)
         return;
     snprintf(text, sizeof(text), "%.*s", GY_OVERLAY_TEXT, notice->text);
     adopt(overlay, (gyre_status)(word & 0xff), (int)rank, text, NULL, GY_LOG_INFO);
+}
+
+void gy_flood_look_at_notice(struct gy_overlay *overlay)
+{
+    const struct gy_notice *notice = overlay->notice;
+    uint64_t word = notice ? atomic_load_explicit(&notice->word, memory_order_acquire) : 0;
+
+    if (word & 0xff) /* every call comes by here */
+        take_notice(overlay, notice, word);
 }

@@ -113,7 +113,7 @@ void gy_awaited_take(const struct gy_awaited *awaited, const void *payload)
     if (awaited->frame.bytes == 0)
         return;
     if (!awaited->operation) {
-        memcpy(awaited->memory, payload, awaited->frame.bytes);
+        gy_copy(awaited->memory, payload, awaited->frame.bytes);
         return;
     }
     bool flip = awaited->rank < awaited->comm->rank;

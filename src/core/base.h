@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <gyre/gyre.h>
 
@@ -19,6 +20,20 @@ static inline size_t gy_min_size(size_t a, size_t b)
 static inline size_t gy_max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+/* memcpy, of 8 to 16 bytes without a call: two words, which may overlap. */
+static inline void gy_copy(void *to, const void *from, size_t bytes)
+{
+    uint64_t first, last;
+    if (bytes < 8 || bytes > 16) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    memcpy(&first, from, 8);
+    memcpy(&last, (const unsigned char *)from + bytes - 8, 8);
+    memcpy(to, &first, 8);
+    memcpy((unsigned char *)to + bytes - 8, &last, 8);
 }
 
 /* One instruction that tells the core that this is a spin loop. */

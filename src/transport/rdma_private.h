@@ -248,10 +248,21 @@ uint32_t gy_rdma_immediate(struct gy_rdma_link *link, uint64_t length, uint32_t 
 bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_send_wr *wr, uint64_t length, bool signal);
 /* Is there room and credit for another chunk, bytes aside? */
 bool gy_rdma_has_room(struct gy_rdma_link *link);
-bool gy_rdma_flush(struct gy_rdma_link *link);      /* posts what there is room and credit for */
-bool gy_rdma_reap(struct gy_rdma_link *link);       /* gives frames back to their owners */
-bool gy_rdma_owes(const struct gy_rdma_link *link); /* enough for a message of its own */
-void gy_rdma_return_credit(struct gy_rdma_link *link);
+bool gy_rdma_flush(struct gy_rdma_link *link);     /* posts what there is room and credit for */
+bool gy_rdma_reap(struct gy_rdma_link *link);      /* gives frames back to their owners */
+void gy_rdma_give_back(struct gy_rdma_link *link); /* all credit that is owed, as far as one message has room for it */
+/* Is enough owed for a message of its own? A quarter of the ring, or of the chunks. */
+static inline bool gy_rdma_owes(const struct gy_rdma_link *link)
+{
+    uint32_t quarter = (uint32_t)link->paths * GY_RDMA_CHUNKS / 4;
+
+    return link->owed_bytes >= (link->in_mask + 1) / 4 || link->owed_chunks >= (quarter < 64 ? quarter : 64);
+}
+static inline void gy_rdma_return_credit(struct gy_rdma_link *link)
+{
+    if (gy_rdma_owes(link))
+        gy_rdma_give_back(link);
+}
 /* Makes sure that the completion of all that was posted will be seen; gy_rdma_idle: it has been. */
 void gy_rdma_flush_marks(struct gy_rdma_link *link);
 bool gy_rdma_idle(const struct gy_rdma_link *link);

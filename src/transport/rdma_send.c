@@ -295,18 +295,11 @@ static bool post_credit(struct gy_rdma_link *link, struct gy_rdma_path *path, ui
     return gy_rdma_post(link, path, &wr, signal);
 }
 
-bool gy_rdma_owes(const struct gy_rdma_link *link)
-{
-    uint32_t enough = (uint32_t)gy_min_size((size_t)GY_RDMA_CHUNKS * (size_t)link->paths / 4, 64);
-
-    return link->owed_bytes >= (link->in_mask + 1) / 4 || link->owed_chunks >= enough;
-}
-
-void gy_rdma_return_credit(struct gy_rdma_link *link)
+void gy_rdma_give_back(struct gy_rdma_link *link)
 {
     struct gy_rdma_path *path = &link->path[0];
 
-    if (!link->ready || link->ended || link->base.state != GY_LINK_OPEN || !gy_rdma_owes(link) ||
+    if (!link->ready || link->ended || link->base.state != GY_LINK_OPEN ||
         path->posted - path->finished >= GY_RDMA_SENDS)
         return;
     uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 127), units = (uint32_t)(link->owed_bytes / 64);
