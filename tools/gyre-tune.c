@@ -24,6 +24,7 @@
 #include "launch.h"
 #include "meeting.h"
 #include "options.h"
+#include "slope.h"
 
 #define STARTED "GYRE_TEST_TUNE_STARTED"
 #define SMALL 4u
@@ -113,6 +114,14 @@ static double in_a_stream(const struct tune *tune, int peer)
     return median(values, 9);
 }
 
+/* Bytes per second with `peer`. */
+static double bandwidth_of(const struct tune *tune, int peer)
+{
+    struct gy_timed shorter = {(double)LONG, there_and_back(tune, peer, LONG, 9)};
+    struct gy_timed longer = {(double)LONGER, there_and_back(tune, peer, LONGER, 5)};
+    return gy_slope(shorter, longer);
+}
+
 /* Bytes of a sum's result per second. */
 static double reduction_speed(struct tune *tune)
 {
@@ -140,11 +149,10 @@ static void measure(struct tune *tune, struct figures *figures)
     if (tune->rank == 0 || tune->rank == peer) {
         int other = tune->rank == 0 ? peer : 0;
         double alone = there_and_back(tune, other, SMALL, 200), stream = in_a_stream(tune, other);
-        double middle = there_and_back(tune, other, MIDDLE, 40), shorter = there_and_back(tune, other, LONG, 9);
-        double longer = there_and_back(tune, other, LONGER, 5);
+        double middle = there_and_back(tune, other, MIDDLE, 40);
         figures->overhead = stream < alone / 2 ? stream : alone / 2;
         figures->latency = alone - 2 * figures->overhead;
-        figures->bandwidth = (double)(LONGER - LONG) / at_least(longer - shorter, 1e-9);
+        figures->bandwidth = bandwidth_of(tune, other);
         double copies = middle - alone - (double)MIDDLE / figures->bandwidth;
         figures->copy = 2 * (double)MIDDLE / at_least(copies, 2 * (double)MIDDLE / 50e9);
         if (tune->far < 0) /* inside a host both copies are all there is */
@@ -153,10 +161,9 @@ static void measure(struct tune *tune, struct figures *figures)
     must(tune, gyre_barrier(tune->comm));
     if (tune->near >= 0 && (tune->rank == 0 || tune->rank == tune->near)) {
         int other = tune->rank == 0 ? tune->near : 0;
-        double alone = there_and_back(tune, other, SMALL, 200), shorter = there_and_back(tune, other, LONG, 9);
-        double longer = there_and_back(tune, other, LONGER, 5);
+        double alone = there_and_back(tune, other, SMALL, 200);
         figures->local_latency = at_least(alone - 2 * figures->overhead, 1e-8);
-        figures->local_copy = 2 * (double)(LONGER - LONG) / at_least(longer - shorter, 1e-9);
+        figures->local_copy = 2 * bandwidth_of(tune, other);
     }
     must(tune, gyre_barrier(tune->comm));
     if (tune->rank == 0)
