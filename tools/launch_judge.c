@@ -70,9 +70,10 @@ static void judge_elastic(struct gy_launch_job *job, int rank, const siginfo_t *
     struct gy_launch_rank *it = &job->ranks[rank];
     const struct gy_launch *launch = job->launch;
     bool by_signal = info->si_code != CLD_EXITED;
+    int64_t now = gy_launch_now_ms(); /* one for all: the pause that is told is the whole one */
     char how[96];
     if (!by_signal && info->si_status == 0 && !job->succeeded_ms)
-        job->succeeded_ms = gy_launch_now_ms();
+        job->succeeded_ms = now;
     if (job->phase != RUNNING || (!by_signal && info->si_status == 0))
         return;
     describe_end(info, how, sizeof how);
@@ -80,10 +81,10 @@ static void judge_elastic(struct gy_launch_job *job, int rank, const siginfo_t *
         gy_launch_tell(job, "rank %d (pid %d) %s, after others had come to their end", rank, (int)it->pid, how);
         return;
     }
-    bool again = gy_restart_failed(&it->again, gy_launch_now_ms(), it->newcomer && !by_signal, launch->restarts);
+    bool again = gy_restart_failed(&it->again, now, it->newcomer && !by_signal, launch->restarts);
     if (again)
         gy_launch_tell(job, "rank %d (pid %d) %s; it starts again in %.2f s (%d of %d)", rank, (int)it->pid, how,
-                       (double)(it->again.due_ms - gy_launch_now_ms()) / 1000, it->again.failures, launch->restarts);
+                       (double)(it->again.due_ms - now) / 1000, it->again.failures, launch->restarts);
     else
         gy_launch_tell(job, "rank %d (pid %d) %s, and is given up after %d starts", rank, (int)it->pid, how,
                        it->again.failures + 1);
