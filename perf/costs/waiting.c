@@ -5,7 +5,8 @@
  * In each round one rank after the other computes until it has had MS milliseconds of a processor, while all others wait for it
  * in an all_reduce. What the others use of the processor meanwhile, each as a share of the time that it waited, is counted;
  * the largest share of any rank in any round is the verdict: above MOST the exit status is 1. Shares do not depend on how busy
- * the machine is: who waits sleeps. Beside it, how much longer than its processor time the one that computes took. */
+ * the machine is: who waits sleeps. A wait shorter than MS counts as one of MS. Beside it, how much longer than its processor
+ * time the one that computes took. */
 #include <math.h>
 
 #include "turns.h"
@@ -22,13 +23,14 @@ static double compute(double ns)
     return (double)(turns_now() - start) / ns;
 }
 
-/* The share of the processor that this rank used while it waited. */
-static double wait_for(gyre_comm *comm)
+/* The share of the processor that this rank used while it waited, for `least` ns at least: who got no core before, and finds the
+ * others there, waits for a moment, of which a share says nothing. */
+static double wait_for(gyre_comm *comm, double least)
 {
     double in = 1, out;
     int64_t start = turns_now(), used = turns_clock(CLOCK_PROCESS_CPUTIME_ID);
     EXPECT(comm, gyre_all_reduce(comm, &in, &out, 1, GYRE_FLOAT64, GYRE_SUM));
-    return (double)(turns_clock(CLOCK_PROCESS_CPUTIME_ID) - used) / (double)(turns_now() - start);
+    return (double)(turns_clock(CLOCK_PROCESS_CPUTIME_ID) - used) / fmax((double)(turns_now() - start), least);
 }
 
 int main(int argc, char **argv)
@@ -43,9 +45,9 @@ int main(int argc, char **argv)
         EXPECT(comm, gyre_barrier(comm));
         if (rank == (int)(turn % ranks)) {
             figures[1] = compute(ns);
-            wait_for(comm);
+            wait_for(comm, ns);
         } else {
-            figures[0] = wait_for(comm);
+            figures[0] = wait_for(comm, ns);
         }
         EXPECT(comm, gyre_all_reduce(comm, figures, figures, 2, GYRE_FLOAT64, GYRE_MAX));
         worst = fmax(worst, figures[0]);

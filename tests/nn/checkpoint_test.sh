@@ -54,11 +54,11 @@ resume()
     resumed 4 --model autoencoder --hidden 16,4
 }
 
-# Waits until the checkpoint is another file than `before` (an inode), at most 20 s.
+# Waits until the checkpoint is another file than `before` (an inode), at most 60 s.
 await_checkpoint()
 {
     local before=$1 tries
-    for ((tries = 0; tries < 2000; tries++)); do
+    for ((tries = 0; tries < 6000; tries++)); do
         [ "$(stat -c %i "$work/run" 2>/dev/null)" != "$before" ] && [ -e "$work/run" ] && return 0
         kill -0 $child 2>/dev/null || return 0
         sleep 0.01
@@ -83,7 +83,7 @@ killed()
         [ -e "$work/run" ] && from=(--resume "$work/run")
         "${command[@]}" "${options[@]}" "${from[@]}" --checkpoint "$work/run" --checkpoint-every 1 >"$work/out" 2>&1 &
         child=$!
-        await_checkpoint "$before" || fail "no checkpoint in 20 s"
+        await_checkpoint "$before" || fail "no checkpoint in 60 s"
         sleep "0.0$((RANDOM % 30 + 10))"
         victim=$child
         [ "$ranks" = 1 ] || victim=$(pgrep -o -P $child)
@@ -136,7 +136,7 @@ killed_strategies()
         whole=$(sed -nE 's/.*parameters ([0-9a-f]{16})$/\1/p' "$work/out")
         "$run" -n 3 "$train" "${options[@]}" --strategy "$strategy" --checkpoint "$work/run" --checkpoint-every 1 >"$work/out" 2>&1 &
         child=$!
-        await_checkpoint none || fail "$strategy: no checkpoint in 20 s"
+        await_checkpoint none || fail "$strategy: no checkpoint in 60 s"
         sleep "0.0$((RANDOM % 90 + 10))"
         victim=$(pgrep -P $child | sed -n $((RANDOM % 3 + 1))p)
         [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null

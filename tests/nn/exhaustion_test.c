@@ -232,7 +232,7 @@ static void sweep_run(void)
 int main(int argc, char **argv)
 {
     const gyre_config alone = {.size = sizeof alone, .world_size = 1};
-    alarm(110);
+    alarm(280);
     snprintf(folder, sizeof folder, "%s/gyre-nn-exhaustion-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     CHECK(mkdtemp(folder) != NULL);

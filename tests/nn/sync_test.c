@@ -67,7 +67,7 @@ static int run_rank(const struct trial *trial, int rank, const char *address, st
     gyre_comm *comm = NULL;
     struct gyre_config config = {.size = sizeof(config), .rank = rank, .world_size = trial->ranks, .address = address};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(30);
+    alarm(120);
     if (gyre_comm_create(&config, &comm) != GYRE_SUCCESS) {
         fprintf(stderr, "rank %d: %s\n", rank, gyre_last_error(NULL));
         return 1;
@@ -113,7 +113,7 @@ static bool run_trial(const struct trial *trial, struct shared *shared)
         if ((pids[r] = fork()) == 0)
             _exit(run_rank(trial, r, address, &shared[0]));
     if ((pids[trial->ranks] = fork()) == 0) {
-        alarm(30);
+        alarm(120);
         _exit(train(trial, NULL, 1, &shared[1], 0) != GYRE_SUCCESS);
     }
     bool ok = wait_ranks(pids, trial->ranks + 1) && check(trial, &shared[0], &shared[1]);

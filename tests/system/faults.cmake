@@ -57,5 +57,5 @@ foreach(transport shm tcp)
   # Who waits sleeps: 4 ranks, one of which computes.
   add_test(NAME system.waiting.${transport} COMMAND ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=${transport}
     $<TARGET_FILE:gyre-run> -n 4 $<TARGET_FILE:gyre-waiting> 250 1)
-  set_tests_properties(system.waiting.${transport} PROPERTIES TIMEOUT 90)
+  set_tests_properties(system.waiting.${transport} PROPERTIES TIMEOUT 240)
 endforeach()

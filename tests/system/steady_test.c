@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "a sanitizer's allocator cannot be counted here\n");
     return SKIPPED;
 #endif
-    comm = rank_begin(60);
+    comm = rank_begin(calls ? 60 : 200);
     calls ? test_calls() : test_allocations();
     if (calls)
         _exit(0); /* the goodbye needs system calls, which are forbidden now */

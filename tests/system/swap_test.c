@@ -9,6 +9,7 @@
  *              second call gives both what is said then
  *   disagree   the two call different things: an error on both that shows both
  *   roots      both send, each as the root: an error on both at the next call that waits */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,12 +99,19 @@ static void release(void *user, void *memory)
     free(memory);
 }
 
-/* Rank 1 is late. Persistent requests hold every one that there is. */
+/* Rank 1 is late: it comes when rank 0, whose call has failed, sends it SIGUSR1. Persistent requests hold every one that there is. */
 static void test_memory(bool in_place)
 {
     float mine[8], all[8];
     float *output = in_place ? mine : all;
     gyre_request *kept[4];
+    int32_t own = (int32_t)getpid(), pids[2];
+    int signal;
+    sigset_t failed;
+    sigemptyset(&failed);
+    sigaddset(&failed, SIGUSR1);
+    CHECK(sigprocmask(SIG_BLOCK, &failed, NULL) == 0);
+    OK(comm, gyre_all_gather(comm, &own, pids, 1, GYRE_INT32));
     for (int i = 0; i < 4; i++) {
         mine[0] = 1;
         OK(comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
@@ -115,13 +123,14 @@ static void test_memory(bool in_place)
         mine[i] = (float)(i + rank);
     exhausted = rank == 0;
     if (rank == 1)
-        usleep(20000);
+        CHECK(sigwait(&failed, &signal) == 0); /* in vain: the alarm ends it */
     if (rank == 0) {
         gyre_request *last; /* that of the barrier, if it left one */
         while (gyre_barrier_init(comm, &last) == GYRE_SUCCESS)
             ;
         GIVES(GYRE_NO_MEMORY, comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
         exhausted = false;
+        CHECK(kill((pid_t)pids[1], SIGUSR1) == 0);
         for (int i = 0; i < 8; i++)
             mine[i] = (float)(100 * i);
     }
@@ -263,7 +272,7 @@ int main(int argc, char **argv)
 {
     const char *suite = argc > 1 ? argv[1] : "";
     OK(NULL, gyre_allocator_set(&(gyre_allocator){sizeof(gyre_allocator), allocate, resize, release, NULL}));
-    comm = rank_begin(100);
+    comm = rank_begin(180);
     rank = gyre_comm_rank(comm);
     dice = 77u + (uint32_t)rank;
     CHECK(gyre_comm_size(comm) == 2);

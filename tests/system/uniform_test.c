@@ -22,6 +22,7 @@
 
 #define EPOCHS_MOST 8
 #define LONG 3000
+#define AWAY_US 2600000 /* longer than GYRE_STALL_TIMEOUT, and that longer than a rank waits for a core */
 
 struct page {
     _Atomic int stop;
@@ -382,7 +383,7 @@ static void leave_broadcast(gyre_comm *comm, int away)
     gyre_request *request;
     OK(comm, gyre_broadcast_start(comm, &mine, &got, 1, GYRE_UINT64, away, &request));
     if (gyre_comm_rank(comm) == away)
-        usleep(1600000);
+        usleep(AWAY_US);
     OK(comm, gyre_wait(&request));
     CHECK(got == 7);
 }
@@ -401,7 +402,7 @@ static void leave_agreement(gyre_comm *comm, int away)
         for (int i = 0; i < 20; i++, usleep(1000)) /* it has joined the agreement */
             GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
         atomic_store(&page->rank[away].epoch, 1);
-        usleep(1600000);
+        usleep(AWAY_US);
     } else {
         await_flag(&page->rank[away].epoch);
     }

@@ -150,7 +150,7 @@ static void test_differ(void)
 int main(int argc, char **argv)
 {
     const char *seed = getenv("GYRE_TEST_SEED"), *suite = argc > 1 ? argv[1] : "all";
-    comm = rank_begin(150);
+    comm = rank_begin(280);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
     CHECK(size <= TRIAL_RANKS);
