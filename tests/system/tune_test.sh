@@ -7,15 +7,15 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 fail() { echo "tune_test: $1" >&2; [ -s "$place/out" ] && tail -n 5 "$place/out" >&2; exit 1; }
 
-timeout 60 "$tune" --ranks 2 -o "$place/here" >"$place/out" 2>&1 || fail "gyre-tune ended with $?"
+timeout 200 "$tune" --ranks 2 -o "$place/here" >"$place/out" 2>&1 || fail "gyre-tune ended with $?"
 for name in hosts ranks_per_host send_overhead receive_overhead copy reduce local_latency local_copy; do
     grep -qE "^$name = [0-9.e+-]+$" "$place/here" || fail "the file has no $name: $(cat "$place/here")"
 done
 
-GYRE_TUNING=$place/here timeout 60 "$perf" all_reduce --ranks 3 -b 4 -e 1M -f 64 -n 3 >"$place/out" 2>&1 || fail "gyre-perf with the file ended with $?"
+GYRE_TUNING=$place/here timeout 200 "$perf" all_reduce --ranks 3 -b 4 -e 1M -f 64 -n 3 >"$place/out" 2>&1 || fail "gyre-perf with the file ended with $?"
 # On a cluster where a message costs a second and bytes nothing, and on one where it is the other way round.
 choice() { # FILE
-    GYRE_TRANSPORT=tcp GYRE_TUNING=$1 GYRE_SHOW_CHOICE=1 timeout 60 "$perf" all_reduce --ranks 4 -b 32k -e 32k -n 1 2>&1 |
+    GYRE_TRANSPORT=tcp GYRE_TUNING=$1 GYRE_SHOW_CHOICE=1 timeout 200 "$perf" all_reduce --ranks 4 -b 32k -e 32k -n 1 2>&1 |
         sed -n 's/.*all_reduce of 32768 bytes on 4 ranks: //p' | sort -u
 }
 printf 'hosts = 1\nsend_overhead = 500m\nreceive_overhead = 500m\n' >"$place/far"
@@ -26,7 +26,7 @@ printf 'hosts = 1\nsend_overhead = 0\nreceive_overhead = 0\nlocal_latency = 0\nc
 # Two hosts of two ranks: by levels where the link between them is slow, and not where all that is slow is inside.
 by_host() { # FILE
     # shellcheck disable=SC2016
-    GYRE_TUNING=$1 GYRE_SHOW_CHOICE=1 timeout 60 "$run" -n 4 -- sh -c 'GYRE_HOST_ID=$((RANK / 2)); export GYRE_HOST_ID; exec "$0" all_reduce -b 64k -e 64k -n 1' "$perf" 2>&1 |
+    GYRE_TUNING=$1 GYRE_SHOW_CHOICE=1 timeout 200 "$run" -n 4 -- sh -c 'GYRE_HOST_ID=$((RANK / 2)); export GYRE_HOST_ID; exec "$0" all_reduce -b 64k -e 64k -n 1' "$perf" 2>&1 |
         sed -n 's/.*all_reduce of 65536 bytes on 4 ranks: //p' | sort -u
 }
 printf 'bandwidth = 1M\n' >"$place/between"
@@ -35,10 +35,10 @@ printf 'local_latency = 100m\nlocal_copy = 1k\n' >"$place/within"
 [[ "$(by_host "$place/within")" =~ ^(ring|halving_doubling|canonical|recursive_doubling|binary_tree)$ ]] || fail "on slow hosts, '$(by_host "$place/within")' is chosen"
 
 echo 'latency = soon' >"$place/bad"
-GYRE_TUNING=$place/bad timeout 60 "$perf" all_reduce --ranks 2 >"$place/out" 2>&1 && fail "a bad file was taken"
+GYRE_TUNING=$place/bad timeout 200 "$perf" all_reduce --ranks 2 >"$place/out" 2>&1 && fail "a bad file was taken"
 grep -q 'latency: "soon" is no number' "$place/out" || fail "the reason is not said"
 # shellcheck disable=SC2016
-GYRE_TUNING= timeout 60 "$run" -n 2 -- sh -c 'GYRE_TUNING=$1; [ "$RANK" = 1 ] && GYRE_TUNING=$2; export GYRE_TUNING; exec "$3" barrier' \
+GYRE_TUNING= timeout 200 "$run" -n 2 -- sh -c 'GYRE_TUNING=$1; [ "$RANK" = 1 ] && GYRE_TUNING=$2; export GYRE_TUNING; exec "$3" barrier' \
     sh "$place/far" "$place/slow" "$perf" >"$place/out" 2>&1 && fail "ranks with different files met"
 grep -q GYRE_TUNING "$place/out" || fail "the setting in which the ranks differ is not named"
 echo "gyre-tune: $(tr '\n' ' ' <"$place/here" | cut -d ' ' -f 12-)"
