@@ -224,10 +224,12 @@ static void rdma_post(struct gy_link *base, struct gy_frame_out *frame)
 
     link->quiet = false;
     gy_link_push(base, frame);
-    if (link->unsent)
-        return; /* what stands before it is stuck, or waits for more: progress goes on */
-    link->unsent = frame;
-    if (!frame->patient && !link->digesting && gy_rdma_flush(link))
+    if (link->unsent && !link->untried)
+        return; /* what stands before it is stuck: progress goes on */
+    if (!link->unsent)
+        link->unsent = frame;
+    link->untried = frame->patient || link->digesting;
+    if (!link->untried && gy_rdma_flush(link))
         gy_rdma_reap(link);
 }
 
@@ -358,7 +360,8 @@ static bool rdma_arm(void *instance)
         for (int r = 0; r < rdma->rails && link->queue[r].cq; r++)
             if (!arm_queue(link, r))
                 return false;
-        if (link->staging && (gy_rdma_collect(link) || !gy_rdma_may_sleep(link) || gy_rdma_digestible(link)))
+        if (link->staging &&
+            (link->untried || gy_rdma_collect(link) || !gy_rdma_may_sleep(link) || gy_rdma_digestible(link)))
             return false;
     }
     return true;

@@ -144,6 +144,7 @@ struct gy_rdma_link {
 
     /* out */
     struct gy_frame_out *unsent; /* the first in base's queue of which something is to be posted */
+    bool untried;                /* it waits for the next progress, with all behind it: see gy_frame_out.patient */
     unsigned char *staging;      /* as long as the peer's ring */
     struct ibv_mr *staging_mr[GY_RDMA_RAILS];
     uint64_t out_head, out_tail, out_mask;

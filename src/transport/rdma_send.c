@@ -236,6 +236,7 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
 {
     uint64_t before = link->chunks;
 
+    link->untried = false;
     send_alone(link);
     while (link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN) {
         uint64_t room = link->out_mask + 1 - (link->out_head - link->out_tail);

@@ -118,13 +118,15 @@ static void body_long(struct rank *rank)
 }
 
 /* Frames that may wait for others leave at the next progress, all of them in one request, and the sink is told that there are more.
- * One for which no other came leaves as short ones do: without its header, from the second on. */
+ * One for which no other came leaves as short ones do: without its header, from the second on. Nobody sleeps while one waits, and
+ * one that may not wait takes it along at once. */
 #define TOGETHER 8
+#define OTHERS 4
 
 static void body_together(struct rank *rank)
 {
-    static struct gy_frame_out frames[TOGETHER + 2];
-    static unsigned char payload[TOGETHER + 2][200];
+    static struct gy_frame_out frames[TOGETHER + OTHERS];
+    static unsigned char payload[TOGETHER + OTHERS][200];
     struct rank_pair *pair = &rank->pair[0];
 
     rank_ready(rank);
@@ -157,7 +159,19 @@ static void body_together(struct rank *rank)
     }
     CHECK(rank->rank == 1 || stand_in_count().inlines == before.inlines + 1, "with its header");
     rank_barrier(rank);
-    while (rank->rank == 1 && pair->arrived < 1 + TOGETHER + 2)
+    before = stand_in_count();
+    for (unsigned i = TOGETHER + 2; i < TOGETHER + OTHERS && rank->rank == 0; i++) {
+        rank_frame(rank, 1, &frames[i], 2 + i, payload[i], sizeof(payload[i]));
+        frames[i].patient = i == TOGETHER + 2;
+        rank->ops->post(pair->link, &frames[i]);
+        if (frames[i].patient)
+            CHECK(!rank->ops->arm(rank->instance), "sleeps on what has not been tried");
+        rank->ops->disarm(rank->instance);
+    }
+    CHECK(rank->rank == 1 || (stand_in_count().sends == before.sends + 1 && frames[TOGETHER + OTHERS - 1].done),
+          "who may not wait has waited behind who may");
+    rank_barrier(rank);
+    while (rank->rank == 1 && pair->arrived < 1 + TOGETHER + OTHERS)
         rank_turn(rank, false);
     rank_barrier(rank);
 }
