@@ -167,7 +167,6 @@ static int64_t time_of_boot(int ranks)
     return took;
 }
 
-#define HANG_S 60 /* when they are told is judged by itself; only a hang takes so long */
 /* A rank that was killed before it said who it is can only be missing, and that is known at the meeting's deadline. */
 static void check_edge(const struct fault_round *round, int rank, bool must_fail)
 {
