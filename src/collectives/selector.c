@@ -91,6 +91,7 @@ enum {
     LONG_CHAIN = 1 << 20,       /* so many tiles that a chain is full most of the time; of two ranks worth a pipeline */
     SMALL_BLOCK = 1024,         /* may travel log2 N times */
     LONG_PIECE = 65536,         /* of a vector in a ring */
+    SHORT_RING = 12288,         /* the same, where halving and doubling has no power of two to work on */
     TINY_BLOCK = 256,           /* may travel log2 N / 2 times, and be copied as often */
     CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
     EAGER_PIECE = 32 * 1024,    /* sent without a grant, over TCP */
@@ -98,6 +99,11 @@ enum {
     LINEAR_RANKS = 8,
     BRUCK_RANKS = 16
 };
+
+static bool is_power(int number)
+{
+    return (number & (number - 1)) == 0;
+}
 
 /* What a root reduces by itself, reading all others, where the others' help costs more than it brings: of two ranks the
  * other one could take half, and the root would have to copy that instead; and where ranks share cores, others who help wait
@@ -128,7 +134,7 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
 static enum gy_algorithm choose_rooted(size_t bytes, int size)
 {
     if (bytes < (size == 2 ? (size_t)LONG_CHAIN : LONG_VECTOR))
-        return bytes >= LONG_PIECE && size >= CHAIN_RANKS ? GY_DOUBLE_TREE : GY_BINOMIAL;
+        return size > 2 && bytes >= (size == 3 ? EAGER_PIECE : LONG_PIECE) ? GY_DOUBLE_TREE : GY_BINOMIAL;
     return size <= CHAIN_RANKS ? GY_RING : GY_DOUBLE_TREE;
 }
 
@@ -154,7 +160,7 @@ static enum gy_algorithm choose_crowded_three(enum gy_collective collective, siz
  * perf/choice/run's. */
 static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t bytes, int size)
 {
-    bool power = (size & (size - 1)) == 0, rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
+    bool power = is_power(size), rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
     size_t whole = collective == GY_ALL_REDUCE || rooted ? CROWDED_VECTOR : 0;
     if (collective == GY_BARRIER || bytes <= whole)
         return GY_BINARY_TREE;
@@ -165,17 +171,29 @@ static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t by
     switch (collective) {
     case GY_BROADCAST: return GY_BINARY_TREE;
     case GY_REDUCE_TO: return size <= CHAIN_RANKS && bytes <= LONG_CHAIN ? GY_RING : GY_BINARY_TREE;
-    case GY_ALL_REDUCE:
+    case GY_ALL_REDUCE: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
     case GY_ALL_GATHER:
-    case GY_REDUCE_SCATTER: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
+    case GY_REDUCE_SCATTER: return power || bytes <= CROWDED_VECTOR / 2 ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
     default: return GY_ALGORITHMS;
+    }
+}
+
+/* Ranks that are no power of two. Those beyond one would give a partner their whole vector first, and get all of it back last,
+ * so that halving and doubling sends twice what others send: no choice for what is longer than its header. */
+static enum gy_algorithm choose_uneven(enum gy_collective collective, size_t bytes, int size)
+{
+    switch (collective) {
+    case GY_ALL_GATHER: return bytes <= EAGER_PIECE ? GY_BRUCK : GY_RING;
+    case GY_REDUCE_SCATTER:
+        return bytes >= SHORT_VECTOR ? GY_RING : bytes > SHORT_VECTOR / 2 ? GY_CANONICAL : GY_HALVING_DOUBLING;
+    default: return bytes >= (size_t)size * (size == 3 ? SHORT_VECTOR : SHORT_RING) ? GY_RING : GY_CANONICAL;
     }
 }
 
 static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_operand_order order, size_t bytes,
                                       int size)
 {
-    bool canonical = order != GY_ORDER_ANY, power = (size & (size - 1)) == 0;
+    bool canonical = order != GY_ORDER_ANY;
     switch (collective) {
     case GY_BROADCAST: return choose_rooted(bytes, size);
     case GY_REDUCE_TO:
@@ -195,8 +213,8 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
         return GY_RECURSIVE_DOUBLING;
     if (collective != GY_ALL_GATHER && canonical)
         return GY_CANONICAL;
-    if (collective == GY_ALL_GATHER && bytes <= SHORT_VECTOR && !power)
-        return GY_BRUCK;
+    if (!is_power(size))
+        return choose_uneven(collective, bytes, size);
     /* A ring sends 2(N−1) messages of bytes/N each, over neighbours only; halving-doubling 2·log2 N. */
     return bytes >= (size_t)size * LONG_PIECE ? GY_RING : GY_HALVING_DOUBLING;
 }
@@ -212,14 +230,16 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     case GY_ALL_REDUCE:
         if (bytes <= SHORT_VECTOR)
             return GY_ALGORITHMS;
-        return bytes >= (few ? 1 : pieces) * LONG_PIECE ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
+        return bytes >= (few ? 1 : pieces) * (is_power(grouping->groups) ? LONG_PIECE : SHORT_RING)
+                   ? GY_HIERARCHICAL
+                   : GY_HIERARCHICAL_HALVING;
     case GY_REDUCE_SCATTER:
     case GY_ALL_GATHER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
     case GY_BROADCAST:
     case GY_REDUCE_TO:
         if (bytes < LONG_PIECE)
             return GY_ALGORITHMS;
-        return few && (slice < LONG_VECTOR || slice >= LONG_CHAIN) ? GY_HIERARCHICAL : GY_HIERARCHICAL_TREE;
+        return few && (slice < LONG_VECTOR || slice >= LONG_CHAIN / 2) ? GY_HIERARCHICAL : GY_HIERARCHICAL_TREE;
     default: return GY_ALGORITHMS;
     }
 }

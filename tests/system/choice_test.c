@@ -73,12 +73,33 @@ static void test_calls(void)
     CHECK(out[0] == 0);
 }
 
+static void expect_chosen(const char *collective, size_t bytes, const char *name)
+{
+    const char *chosen = gyre_comm_algorithm(comm, collective, bytes, GYRE_UINT8);
+    if (!chosen || strcmp(chosen, name) != 0)
+        rank_fail("%s of %zu bytes between %d ranks: %s instead of %s", collective, bytes, size,
+                  chosen ? chosen : "none", name);
+}
+
 static void expect_choice(size_t bytes, const char *name)
 {
-    const char *chosen = gyre_comm_algorithm(comm, "all_to_all", bytes, GYRE_UINT8);
-    if (!chosen || strcmp(chosen, name) != 0)
-        rank_fail("all_to_all of %zu bytes between %d ranks: %s instead of %s", bytes, size, chosen ? chosen : "none",
-                  name);
+    expect_chosen("all_to_all", bytes, name);
+}
+
+/* Three ranks on hosts of their own: nothing that is long halves and doubles, which would send it twice. */
+static void test_three_hosts(void)
+{
+    CHECK(size == 3);
+    expect_chosen("all_reduce", 8192, "recursive_doubling");
+    expect_chosen("all_reduce", 16384, "canonical");
+    expect_chosen("all_reduce", 65536, "ring");
+    expect_chosen("reduce_scatter", 1024, "halving_doubling");
+    expect_chosen("reduce_scatter", 6144, "canonical");
+    expect_chosen("reduce_scatter", 21844, "ring");
+    expect_chosen("all_gather", 21844, "bruck");
+    expect_chosen("all_gather", 65536, "ring");
+    expect_chosen("broadcast", 65536, "double_tree");
+    expect_chosen("reduce", 65536, "double_tree");
 }
 
 static void test_choices(void)
@@ -108,6 +129,8 @@ int main(int argc, char **argv)
     if (size < 16)
         test_calls();
     test_choices();
+    if (argc > 1 && strcmp(argv[1], "hosts") == 0)
+        test_three_hosts();
     OK(comm, gyre_barrier(comm));
     OK(NULL, gyre_comm_destroy(comm));
     return 0;
