@@ -179,14 +179,19 @@ static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t by
 }
 
 /* Ranks that are no power of two. Those beyond one would give a partner their whole vector first, and get all of it back last,
- * so that halving and doubling sends twice what others send: no choice for what is longer than its header. */
+ * so that halving and doubling sends twice what others send: no choice for what is longer than its header. A ring's N − 1 steps
+ * are few of few ranks; of many they are worth it for long pieces only, as for any number. */
 static enum gy_algorithm choose_uneven(enum gy_collective collective, size_t bytes, int size)
 {
+    bool few = size <= BRUCK_RANKS;
+    size_t piece = size == 3 ? SHORT_VECTOR : few ? SHORT_RING : LONG_PIECE;
     switch (collective) {
     case GY_ALL_GATHER: return bytes <= EAGER_PIECE ? GY_BRUCK : GY_RING;
     case GY_REDUCE_SCATTER:
-        return bytes >= SHORT_VECTOR ? GY_RING : bytes > SHORT_VECTOR / 2 ? GY_CANONICAL : GY_HALVING_DOUBLING;
-    default: return bytes >= (size_t)size * (size == 3 ? SHORT_VECTOR : SHORT_RING) ? GY_RING : GY_CANONICAL;
+        if (bytes >= (few ? SHORT_VECTOR : LONG_PIECE))
+            return GY_RING;
+        return bytes > SHORT_VECTOR / 2 ? GY_CANONICAL : GY_HALVING_DOUBLING;
+    default: return bytes >= (size_t)size * piece ? GY_RING : GY_CANONICAL;
     }
 }
 
@@ -225,14 +230,13 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
 {
     size_t pieces = (size_t)grouping->groups * (size_t)grouping->smallest, slice = bytes / (size_t)grouping->smallest;
     bool few = grouping->groups <= CHAIN_RANKS;
+    size_t piece = is_power(grouping->groups) || grouping->groups > BRUCK_RANKS ? LONG_PIECE : SHORT_RING;
     switch (collective) {
     case GY_BARRIER: return GY_HIERARCHICAL;
     case GY_ALL_REDUCE:
         if (bytes <= SHORT_VECTOR)
             return GY_ALGORITHMS;
-        return bytes >= (few ? 1 : pieces) * (is_power(grouping->groups) ? LONG_PIECE : SHORT_RING)
-                   ? GY_HIERARCHICAL
-                   : GY_HIERARCHICAL_HALVING;
+        return bytes >= (few ? 1 : pieces) * piece ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
     case GY_REDUCE_SCATTER:
     case GY_ALL_GATHER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
     case GY_BROADCAST:
