@@ -138,7 +138,7 @@ static bool verify_everyone(struct gyre_request *r)
 }
 
 /* Are lines that are to be overwritten not in the caches any more, so that reading them first can be saved? Surely where all that
- * the call touches is more than the last of them holds; otherwise the clock says. */
+ * the call touches is more than the last of them holds, or nearly so, since it holds other things, too; otherwise the clock says. */
 static bool outgrows(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
@@ -149,7 +149,7 @@ static bool outgrows(struct gyre_request *r)
     size_t bytes = (end - begin) * r->element, input = r->input == r->output ? 0 : r->in.total * r->element;
     if (!reduces || bytes < GY_STREAM_REDUCED)
         return bytes >= GY_STREAM_COPIED;
-    return (bytes + input) * (size_t)r->comm->size > gy_topology_last_cache() || gy_ways_streams(r, bytes);
+    return (bytes + input) * (size_t)r->comm->size > gy_topology_last_cache() / 4 * 3 || gy_ways_streams(r, bytes);
 }
 
 gyre_status gy_window_begin(struct gyre_request *r)
