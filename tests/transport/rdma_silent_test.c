@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "rdma_stand_in.h"
 #include "transport/rdma_private.h"
+#include "transport/rdma_sum.h"
 #include <endian.h>
 #include <string.h>
 
@@ -113,6 +114,86 @@ static void body_forged(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* What lay there before: a frame of that payload, 1 to 16 chunks ago, or one whose bytes differ all alike; or nothing. */
+enum { SAME, SAME_2, SAME_4, SAME_8, SAME_16, OTHER_SIGNS, ONE_MORE, INVERTED, ZEROES, OLDS };
+
+static void old_bytes(int kind, const unsigned char *good, uint32_t bytes, uint64_t secret, uint64_t number,
+                      unsigned char *old_p)
+{
+    static const uint64_t back[] = {1, 2, 4, 8, 16, 3, 2, 7};
+
+    memcpy(old_p, good, GY_RDMA_TAG_BYTES + bytes);
+    for (uint32_t i = GY_RDMA_TAG_BYTES; i < GY_RDMA_TAG_BYTES + bytes; i++)
+        old_p[i] = (unsigned char)(kind == OTHER_SIGNS ? good[i] ^ (i % 8 == 7 ? 0x80 : 0)
+                                   : kind == ONE_MORE  ? good[i] + 1
+                                   : kind == INVERTED  ? ~good[i]
+                                                       : good[i]);
+    if (kind == ZEROES) {
+        memset(old_p, 0, GY_RDMA_TAG_BYTES + bytes);
+        return;
+    }
+    number -= back[kind];
+    uint32_t label = htole32((uint32_t)number + 1);
+    memcpy(old_p + 8, &label, sizeof(label));
+    uint64_t sum = htole64(gy_rdma_sum(old_p + 8, bytes, secret, number));
+    memcpy(old_p, &sum, sizeof(sum));
+}
+
+/* Nothing but the whole frame is one: not with any stretch of it missing, nor with any stretch alone, before and after every byte. */
+static void tear(struct gy_rdma_link *before, unsigned char *place, uint32_t bytes)
+{
+    static unsigned char good[GY_RDMA_TAG_BYTES + GY_RDMA_SILENT], old[sizeof(good)];
+    uint32_t all = GY_RDMA_TAG_BYTES + bytes, step = all > 256 ? 3 : 1;
+
+    memcpy(good, place, all);
+    for (int kind = 0; kind < OLDS; kind++) {
+        old_bytes(kind, good, bytes, before->secret, before->next_chunk, old);
+        for (uint32_t i = 0; i < all; i += i + 1 < all - step && i > 0 ? step : 1)
+            for (uint32_t j = i + 1; j <= all; j += i == 0 || j > all - step ? 1 : step) {
+                memcpy(place, good, all);
+                memcpy(place + i, old + i, j - i);
+                CHECK(memcmp(place, good, all) == 0 || !gy_rdma_look(before), "%u B, old %d: %u to %u missing", bytes,
+                      kind, i, j);
+                memcpy(place, old, all);
+                memcpy(place + i, good + i, j - i);
+                CHECK(memcmp(place, good, all) == 0 || !gy_rdma_look(before), "%u B, old %d: %u to %u alone", bytes,
+                      kind, i, j);
+            }
+    }
+    memcpy(place, good, all);
+    CHECK(gy_rdma_look(before), "%u B: the whole frame is none", bytes);
+}
+
+static void body_torn(struct rank *rank)
+{
+    static const uint32_t sizes[] = {8, 1, 5, 9, 16, 24, 25, 40, 100, 512};
+
+    rank_ready(rank);
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(sizes); i++) {
+        volley(rank, 20, sizes[i], 1, false);
+        struct gy_rdma_link *link = (struct gy_rdma_link *)rank->pair[0].link;
+        CHECK(link->looking == GY_RDMA_LOOKS || i == 0, "nobody looks");
+        uint64_t arrived = rank->pair[0].arrived;
+        rank_barrier(rank);
+        if (rank->rank == 0)
+            send_one(rank, arrived + 1, sizes[i], false);
+        if (rank->rank == 1) {
+            unsigned char *place = link->ring + (link->in_head & link->in_mask) + GY_FRAME_BYTES - GY_RDMA_TAG_BYTES;
+            struct gy_rdma_link before = *link;
+            int64_t deadline = gy_now() + 60 * GY_SECOND;
+            while (!gy_rdma_look(link))
+                CHECK(gy_now() < deadline, "%u B were not silent", sizes[i]);
+            tear(&before, place, sizes[i]);
+        }
+        while (rank->pair[0].arrived == arrived) {
+            rank_turn(rank, false);
+            if (rank->rank == 1 && rank->pair[0].arrived > arrived)
+                send_one(rank, arrived + 1, sizes[i], false);
+        }
+        rank_barrier(rank);
+    }
+}
+
 /* Rank 1 is about to sleep when there is something to do after all: it offers to look again, although it has not slept. And what
  * rank 0 said 2^31 chunks ago keeps nobody awake. */
 static void body_awake(struct rank *rank)
@@ -205,6 +286,7 @@ int main(void)
     silent = written(body_naps);
     CHECK(silent > 100 && sleeps > 0, "%llu were silent, %u sleeps", (unsigned long long)silent, sleeps);
     (void)written(body_forged);
+    (void)written(body_torn);
     (void)written(body_awake);
     (void)written(body_two_threads);
     (void)written(body_stop);
