@@ -63,7 +63,7 @@ struct gy_rdma_end { /* of one queue pair */
 struct gy_rdma_hello {
     uint64_t ring_bytes; /* a power of two */
     uint64_t words;      /* where the other reaches struct gy_rdma_words */
-    uint64_t secret;     /* keys the sums of silent frames */
+    uint64_t secret;     /* from which the sum of a silent frame begins */
     uint32_t words_key;
     int paths;
     struct gy_rdma_end end[GY_RDMA_PATHS];

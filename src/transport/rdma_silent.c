@@ -9,9 +9,9 @@
  *
  * Is it there as a whole? A device may write in any order (rings are registered so), and soft-RoCE copies with the kernel's
  * memcpy, backwards at times; neither a last byte nor both ends prove what lies between. So the sum is one of 64 bits of all
- * bytes, number and immediate among them, keyed by a secret that the receiver has drawn for this link: of what lay there
- * before, an old frame or bytes that a program has sent, one in 2^56 or fewer would pass for the awaited one (rdma_sum.h). A
- * byte that has come does not change again before its credit goes back.
+ * bytes, number and immediate among them, begun from a secret that the receiver has drawn for this link: of what lay there
+ * before, an old frame or bytes that a program has sent, one in 2^64 would pass for the awaited one. A byte that has come does
+ * not change again before its credit goes back.
  *
  * Who may sleep? Each end has two words that the other's device reaches (struct gy_rdma_words):
  *
