@@ -172,8 +172,8 @@ static bool wait_for_one(const struct set *set, gyre_status *status_p)
     while (!any_complete(set)) {
         bool several;
         gyre_comm *comm = comm_of(set, &several);
-        if (!comm)
-            return false;
+        if (!comm) /* a progress thread may have completed the last one since */
+            return any_complete(set);
         if (several) {
             *status_p = turn_all(set, &rounds);
         } else {

@@ -23,7 +23,7 @@
 #define PAGE 4096
 #define VICTIM 1
 #define ROUNDS 400
-#define CLOCK_S 2
+#define CLOCK_S 3
 #define SEEN __attribute__((visibility("default"))) /* by libraries */
 
 static struct page {
