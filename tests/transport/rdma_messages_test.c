@@ -8,19 +8,12 @@
 
 #include <gyre/gyre.h>
 
+#include "rdma_check.h"
 #include "rdma_stand_in.h"
 
 #define FLIGHT 16
 #define BATCHES 60
 #define BYTES 24
-
-#define CHECK(condition)                                                                                        \
-    do {                                                                                                        \
-        if (!(condition)) {                                                                                     \
-            fprintf(stderr, "%s:%d: %s is false: %s\n", __FILE__, __LINE__, #condition, gyre_last_error(NULL)); \
-            _Exit(1);                                                                                           \
-        }                                                                                                       \
-    } while (0)
 
 static char address[64];
 

@@ -22,19 +22,13 @@
 
 #include <gyre/gyre.h>
 
+#include "rdma_check.h"
 #include "rdma_stand_in.h"
 
 #define RANKS 3
 #define BYTES ((size_t)3 << 20)
 #define ROUNDS 30
 
-#define CHECK(condition)                                                                                        \
-    do {                                                                                                        \
-        if (!(condition)) {                                                                                     \
-            fprintf(stderr, "%s:%d: %s is false: %s\n", __FILE__, __LINE__, #condition, gyre_last_error(NULL)); \
-            _Exit(1);                                                                                           \
-        }                                                                                                       \
-    } while (0)
 #define OK(call)                                                                                  \
     do {                                                                                          \
         if ((call) != GYRE_SUCCESS) {                                                             \
