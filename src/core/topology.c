@@ -76,6 +76,7 @@ static size_t read_cache_file(int cpu, int index, const char *name)
     return (size_t)(value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0));
 }
 
+/* From the kernel's files, of this core alone: it is asked inside a call, where hwloc would look at the whole machine first. */
 static size_t find_last_cache(void)
 {
     int cpu = sched_getcpu();
