@@ -667,8 +667,10 @@ GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset
 
 /* The hidden fraction: (serial − overlapped) / min(backward, communication), from `rounds` interleaved steps of each
  * kind on a copy of the model. overlapped: of some steps one after another, as in training, where a step's communication
- * goes on behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped. Times in
- * seconds: per step the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective. */
+ * goes on behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped: above 1
+ * communication that is longer than backward hides behind forward too, or the machine has changed its speed meanwhile.
+ * Times in seconds: per step the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN.
+ * Collective. */
 struct gyre_nn_overlap {
     double hidden, hidden_low, hidden_high;
     double compute, backward, communication, serial, overlapped;

@@ -9,6 +9,7 @@
 #include "membership.h"
 #include "metrics.h"
 #include "options.h"
+#include "overlap.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -282,18 +283,8 @@ static int measure_overlap(struct job *job)
         return complain(job, gyre_nn_last_error());
     job->hidden = o.hidden;
     metrics_overlap(job->metrics, &o);
-    if (job->rank != 0)
-        return 0;
-    printf("overlap: hidden fraction %.2f (quartiles %.2f to %.2f, %zu rounds, %zu buckets); ms per step: compute "
-           "%.3f, of it backward %.3f; "
-           "communication %.3f; serial %.3f, overlapped %.3f\n",
-           o.hidden, o.hidden_low, o.hidden_high, o.rounds, o.buckets, 1e3 * o.compute, 1e3 * o.backward,
-           1e3 * o.communication, 1e3 * o.serial, 1e3 * o.overlapped);
-    const char *local = getenv("LOCAL_WORLD_SIZE");
-    if (local && atoi(local) >= sysconf(_SC_NPROCESSORS_ONLN))
-        printf("overlap: the ranks of this host leave no core free; communication through shared memory is then work "
-               "for the same cores "
-               "and cannot be hidden\n");
+    if (job->rank == 0)
+        overlap_print(&o);
     return 0;
 }
 
