@@ -31,6 +31,7 @@ clean()
         ip netns del "$name"
         rm -rf "/etc/netns/${name:?}"
     done
+    [ -z "${made_hosts:-}" ] || rm -f /etc/hosts
     rm -rf "$scratch" "$scratch-late"
 }
 trap clean EXIT
@@ -73,6 +74,7 @@ make_host() # NUMBER
 name_host() # HOST ADDRESS NAME ...
 {
     mkdir -p "/etc/netns/$job-$1"
+    [ -e /etc/hosts ] || { made_hosts=1 && : >/etc/hosts; } # ip binds the host's file over it
     printf '127.0.0.1 localhost\n%s\n' "${*:2}" >"/etc/netns/$job-$1/hosts"
 }
 

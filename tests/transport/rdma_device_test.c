@@ -147,7 +147,8 @@ static void test_kept(void)
 /* A machine of two sockets with a processor and an adapter each, as hwloc's XML: soft<adapter> at the first one. */
 static void put_sockets(FILE *file, const int processor[2], int adapter)
 {
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?><topology version=\"2.0\">", file);
+    /* Lines: hwloc without libxml looks for the end of the first one. */
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<topology version=\"2.0\">\n", file);
     unsigned long long both = 1ull << processor[0] | 1ull << processor[1];
     const char *sets = " cpuset=\"0x%llx\" complete_cpuset=\"0x%llx\" nodeset=\"0x%x\" complete_nodeset=\"0x%x\"";
     fputs("<object type=\"Machine\" os_index=\"0\"", file);
