@@ -70,16 +70,19 @@ gyre() { # SIZE
 }
 mpi() { # COMPONENT SIZE
     rm -f "$work/done" "$work/time"
-    timeout 200 scripts/hosts "${hosts}x2" "$rate" 0 perf/hosts_beside_open_mpi.sh mpi "$work" "$@" >&2
+    timeout 200 scripts/hosts "${hosts}x2" "$rate" 0 perf/hosts_beside_open_mpi.sh mpi "$work" "$@" >&2 || fail "Open MPI with $1"
     cat "$work/time"
 }
 
 echo "# $hosts hosts, 2 ranks each, $rate each way, packets of ${GSO:-up to 64 KiB}, ${CONGESTION:-$(sysctl -n net.ipv4.tcp_congestion_control)}, $(nproc) cores, $(mpirun.openmpi --version | head -n 1), load $(cut -d' ' -f1-3 /proc/loadavg), $(date -u +%F)"
 for ((round = 0; round < rounds; round++)); do
     for size in $sizes; do
-        echo "$size gyre $(gyre "$size")"
-        echo "$size tuned $(mpi tuned "$size")"
-        echo "$size han $(mpi han "$size")"
+        time=$(gyre "$size")
+        echo "$size gyre $time"
+        time=$(mpi tuned "$size")
+        echo "$size tuned $time"
+        time=$(mpi han "$size")
+        echo "$size han $time"
     done
 done >"$work/times"
 python3 - "$work/times" <<'END'
