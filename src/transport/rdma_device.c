@@ -18,6 +18,8 @@
 #define MOST_PORTS 64 /* looked at */
 #define MOST_READS 16 /* asked for or answered at once, per queue pair */
 
+static const char not_integral[] = "GYRE_INTEGRITY asks for what a device that writes into memory does not do";
+
 /* One port of the machine. */
 struct candidate {
     struct ibv_device *device;
@@ -206,6 +208,21 @@ static void compare(struct survey *survey, const struct gy_config *config)
     }
 }
 
+/* A setting that leaves no port to be used, in the place of reasons that would only be seen without it. NULL: none does. */
+static const char *ruled_out(const struct gy_config *config)
+{
+    if (!gy_transport_wanted(config->transports, gy_transport_rdma.name))
+        return "GYRE_TRANSPORT does not name rdma";
+    return config->integrity >= GY_INTEGRITY_MAC ? not_integral : NULL;
+}
+
+static void pass_over_all(struct survey *survey, const char *why)
+{
+    for (int i = 0; i < survey->count; i++)
+        if (!survey->candidates[i].why[0])
+            snprintf(survey->candidates[i].why, sizeof(survey->candidates[i].why), "%s", why);
+}
+
 static uint32_t kind_of(const struct candidate *it)
 {
     return it->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? GY_REACH_ROCE : GY_REACH_INFINIBAND;
@@ -246,9 +263,10 @@ static void conclude(struct survey *survey)
             survey->reach.bits |= kind_of(&survey->candidates[i]);
 }
 
-/* NULL in survey_p->candidates: `why` says the reason. `reach`: kinds that will do, 0: any, for nothing has been said. */
-static void survey_make(const struct gy_config *config, uint32_t reach, struct survey *survey_p, char *why,
-                        size_t why_bytes)
+/* NULL in survey_p->candidates: `why` says the reason. `reach`: kinds that will do, 0: any, for nothing has been said. `out`: why
+ * no port is to be taken, or NULL. */
+static void survey_make(const struct gy_config *config, uint32_t reach, const char *out, struct survey *survey_p,
+                        char *why, size_t why_bytes)
 {
     int devices = 0;
 
@@ -269,6 +287,8 @@ static void survey_make(const struct gy_config *config, uint32_t reach, struct s
     for (int i = 0; i < devices; i++)
         look_at_device(survey_p, survey_p->devices[i], config);
     qsort(survey_p->candidates, (size_t)survey_p->count, sizeof(*survey_p->candidates), by_name);
+    if (out)
+        pass_over_all(survey_p, out);
     if (reach)
         keep_to_kind(survey_p, reach);
     compare(survey_p, config);
@@ -391,7 +411,7 @@ gyre_status gy_rdma_rails_open(const struct gy_config *config, uint32_t reach,
     struct survey survey;
     int count = 0;
 
-    survey_make(config, reach, &survey, why, why_bytes);
+    survey_make(config, reach, NULL, &survey, why, why_bytes);
     gyre_status status = check_list(&survey, config, why, error);
     for (int i = 0; i < survey.count && status == GYRE_SUCCESS; i++)
         if (!survey.candidates[i].why[0]) {
@@ -428,11 +448,11 @@ gyre_status gy_rdma_survey(const struct gy_config *config, struct gy_rdma_reach 
     struct survey survey;
 
     if (config->integrity >= GY_INTEGRITY_MAC) {
-        snprintf(why, why_bytes, "GYRE_INTEGRITY asks for what a device that writes into memory does not do");
+        snprintf(why, why_bytes, "%s", not_integral);
         *reach_p = (struct gy_rdma_reach){.links = INT_MAX};
         return GYRE_SUCCESS;
     }
-    survey_make(config, 0, &survey, why, why_bytes);
+    survey_make(config, 0, NULL, &survey, why, why_bytes);
     gyre_status status = check_list(&survey, config, why, error);
     if (survey.reach.bits == 0)
         first_reason(&survey, why, why_bytes);
@@ -442,27 +462,46 @@ gyre_status gy_rdma_survey(const struct gy_config *config, struct gy_rdma_reach 
     return status;
 }
 
+static void describe_port(const struct gy_config *config, const struct candidate *it, char *line, size_t bytes)
+{
+    char gid[INET6_ADDRSTRLEN] = "?";
+    const char *kind = it->attr.link_layer != IBV_LINK_LAYER_ETHERNET ? "InfiniBand"
+                       : it->gid.gid_type == IBV_GID_TYPE_ROCE_V2     ? "RoCE v2"
+                                                                      : "RoCE v1";
+
+    inet_ntop(AF_INET6, it->gid.gid.raw, gid, sizeof(gid));
+    if (it->why[0])
+        snprintf(line, bytes, "  %s: passed over: %s", it->name, it->why);
+    else
+        snprintf(line, bytes, "  %s: chosen: %s, GID %u %s, MTU %d, service level %d, traffic class %d", it->name, kind,
+                 it->gid.gid_index, gid, 128 << it->attr.active_mtu, config->rdma_service_level,
+                 config->rdma_traffic_class);
+}
+
 void gy_rdma_describe(const struct gy_config *config, gyre_print_func print, void *user)
 {
     struct survey survey;
-    char line[256], why[160] = "";
+    struct gy_error error = {.quiet = true};
+    const char *out = ruled_out(config);
+    char line[sizeof(error.text) + 64], why[160] = "";
 
-    survey_make(config, 0, &survey, why, sizeof(why));
+    survey_make(config, 0, out, &survey, why, sizeof(why));
+    bool misnamed = !out && check_list(&survey, config, why, &error) != GYRE_SUCCESS;
     if (!survey.candidates) {
         snprintf(line, sizeof(line), "  rdma is not used: %s", why);
         print(user, line);
     }
     for (int i = 0; survey.candidates && i < survey.count; i++) {
-        const struct candidate *it = &survey.candidates[i];
-        char gid[INET6_ADDRSTRLEN] = "?";
-
-        inet_ntop(AF_INET6, it->gid.gid.raw, gid, sizeof(gid));
-        if (it->why[0])
-            snprintf(line, sizeof(line), "  %s: passed over: %s", it->name, it->why);
-        else
-            snprintf(line, sizeof(line), "  %s: chosen: %s, GID %u %s, MTU %d", it->name,
-                     it->attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE v2" : "InfiniBand", it->gid.gid_index, gid,
-                     128 << it->attr.active_mtu);
+        describe_port(config, &survey.candidates[i], line, sizeof(line));
+        print(user, line);
+    }
+    if (misnamed) {
+        snprintf(line, sizeof(line), "  rdma: no world can be made: %s", error.text);
+        print(user, line);
+    }
+    if (survey.reach.bits && survey.reach.links != INT_MAX) {
+        snprintf(line, sizeof(line), "  rdma: the limit of locked memory, %zu KiB, allows links to %d other ranks",
+                 gy_rdma_lockable() / 1024, survey.reach.links);
         print(user, line);
     }
     survey_end(&survey);

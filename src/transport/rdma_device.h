@@ -58,7 +58,8 @@ struct gy_rdma_reach {
  * as above. */
 gyre_status gy_rdma_survey(const struct gy_config *config, struct gy_rdma_reach *reach_p, char *why, size_t why_bytes,
                            struct gy_error *error);
-/* One line per port: chosen, with what; or passed over, and why. */
+/* One line per port: chosen, with what; or passed over, and why, by a setting too. Then what is wrong with GYRE_RDMA_DEVICES, and to
+ * how many ranks a limit of locked memory allows links. */
 void gy_rdma_describe(const struct gy_config *config, gyre_print_func print, void *user);
 
 #endif

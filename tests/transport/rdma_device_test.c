@@ -50,7 +50,8 @@ static void says(const char *device, const char *text)
 
 static void test_choice(void)
 {
-    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_config config = {
+        .transports = "rdma", .rdma_gid_index = -1, .rdma_service_level = 3, .rdma_traffic_class = 104};
     struct gy_error error = {.quiet = true};
     struct gy_rdma_reach reach = {0};
     char why[GY_RDMA_WHY] = "";
@@ -69,7 +70,7 @@ static void test_choice(void)
     stand_in_devices[5].port[1].gid[0].gid.raw[0] = 0x20;
     survey(&config);
     CHECK(line_count == 7, "%d ports", line_count);
-    says("soft0 port 1", "chosen: RoCE v2, GID 0 ::ffff:10.9.0.1, MTU 1024");
+    says("soft0 port 1", "chosen: RoCE v2, GID 0 ::ffff:10.9.0.1, MTU 1024, service level 3, traffic class 104");
     says("soft1 port 1", "passed over: the port is down");
     says("soft2 port 1", "passed over: it cannot be opened: Permission denied");
     says("soft3 port 1", "passed over: soft0 port 1 is faster");
@@ -84,6 +85,11 @@ static void test_choice(void)
     config.rdma_gid_index = 0;
     survey(&config);
     says("soft4 port 1", "chosen: RoCE v2, GID 0 fe80");
+    config.rdma_gid_index = 1;
+    survey(&config);
+    says("soft4 port 1", "chosen: RoCE v1, GID 1 ::ffff:10.9.5.1");
+    says("soft5 port 2", "passed over: it has no GID 1");
+    config.rdma_gid_index = 0;
     stand_in_devices[4].port[0].infiniband = true;
     survey(&config);
     says("soft5 port 2", "passed over: its link is of another kind than that of soft4 port 1");
@@ -92,9 +98,40 @@ static void test_choice(void)
           "%u", reach.bits);
 }
 
+/* gyre-info shows what a world would do: a setting that leaves RDMA out is every port's reason but that of those which are of no
+ * use anyway, and a list that names what is not there is told. */
+static void test_settings(void)
+{
+    struct gy_config config = {.transports = "shm,rdma,tcp", .rdma_gid_index = -1, .rdma_ring = 1 << 18};
+
+    stand_in_reset(3);
+    stand_in_devices[1].port[0].state = IBV_PORT_DOWN;
+    stand_in_devices[2].port[0].speed = 1;
+    config.integrity = GY_INTEGRITY_CRC;
+    survey(&config);
+    says("soft0 port 1", "chosen: ");
+    for (config.integrity = GY_INTEGRITY_MAC; config.integrity <= GY_INTEGRITY_ENCRYPT; config.integrity++) {
+        survey(&config);
+        says("soft0 port 1", "passed over: GYRE_INTEGRITY asks for what");
+        says("soft1 port 1", "passed over: the port is down");
+        says("soft2 port 1", "passed over: GYRE_INTEGRITY asks for what");
+    }
+    config.integrity = GY_INTEGRITY_OFF;
+    snprintf(config.transports, sizeof(config.transports), "shm,tcp");
+    survey(&config);
+    says("soft0 port 1", "passed over: GYRE_TRANSPORT does not name rdma");
+    CHECK(line_count == 3, "%d lines", line_count);
+    snprintf(config.transports, sizeof(config.transports), "rdma");
+    snprintf(config.rdma_devices, sizeof(config.rdma_devices), "soft0,soft9");
+    survey(&config);
+    says("soft0 port 1:", "chosen: ");
+    CHECK(line_count == 4, "%d lines", line_count);
+    CHECK(strstr(lines[3], "no world can be made: GYRE_RDMA_DEVICES names soft9"), "%s", lines[3]);
+}
+
 static void test_no_choice(void)
 {
-    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_config config = {.transports = "rdma", .rdma_gid_index = -1};
     struct gy_error error = {.quiet = true};
     struct gy_rdma_reach reach = {0};
     char why[GY_RDMA_WHY] = "";
@@ -123,7 +160,7 @@ static void test_no_choice(void)
 /* What was said in the meeting holds: a better port of another kind that has come up since is not taken. */
 static void test_kept(void)
 {
-    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_config config = {.transports = "rdma", .rdma_gid_index = -1};
     struct gy_error error = {0};
     struct gy_rdma_rail rails[GY_RDMA_RAILS];
     char why[GY_RDMA_WHY] = "";
@@ -174,7 +211,7 @@ static void put_sockets(FILE *file, const int processor[2], int adapter)
 /* Of equal ports the one at this rank's own socket, whichever it is; a list of devices overrides that. */
 static void test_nearest(void)
 {
-    struct gy_config config = {.rdma_gid_index = -1};
+    struct gy_config config = {.transports = "rdma", .rdma_gid_index = -1};
     char name[] = "/tmp/gyre-sockets-XXXXXX";
     cpu_set_t before, one;
     int here = sched_getcpu(), fd = mkstemp(name), there = here == 0 ? 1 : 0;
@@ -258,6 +295,8 @@ static void test_limit(void)
         CHECK(gy_rdma_survey(&config, &reach, why, sizeof(why), &error) == GYRE_SUCCESS && reach.bits != 0 &&
                   reach.links == 3 && reach.link_bytes == (1 << 20) + 2 * GY_RDMA_WORDS,
               "%d %s", reach.links, why);
+        survey(&config);
+        says("rdma:", "the limit of locked memory, 3096 KiB, allows links to 3 other ranks");
     }
     CHECK(setrlimit(RLIMIT_MEMLOCK, &before) == 0, "the limit stays");
 }
@@ -315,6 +354,7 @@ int main(void)
     setenv("GYRE_TRANSPORT", "rdma", 1);
     gy_verbs_use(&stand_in_verbs);
     test_choice();
+    test_settings();
     test_no_choice();
     test_nearest();
     test_kept();

@@ -243,6 +243,48 @@ static void test_ends(void)
     unsetenv("GYRE_RDMA_TRAFFIC_CLASS");
 }
 
+/* Two ports of one device are two rails: each queue pair leaves by the port, and from the address, that it was made for, long frames
+ * go over both, and what befalls a port is known of it and not of the other. */
+static void body_ports(struct rank *rank)
+{
+    static struct gy_frame_out frames[2];
+    static unsigned char payload[2][200000];
+    struct rank_pair *pair = &rank->pair[0];
+
+    rank_ready(rank);
+    struct gy_rdma_link *link = (struct gy_rdma_link *)pair->link;
+    struct gy_rdma_rail *rail = link->rdma->rail;
+    CHECK(link->rdma->rails == 2 && rail[0].port == 1 && rail[1].port == 2 && link->paths == 2, "%d rails, %d paths",
+          link->rdma->rails, link->paths);
+    CHECK(strcmp(rail[0].name, "soft0 port 1") == 0 && strcmp(rail[1].name, "soft0 port 2") == 0, "%s, %s",
+          rail[0].name, rail[1].name);
+    rank_frame(rank, pair->peer, &frames[rank->rank], 2, payload[rank->rank], sizeof(payload[0]));
+    rank->ops->post(pair->link, &frames[rank->rank]);
+    while (pair->arrived < 2 || !frames[rank->rank].done)
+        rank_turn(rank, false);
+    for (int q = 0; q < 2; q++)
+        CHECK(link->path[q].rail == q && link->path[q].sent > 0 && link->path[q].arrived > 0,
+              "port %d: %llu chunks sent, %llu came", q + 1, (unsigned long long)link->path[q].sent,
+              (unsigned long long)link->path[q].arrived);
+    rank_barrier(rank);
+    if (rank->rank == 0)
+        stand_in_event(0, IBV_EVENT_PORT_ERR, 2);
+    while (!rail[1].trouble[0])
+        rank_turn(rank, false);
+    CHECK(!rail[0].trouble[0], "of the other port: %s", rail[0].trouble);
+    rank_barrier(rank);
+}
+
+static void test_ports(void)
+{
+    stand_in_reset(1);
+    stand_in_devices[0].ports = 2;
+    stand_in_devices[0].port[1] = stand_in_devices[0].port[0];
+    stand_in_devices[0].port[1].gid[0].gid.raw[14] = 99;
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "ports", body_ports);
+    stand_in_reset(1);
+}
+
 int main(void)
 {
     setenv("GYRE_TRANSPORT", "rdma", 1);
@@ -250,6 +292,7 @@ int main(void)
     test_hello();
     test_ack_timeout();
     test_ends();
+    test_ports();
     stand_in_reset(1);
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "long", body_long);
     stand_in_most_inline = 220; /* a payload, but not with its header */
