@@ -195,7 +195,7 @@ def main() -> None:
     load(checkpoint, model.targets())
     ddp = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=how["lr"])
-    count, batch, busy, losses, step = len(x), how["batch"], 0.0, [], 0
+    count, batch, busy, losses, seconds, step = len(x), how["batch"], 0.0, [], [], 0
     total = how["epochs"] * -(-count // batch)
     for epoch in range(how["epochs"]):
         rows, cost = order(seed, epoch, count), torch.zeros(1, dtype=torch.float64)
@@ -218,10 +218,11 @@ def main() -> None:
             cost += total_cost.detach().double()
             step += 1
         busy += time.perf_counter() - start
+        seconds.append(busy)
         dist.all_reduce(cost)
         losses.append(float(cost) / (count * per_row))
     if rank == 0:
-        print(json.dumps({"torch": torch.__version__, "samples_per_second": count * how["epochs"] / busy, "losses": losses}))
+        print(json.dumps({"torch": torch.__version__, "samples_per_second": count * how["epochs"] / busy, "losses": losses, "seconds": seconds}))
 
 
 main()
