@@ -12,6 +12,7 @@
 
 #include "case.h"
 #include "collectives/cost.h"
+#include "collectives/tile.h"
 #include "options.h"
 
 #define COLUMNS 64
@@ -30,7 +31,7 @@ static const struct argp_option table[] = {
     {"factor", 'f', "FACTOR", 0, "between sizes, default 8", 0},
     {"root", 'r', "RANK", 0, "default 0", 0},
     {"algorithm", KEY_ALGORITHM, "NAME", 0, "one only; default: every one that works over links", 0},
-    {"tile", KEY_TILE, "BYTES", 0, "as GYRE_TCP_TILE, default 256k", 0},
+    {"tile", KEY_TILE, "BYTES", 0, "the most, as GYRE_TCP_TILE, default 256k", 0},
     {"engine", KEY_ENGINE, "simgrid|formula|auto", 0, "default auto: SimGrid as far as it goes", 0},
     {"json", KEY_JSON, "FILE", 0, "also write one object per row; - is stdout", 0},
     {0},
@@ -157,9 +158,10 @@ static bool compare(const struct arguments *a, FILE *json, struct sim_case *it, 
     int count = 0, best = -1;
     size_t elements = bytes / SIM_ELEMENT, ranks = (size_t)it->ranks;
     it->total = by_rank(it->collective) ? elements / ranks * ranks : elements;
-    it->tile = a->tile / SIM_ELEMENT;
     for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
         it->algorithm = (enum gy_algorithm)algorithm;
+        int members = gy_is_hierarchical(it->algorithm) ? (int)it->cluster->ranks_per_host : 1;
+        it->tile = gy_tile_bytes(it->collective, it->ranks, members, it->total * SIM_ELEMENT, a->tile) / SIM_ELEMENT;
         bool wanted = a->algorithm ? strcmp(a->algorithm, gy_algorithm_name(it->algorithm)) == 0
                                    : is_for_links(it->algorithm);
         if (!wanted || !gy_plan_exists(it->collective, it->algorithm, it->ranks))

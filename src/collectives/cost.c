@@ -322,11 +322,6 @@ static double hierarchical(const struct gy_cost_case *it)
     return hops + ends + longer(between, busy + meanwhile);
 }
 
-static bool is_hierarchical(enum gy_algorithm algorithm)
-{
-    return algorithm == GY_HIERARCHICAL || algorithm == GY_HIERARCHICAL_HALVING || algorithm == GY_HIERARCHICAL_TREE;
-}
-
 double gy_cost(const struct gy_cost_case *it)
 {
     struct gy_cluster inside = inside_of(it->cluster, it->ranks_per_host);
@@ -335,7 +330,7 @@ double gy_cost(const struct gy_cost_case *it)
         return bytes_of(it) / it->cluster->copy;
     if (it->algorithm == GY_DIRECT_ONE_SHOT || it->algorithm == GY_DIRECT_TWO_SHOT)
         return through_windows(it);
-    if (is_hierarchical(it->algorithm))
+    if (gy_is_hierarchical(it->algorithm))
         return hierarchical(it);
     if (it->ranks_per_host < it->ranks)
         return over_links(it);

@@ -203,6 +203,11 @@ bool gy_algorithm_find(const char *name, enum gy_algorithm *algorithm_p);
 #define GY_VARYING 0x80u                      /* in a shape's collective: counts differ from rank to rank */
 #define GY_POINT_TO_POINT (UINT64_C(1) << 63) /* in a sequence number: of messages from one rank to another */
 
+static inline bool gy_is_hierarchical(enum gy_algorithm algorithm)
+{
+    return algorithm == GY_HIERARCHICAL || algorithm == GY_HIERARCHICAL_HALVING || algorithm == GY_HIERARCHICAL_TREE;
+}
+
 static inline bool gy_is_point_to_point(unsigned collective)
 {
     return collective == GY_SEND_TO || collective == GY_RECEIVE_FROM;

@@ -6,6 +6,7 @@
 #include "collectives/ends.h"
 #include "collectives/order.h"
 #include "collectives/request.h"
+#include "collectives/tile.h"
 #include "core/log.h"
 
 /* Elements per tile: what both sides of every link, or all users of a window, compute alike. */
@@ -14,7 +15,12 @@ static size_t tile_elements(const struct gyre_request *r)
     if (r->plan->window)
         return gy_window_tile(r);
     const struct gy_context *ctx = r->comm->ctx;
-    size_t bytes = ctx->world->hosts == 1 ? gy_min_size(ctx->config.shm_slot, GY_HOST_TILE) : ctx->config.tcp_tile;
+    const struct gy_plan_shape *shape = &r->plan->shape;
+    size_t bytes = gy_min_size(ctx->config.shm_slot, GY_HOST_TILE);
+    if (ctx->world->hosts > 1) {
+        int members = gy_is_hierarchical(shape->algorithm) ? r->comm->grouping.smallest : 1;
+        bytes = gy_tile_bytes(shape->collective, shape->size, members, r->in.total * r->element, ctx->config.tcp_tile);
+    }
     bytes = gy_min_size(gy_max_size(bytes, GY_EAGER_BYTES), GY_FRAME_MAX);
     return bytes / r->element;
 }

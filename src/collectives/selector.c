@@ -96,6 +96,8 @@ enum {
     CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
     EAGER_PIECE = 32 * 1024,    /* sent without a grant, over TCP */
     CHAIN_RANKS = 4,
+    SHORT_CHAIN = 5,          /* ranks, through which a chain's first tile goes as soon as through a tree's branches */
+    CHAIN_SHARE = 256 * 1024, /* of a vector, for each rank of a longer chain: filling it takes little beside that */
     LINEAR_RANKS = 8,
     BRUCK_RANKS = 16
 };
@@ -130,12 +132,26 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
     return bytes <= small ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT;
 }
 
-/* From a root, or to it. Few ranks: a chain moves each byte once; many: two trees do almost, in log2 N messages. */
-static enum gy_algorithm choose_rooted(size_t bytes, int size)
+/* From a root, or to it, in tiles. Each rank of a chain shares its link between one that it hears and one that it tells; the
+ * ranks of two trees share theirs between four, which takes half as long again over slow links. But the last of a chain is
+ * N − 1 hops away. */
+static bool chain_pays(size_t bytes, int size, bool hosts)
 {
-    if (bytes < (size == 2 ? (size_t)LONG_CHAIN : LONG_VECTOR))
-        return size > 2 && bytes >= (size == 3 ? EAGER_PIECE : LONG_PIECE) ? GY_DOUBLE_TREE : GY_BINOMIAL;
-    return size <= CHAIN_RANKS ? GY_RING : GY_DOUBLE_TREE;
+    return size <= CHAIN_RANKS || (hosts && (size <= SHORT_CHAIN || bytes >= (size_t)size * CHAIN_SHARE));
+}
+
+/* From a root, or to it. Between hosts tiles are short (tile.h), and the halves that two trees move need no grant; a binomial
+ * tree's root sends log2 N times the whole. */
+static enum gy_algorithm choose_rooted(size_t bytes, int size, bool hosts)
+{
+    if (size == 2)
+        return bytes >= LONG_CHAIN ? GY_RING : GY_BINOMIAL;
+    if (bytes >= (hosts ? LONG_PIECE : LONG_VECTOR) && chain_pays(bytes, size, hosts))
+        return GY_RING;
+    size_t halves = size == 3 ? EAGER_PIECE : LONG_PIECE;
+    if (hosts)
+        halves = size <= CHAIN_RANKS ? EAGER_PIECE : EAGER_PIECE / 2;
+    return bytes >= halves ? GY_DOUBLE_TREE : GY_BINOMIAL;
 }
 
 /* Three ranks, in turns: what a ring's neighbours pass on, the third one passes on while they wait; blocks that need no grant
@@ -196,16 +212,12 @@ static enum gy_algorithm choose_uneven(enum gy_collective collective, size_t byt
 }
 
 static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_operand_order order, size_t bytes,
-                                      int size)
+                                      int size, bool hosts)
 {
     bool canonical = order != GY_ORDER_ANY;
     switch (collective) {
-    case GY_BROADCAST: return choose_rooted(bytes, size);
-    case GY_REDUCE_TO:
-        /* Halving it and gathering the parts moves it one and a half times to the root, but at once. */
-        return bytes >= LONG_VECTOR && (canonical || (size == CHAIN_RANKS && bytes < LONG_CHAIN))
-                   ? GY_CANONICAL
-                   : choose_rooted(bytes, size);
+    case GY_BROADCAST: return choose_rooted(bytes, size, hosts);
+    case GY_REDUCE_TO: return canonical && bytes >= LONG_VECTOR ? GY_CANONICAL : choose_rooted(bytes, size, hosts);
     case GY_BARRIER: return GY_HALVING_DOUBLING;
     case GY_ALL_TO_ALL: return bytes <= TINY_BLOCK && size >= BRUCK_RANKS ? GY_BRUCK : GY_PAIRWISE;
     case GY_GATHER_TO:
@@ -241,9 +253,11 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     case GY_ALL_GATHER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
     case GY_BROADCAST:
     case GY_REDUCE_TO:
-        if (bytes < LONG_PIECE)
+        if (bytes < (grouping->groups == 2 ? LONG_PIECE : EAGER_PIECE))
             return GY_ALGORITHMS;
-        return few && (slice < LONG_VECTOR || slice >= LONG_CHAIN / 2) ? GY_HIERARCHICAL : GY_HIERARCHICAL_TREE;
+        return (grouping->groups == 2 || bytes >= LONG_VECTOR) && chain_pays(slice, grouping->groups, true)
+                   ? GY_HIERARCHICAL
+                   : GY_HIERARCHICAL_TREE;
     default: return GY_ALGORITHMS;
     }
 }
@@ -280,11 +294,6 @@ bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorit
            algorithm == GY_RECURSIVE_DOUBLING || algorithm == GY_BINOMIAL;
 }
 
-static bool is_hierarchical(enum gy_algorithm algorithm)
-{
-    return algorithm == GY_HIERARCHICAL || algorithm == GY_HIERARCHICAL_HALVING || algorithm == GY_HIERARCHICAL_TREE;
-}
-
 static bool usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
                    enum gy_operand_order order, enum gy_algorithm algorithm)
 {
@@ -292,7 +301,7 @@ static bool usable(const struct gyre_comm *comm, enum gy_collective collective, 
         !gy_algorithm_keeps(collective, algorithm, order))
         return false;
     bool windows = algorithm == GY_DIRECT_ONE_SHOT || algorithm == GY_DIRECT_TWO_SHOT;
-    if (is_hierarchical(algorithm) && !comm->grouping.of)
+    if (gy_is_hierarchical(algorithm) && !comm->grouping.of)
         return false;
     return gy_plan_exists(collective, algorithm, comm->size) && (!windows || comm->window >= 0);
 }
@@ -315,7 +324,7 @@ static gyre_status fail_forced(const struct gyre_comm *comm, enum gy_collective 
                         gy_collective_name(collective), gy_algorithm_name(choice), comm->size,
                         varying && !gy_algorithm_takes_counts(collective, choice) ? " with counts of their own" : "",
                         gy_algorithm_keeps(collective, choice, order) ? "" : orders[order],
-                        is_hierarchical(choice) && !comm->grouping.of ? " with GYRE_HIERARCHY=off"
+                        gy_is_hierarchical(choice) && !comm->grouping.of ? " with GYRE_HIERARCHY=off"
                         : direct && comm->window < 0
                             ? " without a shared window (ranks on several hosts, or shm switched off)"
                             : "",
@@ -339,7 +348,7 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
         bytes *= (size_t)comm->size;
     for (int a = 0; a < GY_ALGORITHMS; a++) {
         bool windows = a == GY_DIRECT_ONE_SHOT || a == GY_DIRECT_TWO_SHOT;
-        if (is_hierarchical((enum gy_algorithm)a) && !gy_grouping_nested(&comm->grouping))
+        if (gy_is_hierarchical((enum gy_algorithm)a) && !gy_grouping_nested(&comm->grouping))
             continue;
         if (windows == (comm->window >= 0) && usable(comm, collective, false, GY_ORDER_ANY, (enum gy_algorithm)a))
             allowed |= 1u << a;
@@ -379,7 +388,7 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
         choice = choose_crowded(collective, bytes, comm->size);
     if (choice == GY_ALGORITHMS)
         choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size, comm->grouping.crowded)
-                                   : choose_links(collective, order, bytes, comm->size);
+                                   : choose_links(collective, order, bytes, comm->size, comm->ctx->world->hosts > 1);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
         if (i == GY_ARRAY_LENGTH(fallback))
             return gy_error_set(error, GYRE_UNSUPPORTED, -1, "there is no algorithm for %s on %d ranks%s%s%s",

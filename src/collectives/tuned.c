@@ -6,6 +6,7 @@
 
 #include "collectives/context.h"
 #include "collectives/cost.h"
+#include "collectives/tile.h"
 #include "core/mem.h"
 
 #define ELEMENT 4u /* costs are of bytes; blocks and tiles are cut at elements */
@@ -38,6 +39,7 @@ bool gy_tuned_make(const struct gy_context *ctx, const struct gy_group *group, s
     tuned->ranks = group->size;
     tuned->ranks_per_host = (group->size + hosts - 1) / hosts;
     tuned->by_host = strcmp(config->hierarchy, "host") == 0;
+    tuned->cuts = ctx->world->hosts > 1;
     tuned->tile = ctx->world->hosts == 1 ? gy_min_size(config->shm_slot, GY_HOST_TILE) : config->tcp_tile;
     *tuned_p = tuned;
     return true;
@@ -59,6 +61,16 @@ static size_t least_of(unsigned class)
     return class % 2 ? power + power / 2 : power;
 }
 
+/* Elements. */
+static size_t tile_of(const struct gy_tuned *tuned, const struct gy_cost_case *it)
+{
+    int members = gy_is_hierarchical(it->algorithm) ? tuned->ranks_per_host : 1;
+    size_t bytes = tuned->tile;
+    if (tuned->cuts)
+        bytes = gy_tile_bytes(it->collective, tuned->ranks, members, it->total * ELEMENT, bytes);
+    return gy_max_size(bytes / ELEMENT, 1);
+}
+
 static enum gy_algorithm cheapest(const struct gy_tuned *tuned, struct gy_cost_case *it, unsigned usable)
 {
     enum gy_algorithm best = GY_ALGORITHMS;
@@ -67,6 +79,7 @@ static enum gy_algorithm cheapest(const struct gy_tuned *tuned, struct gy_cost_c
         it->algorithm = (enum gy_algorithm)a;
         if (!(usable & (1u << a)) || !gy_plan_exists(it->collective, it->algorithm, tuned->ranks))
             continue;
+        it->tile = tile_of(tuned, it);
         double cost = gy_cost(it);
         if (!(cost >= 0) || (best != GY_ALGORITHMS && cost >= least))
             continue;
@@ -87,7 +100,6 @@ enum gy_algorithm gy_tuned_choose(struct gy_tuned *tuned, enum gy_collective col
                                   .ranks = tuned->ranks,
                                   .ranks_per_host = tuned->ranks_per_host,
                                   .total = total > 0 ? total : 1,
-                                  .tile = gy_max_size(tuned->tile / ELEMENT, 1),
                                   .element = ELEMENT};
         *choice = (uint8_t)(cheapest(tuned, &it, usable) + 1);
     }

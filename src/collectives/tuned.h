@@ -15,6 +15,7 @@ struct gy_tuned {
     int ranks, ranks_per_host;
     bool by_host; /* GYRE_HIERARCHY makes groups of hosts: what hierarchical algorithms cost is known */
     size_t tile;  /* bytes */
+    bool cuts;    /* it is the most, of which short vectors have shorter ones (tile.h): the world has several hosts */
     uint8_t choice[GY_COLLECTIVES][GY_TUNED_CLASSES]; /* algorithm + 1; 0: not yet known */
 };
 

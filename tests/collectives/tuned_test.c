@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "collectives/cost.h"
+#include "collectives/tile.h"
 #include "collectives/tuned.h"
 
 static const unsigned links = ~((1u << GY_DIRECT_ONE_SHOT) | (1u << GY_DIRECT_TWO_SHOT));
@@ -109,6 +110,43 @@ Test(tuned, a_chain_of_a_million_ranks, .timeout = 20)
         more = cost - before;
         before = cost;
     }
+}
+
+/* Through five hosts on slow links a vector takes little more than from one to the next, since they hand it on in short tiles:
+ * whether each of them is one rank, or several that have a slice each. With the longest tiles it takes twice as long. */
+Test(tuned, short_tiles_keep_a_chain_full)
+{
+    const size_t bytes = 512 << 10, most = 256 << 10;
+    struct gy_cluster cluster = gy_cluster_default();
+    cluster.bandwidth = 24e6;
+    for (int members = 1; members <= 4; members *= 2)
+        for (int c = 0; c < 2; c++) {
+            enum gy_collective collective = c ? GY_REDUCE_TO : GY_BROADCAST;
+            enum gy_algorithm algorithm = members > 1 ? GY_HIERARCHICAL : GY_RING;
+            size_t tile = gy_tile_bytes(collective, 5 * members, members, bytes, most);
+            struct gy_cost_case it = {&cluster, collective, algorithm, 5 * members, 0, members, bytes / 4, tile / 4, 4};
+            double once = (double)bytes / cluster.bandwidth, cost = gy_cost(&it);
+            cr_assert(cost > once && cost < 1.35 * once, "%d members: %g of %g s", members, cost, once);
+            it.tile = most / 4;
+            cr_assert_gt(gy_cost(&it), 1.9 * once);
+        }
+}
+
+/* Of what other ranks do not hand on tiles are as long as they may be; of what they do, from GY_TILE_LEAST up. */
+Test(tuned, tiles_are_within_their_bounds)
+{
+    const size_t most = 256 << 10;
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        for (int ranks = 1; ranks <= 64; ranks *= 2)
+            for (size_t bytes = 1; bytes <= (size_t)1 << 30; bytes *= 8) {
+                enum gy_collective collective = (enum gy_collective)c;
+                size_t tile = gy_tile_bytes(collective, ranks, 1, bytes, most);
+                bool rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
+                cr_assert_eq(gy_tile_bytes(collective, ranks, 1, bytes, 8192), 8192);
+                cr_assert_leq(tile, most);
+                cr_assert(tile == most || (rooted && ranks > 2 && tile >= GY_TILE_LEAST));
+                cr_assert(!rooted || tile == GY_TILE_LEAST || ranks <= 2 || tile * (size_t)ranks * 16 <= bytes);
+            }
 }
 
 Test(tuned, sizes_beyond_all_classes_and_none)

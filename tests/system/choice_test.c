@@ -5,8 +5,9 @@
  *   calls     an algorithm that cannot do a call (order, counts, no shared memory): that call is an error which says why
  *             and what there is; nothing else is taken in its stead, and the communicator goes on
  *   choices   small blocks of all_to_all between many ranks over links travel by Bruck's algorithm, and arrive
+ *   tiles     what goes from host to host and on is sent in tiles that are a small part of it
  *
- * Argument: "windows" or "links": can these ranks share memory? */
+ * Argument: "windows" or "links": can these ranks share memory? Or "hosts": links, and every rank is a host of its own. */
 #include "support/rank.h"
 
 static gyre_comm *comm;
@@ -98,8 +99,41 @@ static void test_three_hosts(void)
     expect_chosen("reduce_scatter", 21844, "ring");
     expect_chosen("all_gather", 21844, "bruck");
     expect_chosen("all_gather", 65536, "ring");
-    expect_chosen("broadcast", 65536, "double_tree");
-    expect_chosen("reduce", 65536, "double_tree");
+    expect_chosen("broadcast", 16384, "binomial");
+    expect_chosen("broadcast", 32768, "double_tree");
+    expect_chosen("broadcast", 65536, "ring");
+    expect_chosen("reduce", 32768, "double_tree");
+    expect_chosen("reduce", 65536, "ring");
+}
+
+static uint64_t bytes_sent(void)
+{
+    gyre_counters counters = {.size = sizeof(counters)};
+    OK(comm, gyre_comm_counters(comm, &counters));
+    return counters.tcp_bytes;
+}
+
+/* A chain of three: while it lasts its root has sent whole tiles, each a 48th of the vector, which no power of two is. */
+static void test_tiles(void)
+{
+    enum { TILE = 682 * 64, BYTES = 48 * TILE };
+    static unsigned char vector[BYTES];
+    uint64_t before = bytes_sent(), least = BYTES;
+    gyre_request *request;
+    memset(vector, rank == 0 ? 7 : 0, BYTES);
+    expect_chosen("broadcast", BYTES, "ring");
+    OK(comm, gyre_broadcast_start(comm, vector, vector, BYTES, GYRE_UINT8, 0, &request));
+    for (gyre_status status = GYRE_IN_PROGRESS; status == GYRE_IN_PROGRESS;) {
+        uint64_t sent = bytes_sent() - before;
+        if (rank == 0 && sent % TILE != 0)
+            rank_fail("%llu bytes are no tiles of %d", (unsigned long long)sent, TILE);
+        least = sent > 0 && sent < least ? sent : least;
+        status = gyre_test(&request);
+        CHECK(status == GYRE_IN_PROGRESS || status == GYRE_SUCCESS);
+    }
+    for (size_t i = 0; i < BYTES; i++)
+        CHECK(vector[i] == 7);
+    CHECK(rank != 0 || least < BYTES);
 }
 
 static void test_choices(void)
@@ -130,7 +164,7 @@ int main(int argc, char **argv)
         test_calls();
     test_choices();
     if (argc > 1 && strcmp(argv[1], "hosts") == 0)
-        test_three_hosts();
+        test_three_hosts(), test_tiles();
     OK(comm, gyre_barrier(comm));
     OK(NULL, gyre_comm_destroy(comm));
     return 0;
