@@ -3,12 +3,13 @@
  *   LOOKING ──greeting, HELLO──► WAITING ──CALL, HERE──► WAITING ──WELCOME──► a world, epoch 2 or later
  *      ▲  ▲  └ refused: the end, unless it may be somebody else's socket by now
  *      │  └── ELSEWHERE: there next, then at the address again
- *      └───── nobody there, or the socket ends: again, with another door and nonce
+ *      └───── nobody there, or the socket ends, or rank 0 says nothing for too long: again, with another door and nonce
  *
  * Its own door is made before HELLO, which says where it is, and is opened when WELCOME has brought the key. Should the
- * socket end between the two, the world may have counted it in: so the door closes, which tells whoever looks for this
- * newcomer in that epoch that it is not there, and the next HELLO says another one. So it does with a WELCOME that it hears
- * after having been stopped for so long that the world has given it up meanwhile (overlay_connect.c).
+ * socket end between the two, or rank 0 be silent for longer than its WAIT allows, the world may have counted it in: so the
+ * door closes, which tells whoever looks for this newcomer in that epoch that it is not there, and the next HELLO says
+ * another one. So it does with a WELCOME that it hears after having been stopped for so long that the world has given it up
+ * meanwhile (overlay_connect.c).
  *
  * Patience. A world answers only while it grows, so an answer has no deadline but the whole joining's; the file of a
  * file:// is read again meanwhile, since it may have another owner. */
@@ -47,9 +48,11 @@ struct joiner {
     int errnum;
     enum gy_refusal refusal;
     struct gy_stream stream;
-    bool lost;      /* the stream's end */
-    bool stale;     /* it has been stopped for too long since it said HERE */
-    int64_t turned; /* when it last looked */
+    bool lost;               /* the stream's end */
+    bool stale;              /* it has been stopped for too long since it said HERE */
+    bool forsaken;           /* rank 0 has said nothing for too long */
+    int64_t turned;          /* when it last looked */
+    int64_t heard, patience; /* when rank 0 last said something, and how long it may say nothing; 0: it has not said */
     int64_t deadline, first_refusal;
     char why[400];
     struct gy_world *world; /* when welcome */
@@ -171,6 +174,28 @@ static bool is_stale(struct joiner *joiner)
     return joiner->stale;
 }
 
+static void hear_wait(struct joiner *joiner, uint8_t *body, size_t bytes)
+{
+    struct gy_wire wire = gy_wire_over(body, bytes);
+    int64_t patience = (int64_t)gy_wire_get(&wire, 4) * GY_MILLISECOND;
+
+    if (!wire.bad)
+        joiner->patience = patience;
+}
+
+/* Rank 0 is stopped or cut off, and the world may have grown without a word to this process. What came while this process
+ * was stopped itself is heard first. */
+static bool is_forsaken(struct joiner *joiner)
+{
+    if (joiner->patience == 0 || gy_now() - joiner->heard <= joiner->patience)
+        return false;
+    gy_poller_poll(joiner->poller, 0);
+    joiner->forsaken = !joiner->world && gy_now() - joiner->heard > joiner->patience;
+    if (joiner->forsaken)
+        gy_log(GY_LOG_INFO, "rank 0 of the world to join says nothing any more; this newcomer comes again");
+    return joiner->forsaken;
+}
+
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
     struct joiner *joiner = user;
@@ -178,7 +203,10 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     (void)stream;
     if (failed(joiner) || joiner->world)
         return;
-    if (kind == GY_JOIN_CALL)
+    joiner->heard = gy_now();
+    if (kind == GY_JOIN_WAIT)
+        hear_wait(joiner, body, bytes);
+    else if (kind == GY_JOIN_CALL)
         say_here(joiner);
     else if (kind == GY_JOIN_WELCOME && is_stale(joiner))
         joiner->lost = true;
@@ -225,8 +253,9 @@ static void wait_for(struct joiner *joiner, const bool *until)
         joiner->turned = gy_now();
         gy_poller_poll(joiner->poller, GY_SECOND / 20);
         is_stale(joiner);
-        if (gy_now() < look ||
-            joiner->world) /* welcome: there is nothing to look for, and no house of its own any more */
+        if (joiner->world || is_forsaken(joiner)) /* welcome: there is no house of its own any more, to look from */
+            return;
+        if (gy_now() < look)
             continue;
         if (moved(joiner))
             return;
@@ -279,11 +308,15 @@ static void knock(struct joiner *joiner)
         return;
     }
     gy_stream_widen(&joiner->stream, GY_JOIN_WELCOME_LEAST + GY_CHARTER_MOST + (size_t)SIZE_MOST * GY_MEMBER_WIRE);
-    joiner->lost = false;
+    joiner->lost = joiner->forsaken = false;
+    joiner->heard = gy_now();
     say_hello(joiner);
     wait_for(joiner, &joiner->lost);
     snprintf(joiner->why, sizeof(joiner->why), "%s",
-             joiner->lost ? "it ended the connection" : "it has let nobody in meanwhile");
+             joiner->lost       ? "it ended the connection"
+             : joiner->forsaken ? "it says nothing any more; is it stopped?"
+                                : "it has let nobody in meanwhile");
+    joiner->patience = 0;
     gy_stream_close(&joiner->stream);
     gy_world_next_cancel(&joiner->next); /* nothing where it is in use */
 }

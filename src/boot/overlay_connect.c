@@ -10,11 +10,13 @@
  *
  * Patience. At a first meeting a rank may take as long to connect as to come. The ranks of a later epoch were all inside
  * gyre when it was agreed on, and newcomers had just answered: who does not connect is stopped, and the stall clock finds
- * it. All who are missed then are named at once, as the agreement that follows would wait long for one that never came to
- * this world. Who finds that it was away itself for that long is given up by now, and says so.
+ * it. All who are missed then are named at once, also where somebody else has failed before, as the agreement that follows
+ * would wait long for one that never came to this world. Who finds that it was away itself for that long is given up by
+ * now, and says so.
  *
  * Invariant. A rank that learns a verdict while it still connects stays until each of its neighbours has connected and
- * been told, or is known to be gone (2 s at most): it must not look dead to one that dials it a little later. */
+ * been told, or is known to be gone: it must not look dead to one that dials it a little later. Where nobody goes on, at a
+ * first meeting or after an abort, that is 2 s at most. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -241,6 +243,15 @@ static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
     }
 }
 
+/* Will those who are left shrink, this rank among them? */
+static bool goes_on(const struct gy_overlay *overlay)
+{
+    int own = overlay->world->rank;
+
+    return overlay->world->epoch > 1 && overlay->verdict.rank != own && !gy_overlay_aborted(overlay) &&
+           gy_overlay_fate(overlay, own)->status == GYRE_SUCCESS;
+}
+
 /* It was away for so long: have they given it up? What it sees now of those who have gone on is no news of them. */
 static gyre_status return_late(struct gy_overlay *overlay, int64_t away, struct gy_error *error)
 {
@@ -275,11 +286,13 @@ gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *e
         looked = now;
         if (gy_overlay_check(overlay, error) != GYRE_SUCCESS && !telling) {
             telling = true;
-            deadline = now + TELLING_GRACE;
+            deadline = deadline > now + TELLING_GRACE ? deadline : now + TELLING_GRACE;
             next_probe = now - 1; /* of those who have not come, who is gone? */
         }
+        if (telling && !goes_on(overlay) && deadline > now + TELLING_GRACE)
+            deadline = now + TELLING_GRACE;
         if (now > deadline) {
-            if (!telling)
+            if (!telling || goes_on(overlay))
                 name_absent(overlay, absent);
             break;
         }

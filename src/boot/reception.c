@@ -3,6 +3,10 @@
  *   backlog ──door──► greeted ──HELLO──► waits ──CALL──► called ──HERE──► here ──take──► taken ──WELCOME──► gone
  *                        └── another run or other settings: FAILED, one line in the log, closed
  *
+ * From HELLO on rank 0 says WAIT four times as often as it has to: who hears none goes, and closes its door, well before the
+ * stall clock of the new world has named it together with rank 0. Both would count in that world as members who may live
+ * elsewhere, and those who are left might be too few (council_clocks.c).
+ *
  * A member other than rank 0 says ELSEWHERE instead. Whoever closes is forgotten, in whatever state; if it was taken, it
  * is a member of the next epoch that has died. Nothing here outlives one growing: who is still there at its end is closed,
  * comes again and waits in the backlog, so that between two growings no stranger has a byte of this process. */
@@ -10,6 +14,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "boot/door.h"
@@ -22,6 +28,7 @@
 #define DOORS 2
 #define HELLO_PATIENCE (GY_SECOND / 2)
 #define FLUSH_GRACE (GY_SECOND / 5)
+#define WAITS_PER_PATIENCE 4
 
 enum newcomer_state { GREETED, WAITS, CALLED, HERE, TAKEN };
 
@@ -41,6 +48,7 @@ struct gy_reception {
     struct gy_place elsewhere;
     struct newcomer *first; /* in the order in which they came */
     int count;
+    struct gy_watch timer; /* of rank 0, for WAIT; fd −1: none */
 };
 
 void gy_place_encode(const struct gy_place *place, uint8_t wire_p[GY_PLACE_WIRE])
@@ -100,6 +108,58 @@ static bool fits(const struct gy_reception *reception, uint64_t label, const uin
     return false;
 }
 
+/* Half of the stall clock, after which the new world names who has not come to it. */
+static int64_t patience(const struct gy_reception *reception)
+{
+    int64_t half = reception->world->config->stall_timeout_ns / 2;
+
+    return half > GY_MILLISECOND ? half : GY_MILLISECOND;
+}
+
+static void say_wait(struct newcomer *newcomer)
+{
+    uint8_t body[4];
+    struct gy_wire wire = gy_wire_over(body, sizeof(body));
+    int64_t ms = patience(newcomer->reception) / GY_MILLISECOND;
+
+    gy_wire_put(&wire, ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX, 4);
+    gy_stream_send(&newcomer->stream, GY_JOIN_WAIT, body, sizeof(body));
+}
+
+static void on_timer(void *owner, uint32_t events)
+{
+    struct gy_reception *reception = owner;
+    uint64_t ticks;
+
+    (void)events;
+    (void)!read(reception->timer.fd, &ticks, sizeof(ticks));
+    for (struct newcomer *newcomer = reception->first; newcomer; newcomer = newcomer->next)
+        if (newcomer->state != GREETED)
+            say_wait(newcomer);
+}
+
+static gyre_status run_timer(struct gy_reception *reception, struct gy_error *error)
+{
+    int64_t every = patience(reception) / WAITS_PER_PATIENCE;
+    struct timespec span = {.tv_sec = every / GY_SECOND, .tv_nsec = every % GY_SECOND};
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+    if (fd < 0)
+        return gy_error_system(error, errno, "rank %d cannot make a timer to let newcomers in", reception->world->rank);
+    timerfd_settime(fd, 0, &(struct itimerspec){.it_value = span, .it_interval = span}, NULL);
+    reception->timer = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = on_timer, .owner = reception};
+    return gy_poller_add(reception->world->poller, &reception->timer, error);
+}
+
+static void stop_timer(struct gy_reception *reception)
+{
+    if (reception->timer.fd < 0)
+        return;
+    gy_poller_remove(reception->world->poller, &reception->timer);
+    close(reception->timer.fd);
+    reception->timer.fd = -1;
+}
+
 static void hear_hello(struct newcomer *newcomer, uint8_t *body, size_t bytes)
 {
     struct gy_reception *reception = newcomer->reception;
@@ -120,6 +180,7 @@ static void hear_hello(struct newcomer *newcomer, uint8_t *body, size_t bytes)
         refuse(newcomer, &error);
     } else {
         newcomer->state = WAITS;
+        say_wait(newcomer);
     }
 }
 
@@ -224,9 +285,12 @@ gyre_status gy_reception_open(struct gy_world *world, const struct gy_place *els
                             world->rank);
     reception->world = world;
     reception->host = !elsewhere;
+    reception->timer.fd = -1;
     if (elsewhere)
         reception->elsewhere = *elsewhere;
-    status = open_door(reception, &world->house->own, &reception->doors[0], error);
+    status = elsewhere ? GYRE_SUCCESS : run_timer(reception, error);
+    if (status == GYRE_SUCCESS)
+        status = open_door(reception, &world->house->own, &reception->doors[0], error);
     if (status == GYRE_SUCCESS)
         status = open_door(reception, &world->house->known, &reception->doors[1], error);
     if (status == GYRE_SUCCESS)
@@ -339,6 +403,7 @@ void gy_reception_close(struct gy_reception *reception)
         return;
     while (!flushed(reception) && gy_now() < deadline)
         gy_poller_poll(reception->world->poller, GY_MILLISECOND);
+    stop_timer(reception);
     for (int i = 0; i < DOORS; i++)
         gy_door_free(reception->doors[i]);
     for (struct newcomer *newcomer = reception->first; newcomer;) {

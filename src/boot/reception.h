@@ -4,12 +4,14 @@
  *   newcomer                          a member                            rank 0
  *     HELLO(record, settings) ─────────▶ ELSEWHERE(rank 0's place)
  *     HELLO ────────────────────────────────────────────────────────────▶ waits until the world has decided to grow
+ *     WAIT(patience) ◀─────────────────────────────────────────────────── again and again until WELCOME
  *     CALL ◀───────────────────────────────────────────────────────────── is it still there?
  *     HERE ──────────────────────────────────────────────────────────────▶ told to the other members, who agree
  *     WELCOME ◀────────────────────────────────────────────────────────── job, salt, rank, table: the next epoch
  *
  * on sockets with the greeting of handshake.h, purpose JOIN, under the key of the secret, between "rank 1 of 2" and "rank
- * 0". A socket that ends before WELCOME means: come again. */
+ * 0". A socket that ends before WELCOME means: come again. So does silence for longer than the last WAIT allows: rank 0 is
+ * stopped, or cut off, and the others wait for nobody behind a door that is closed (join.c). */
 #ifndef GY_BOOT_RECEPTION_H
 #define GY_BOOT_RECEPTION_H
 
@@ -26,6 +28,7 @@ enum gy_join_kind {
     GY_JOIN_HERE,
     GY_JOIN_WELCOME, /* job 8, salt, epoch 4, rank 4, size 4, charter: length 2 and bytes, members in order of rank */
     GY_JOIN_FAILED,  /* as the meeting's */
+    GY_JOIN_WAIT,    /* patience in milliseconds 4, not 0 */
 };
 
 #define GY_JOIN_HELLO_LEAST (8 + GY_MEMBER_WIRE)

@@ -49,7 +49,8 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
     struct gy_place place;
     (void)user;
     (void)stream;
-    check(kind == GY_JOIN_CALL || kind == GY_JOIN_FAILED || kind == GY_JOIN_ELSEWHERE);
+    check(kind == GY_JOIN_CALL || kind == GY_JOIN_FAILED || kind == GY_JOIN_ELSEWHERE || kind == GY_JOIN_WAIT);
+    check(kind != GY_JOIN_WAIT || bytes == 4);
     check(kind != GY_JOIN_ELSEWHERE || (bytes == GY_PLACE_WIRE && gy_place_decode(body, &place)));
 }
 

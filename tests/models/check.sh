@@ -75,6 +75,7 @@ right grow "-DN=4 -DNEWS=1 -DDEATHS=2"
 if [ -n "${GYRE_MODELS_FULL:-}" ]; then
     right grow "-DN=3 -DNEWS=1 -DDEATHS=2 -DDOUBTS=1"
     right grow "-DN=4 -DNEWS=1 -DDEATHS=1 -DDOUBTS=1"
+    right grow "-DN=3 -DNEWS=2 -DDEATHS=1 -DDOUBTS=1"
 fi
 
 wrong grow "-DN=3 -DHASTY"
@@ -83,6 +84,7 @@ wrong grow "-DN=3 -DUNHEARD"
 wrong grow "-DN=3 -DDOUBTS=1 -DUNHOSTED"
 wrong grow "-DN=3 -DBLIND"
 wrong grow "-DN=3 -DKEPT"
+wrong grow "-DN=3 -DDOUBTS=1 -DPATIENT"
 
 right exchange "-DN=2 -DAHEAD=2"
 right exchange "-DN=3 -DAHEAD=1 -DEXCHANGES=4"

@@ -3,14 +3,16 @@
  *
  *   N members, of which rank 0 receives newcomers; NEWS newcomers, which come, are lost or hang up, and come again, each time
  *   with another door. At most DEATHS of both die, and at most DOUBTS members are taken for failed while they live, before
- *   they have agreed: they go on working, or stand still for good, their sockets open.
+ *   they have agreed: they go on working, or stand still for good, their sockets open. Or they stand still later, rank 0 between
+ *   any two of its WELCOMEs, too.
  *
  * Checked in every state: members that conclude the growing conclude the same, with the same list; a newcomer comes in only
  * when the members have agreed on it. Checked where nothing can happen any more: every member that is left has come to an
  * end, in the world that has grown or in one of those who are left; and nobody waits there for a door behind which somebody
  * lives who does not know that he is in: each one on the list is in, or dead, or has closed that door, which is how the new
- * world finds him dead (termination). Unless rank 0 has agreed and stands still then: it is a member of the new world that
- * has stalled, and those whom it has not welcomed are silent ones, which the clocks there are for.
+ * world finds him dead (termination). So of those who are not proved to be gone only members can fail to answer there, and
+ * newcomers never make those who are left too few. Whoever waits for rank 0 and hears nothing more from it goes in the end:
+ * that the clock for it is over before those of the new world are is not in the model.
  *
  * The agreement is one step here, of the words of all who are left: council.pml has what is inside. Those who died or were
  * condemned after they had joined may be in it or not. A failure is known to each member at some later time, or before it
@@ -24,7 +26,8 @@
  *   -DUNHEARD    who has not heard the list agrees all the same
  *   -DUNHOSTED   the growing succeeds without rank 0
  *   -DBLIND      a growing succeeds beside members that shrink
- *   -DKEPT       a newcomer that has lost rank 0 comes again with the same door */
+ *   -DKEPT       a newcomer that has lost rank 0 comes again with the same door
+ *   -DPATIENT    a newcomer waits for ever for a rank 0 that says nothing */
 #ifndef N
 #define N 3
 #endif
@@ -49,7 +52,7 @@ mtype = { BEFORE, INSIDE, HEARD, JOINED, AGAIN, GROWN, SHRUNK, EXCLUDED, /* a me
           UNDECIDED, GROWS, FAILS, MIXED, PLAIN,                         /* the outcome */
           LOOKS, HERE, IN };                                             /* a newcomer */
 
-byte alive = ALL, out, still; /* out: taken for failed; still: of these, who does nothing any more */
+byte alive = ALL, out, still; /* out: taken for failed; still: who does nothing any more */
 byte there = (1 << NEWS) - 1; /* newcomers that live */
 byte deaths, doubts, hangs;
 
@@ -78,6 +81,7 @@ byte closed;            /* doors */
 inline conclude(i, end)
 {
     phase[i] = end;
+    assert(end != GROWN || HAS(party, 0)); /* else nobody could welcome anybody */
     j = 0;
     do
     :: j < N ->
@@ -174,11 +178,18 @@ end:
 
     /* what has been agreed on */
     :: atomic { ACTS(i) && phase[i] == JOINED && HAS(party, i) && word[i] != SHRINKS && outcome == GROWS ->
-        if
-        :: i == 0 -> welcomed = welcomed | list; open = false
-        :: else
-        fi;
         conclude(i, GROWN) }
+    :: atomic { i == 0 && ACTS(i) && phase[i] == GROWN && open ->
+        j = 0;
+        do
+        :: j < NEWS * TRIES && !HAS(list & ~welcomed, j) -> j++
+        :: else -> break
+        od;
+        if
+        :: j < NEWS * TRIES -> welcomed = welcomed | BIT(j)
+        :: else -> open = false
+        fi;
+        j = 0 }
     :: atomic { ACTS(i) && phase[i] == JOINED && HAS(party, i) && word[i] == SHRINKS && (outcome == PLAIN || outcome == GROWS) ->
         conclude(i, SHRUNK) }
     :: atomic { ACTS(i) && phase[i] == JOINED && HAS(party, i) && (outcome == FAILS || outcome == MIXED) ->
@@ -187,7 +198,7 @@ end:
         :: else
         fi;
         phase[i] = AGAIN; again = again | BIT(i) }
-    :: atomic { ACTS(i) && phase[i] == AGAIN && HAS(LEFT, i) && (LEFT & ~again) == 0 -> met = true }
+    :: atomic { ACTS(i) && phase[i] == AGAIN && HAS(LEFT, i) && (LEFT & ~still & ~again) == 0 -> met = true }
     :: atomic { ACTS(i) && phase[i] == AGAIN && HAS(LEFT, i) && met -> conclude(i, SHRUNK) }
     :: atomic { ACTS(i) && HAS(out, i) && phase[i] != EXCLUDED && phase[i] != GROWN && phase[i] != SHRUNK ->
         phase[i] = EXCLUDED;
@@ -218,6 +229,10 @@ end:
     /* rank 0 is dead, and what it had sent may be lost; or it has closed */
     :: atomic { HAS(there, c) && news[c] == HERE && (!HAS(alive, 0) || (!open && !HAS(welcomed, MINE(c)))) -> lost(c) }
     :: atomic { HAS(there, c) && news[c] == HERE && hangs < HANGS -> hangs++; lost(c) }
+#ifndef PATIENT
+    /* it has said nothing for too long */
+    :: atomic { HAS(there, c) && news[c] == HERE && HAS(still, 0) && !HAS(welcomed, MINE(c)) -> lost(c) }
+#endif
     od
 }
 
@@ -226,6 +241,8 @@ end:
 #define DOUBTED(v) \
     atomic { doubts < DOUBTS && outcome == UNDECIDED && v < N && HAS(LEFT, v) -> \
         doubts++; out = out | BIT(v); if :: skip :: still = still | BIT(v) fi }
+#define STANDS(v) \
+    atomic { doubts < DOUBTS && outcome != UNDECIDED && v < N && HAS(LEFT, v) -> doubts++; still = still | BIT(v) }
 
 proctype world()
 {
@@ -245,6 +262,8 @@ proctype world()
 #if DOUBTS
     :: DOUBTED(0)
     :: DOUBTED(1)
+    :: STANDS(0)
+    :: STANDS(1)
 #endif
     :: break
     od
@@ -256,13 +275,13 @@ proctype judge()
     timeout ->
     do
     :: i < N ->
-        assert(!HAS(LEFT, i) || phase[i] == GROWN || phase[i] == SHRUNK);
+        assert(!HAS(LEFT & ~still, i) || phase[i] == GROWN || phase[i] == SHRUNK);
         c = 0;
         do
         :: c < NEWS * TRIES ->
             t = c / TRIES;
-            assert(!HAS(LEFT, i) || phase[i] != GROWN || !HAS(has[i], c) ||
-                   !HAS(there, t) || HAS(closed, c) || (news[t] == IN && MINE(t) == c) || HAS(still & party, 0));
+            assert(!HAS(LEFT & ~still, i) || phase[i] != GROWN || !HAS(has[i], c) ||
+                   !HAS(there, t) || HAS(closed, c) || (news[t] == IN && MINE(t) == c));
             c++
         :: else -> break
         od;

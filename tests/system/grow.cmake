@@ -8,5 +8,7 @@ gyre_mortal_test(grow heirs "GYRE_TRANSPORT=shm,tcp;GYRE_TEST_ROUNDS=6" heirs 3 
 gyre_mortal_test(grow refused GYRE_TRANSPORT=tcp refused 2)
 gyre_mortal_test(grow encrypt "GYRE_TRANSPORT=tcp;GYRE_INTEGRITY=encrypt;GYRE_TEST_ROUNDS=6" changes 3)
 gyre_mortal_test(grow halts "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=5;GYRE_TIMEOUT=10;GYRE_TEST_ROUNDS=2" halts 3)
+gyre_mortal_test(grow host "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=5;GYRE_TIMEOUT=60" host 3)
+gyre_mortal_test(grow waits "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=2" waits)
 gyre_mortal_test(grow frozen "GYRE_TRANSPORT=shm,tcp;GYRE_STALL_TIMEOUT=5;GYRE_TIMEOUT=15" frozen 3)
 gyre_mortal_test(grow apart GYRE_TRANSPORT=shm apart 2)

@@ -49,11 +49,13 @@ static void await_verdict(int victim, bool newcomer)
 
 void grow_halt(int ranks, int rounds)
 {
+    const char *member = getenv("GYRE_TEST_MEMBER");
     int first = getenv("GYRE_TEST_AT") ? atoi(getenv("GYRE_TEST_AT")) : 0, stops = 0;
     grow_begin(ranks);
     for (int i = 0; i < rounds; i++) {
-        bool newcomer = first ? getenv("GYRE_TEST_MEMBER") == NULL : i % 2 == 0;
-        int victim = newcomer ? mortals.started : grow_with_rank((int)mortals_draw((uint64_t)ranks));
+        bool newcomer = first ? !member : i % 2 == 0;
+        int rank = member ? atoi(member) : (int)mortals_draw((uint64_t)ranks);
+        int victim = newcomer ? mortals.started : grow_with_rank(rank);
         int calls = first ? first + i : 1 + (int)mortals_draw(newcomer ? 40 : 60);
         mortals_stop_at(victim, calls);
         grow_start(grow_run);
@@ -75,5 +77,34 @@ void grow_halt(int ranks, int rounds)
         }
     }
     printf("%d of %d were stopped\n", stops, rounds);
+    grow_end();
+}
+
+/* Rank 0 is stopped where the world has grown and not all newcomers have been told. */
+void grow_host_halts(int ranks, int newcomers)
+{
+    grow_begin(ranks);
+    for (int welcomes = 1; welcomes <= newcomers; welcomes++) {
+        int victim = grow_with_rank(0);
+        mortals_stop_at_welcome(victim, welcomes);
+        for (int i = 0; i < newcomers; i++)
+            grow_start(grow_run);
+        int64_t limit = rank_now_ns() + MORTALS_HANG_NS;
+        for (; !mortals_has_stopped(victim); usleep(500))
+            if (rank_now_ns() > limit)
+                mortals_give_up("rank 0 welcomes nobody");
+        int64_t stopped = rank_now_ns();
+        mortals_forget(victim);
+        grow_await_going_on();
+        printf("welcome %d of %d: all others are together after %.1f s\n", welcomes, newcomers,
+               (double)(rank_now_ns() - stopped) / 1e9);
+        await_verdict(victim, false);
+        grow_await();
+        grow_check_order();
+        while (__builtin_popcountll(mortals.alive) > ranks) {
+            mortals_kill(grow_with_rank((int)mortals_draw((uint64_t)ranks)));
+            grow_await();
+        }
+    }
     grow_end();
 }

@@ -13,9 +13,13 @@
  *             member is EXCLUDED
  *   halts     a newcomer, or a member when one comes, is stopped at one of the first calls by which it takes part, between the
  *             newcomer's HERE and the end of the making of the new world, say: the others go on, and lose nobody else; woken,
- *             the member is EXCLUDED, and the newcomer, too, or comes in. GYRE_TEST_AT: at which calls, from this one on
+ *             the member is EXCLUDED, and the newcomer, too, or comes in. GYRE_TEST_AT: at which calls, from this one on, of
+ *             newcomers, or of members of the rank GYRE_TEST_MEMBER
+ *   host      rank 0 is stopped where the world has grown and not all newcomers have been told, of two in turn the first and the
+ *             second: they come again, to the other members, who go on
+ *   waits     rank 0 waits for a second newcomer for longer than the stall clock: the first one hears so, and does not give up
  *   apart     a newcomer is on another host, and the world has no transport but shared memory: all say which two ranks have
- *             none in common; the members go on without it (frozen, halts: grow_stops.c) */
+ *             none in common; the members go on without it (frozen, halts, host: grow_stops.c) */
 #include "system/grow_world.h"
 
 #define ALIVE_MOST 6
@@ -263,6 +267,55 @@ static void keep_apart(int ranks)
     grow_end();
 }
 
+static void sum_up(gyre_comm *comm, int own)
+{
+    uint64_t mine = UINT64_C(1) << own, sum;
+    CHECK(gyre_comm_size(comm) == 4);
+    OK(comm, gyre_all_reduce(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM));
+    CHECK(sum == 15);
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+static void wait_for_two(int own)
+{
+    gyre_comm *comm, *next;
+    alarm(60);
+    OK(NULL, gyre_comm_create(NULL, &comm));
+    OK(comm, gyre_comm_grow(comm, 2, 3, &next));
+    CHECK(next);
+    OK(comm, gyre_comm_destroy(comm));
+    sum_up(next, own);
+}
+
+static void count_attempt(void *user, gyre_log_level level, const char *line)
+{
+    (void)level;
+    *(int *)user += strstr(line, "comes again") != NULL;
+}
+
+static void wait_with_them(int own)
+{
+    gyre_comm *comm;
+    int attempts = 0;
+    alarm(60);
+    setenv("GYRE_LOG", "info", 1);
+    gyre_log_set(count_attempt, &attempts);
+    OK(NULL, gyre_comm_create(NULL, &comm));
+    sum_up(comm, own);
+    gyre_log_set(NULL, NULL);
+    if (attempts > 0)
+        rank_fail("a newcomer has given up %d times, although rank 0 waits", attempts);
+}
+
+static void wait_in_vain(void)
+{
+    for (int i = 0; i < 3; i++)
+        mortals_start(3, NULL, wait_for_two);
+    grow_start(wait_with_them);
+    for (int i = 0; i < mortals.started; i++)
+        mortals_reap(i, false);
+}
+
 /* The last owner removes the file. */
 static void check_file(void)
 {
@@ -292,6 +345,10 @@ int main(int count, char **arguments)
         change(ranks, rounds);
     else if (strcmp(what, "halts") == 0)
         grow_halt(ranks, rounds);
+    else if (strcmp(what, "host") == 0)
+        grow_host_halts(ranks, 2);
+    else if (strcmp(what, "waits") == 0)
+        wait_in_vain();
     else if (strcmp(what, "apart") == 0)
         keep_apart(ranks);
     else

@@ -55,5 +55,6 @@ void grow_end(void);
 
 void grow_freeze(int ranks);
 void grow_halt(int ranks, int rounds);
+void grow_host_halts(int ranks, int newcomers);
 
 #endif

@@ -9,29 +9,48 @@
 struct mortals mortals;
 
 #define STOPS (-1)
+#define EMPTY_MESSAGE 8 /* bytes of a stream's message without a body: its header */
+#define LONG_MESSAGE 64 /* longer than all that a member says to newcomers, but for WELCOME */
+#define FDS 1024
 
 static uint64_t chance;
-static _Atomic int *calls_left; /* of each process, until it stops; 0: it does not; STOPS: it is about to. Shared */
-static int this_process = -1;   /* −1: the launcher */
+static _Atomic int *calls_left;    /* of each process, until it stops; 0: it does not; STOPS: it is about to. Shared */
+static _Atomic int *welcomes_left; /* likewise */
+static int this_process = -1;      /* −1: the launcher */
+static bool called[FDS];           /* in this process: an empty message has gone there, CALL */
 
 /* ---- where it stops ---- */
 
 #define SEEN __attribute__((visibility("default"))) /* by the library, too */
 
-static void count_call(void)
+static void count_down(_Atomic int *counts)
 {
-    if (this_process < 0)
-        return;
-    int left = atomic_load(&calls_left[this_process]);
-    while (left > 0 && !atomic_compare_exchange_weak(&calls_left[this_process], &left, left > 1 ? left - 1 : STOPS))
+    int left = atomic_load(&counts[this_process]);
+    while (left > 0 && !atomic_compare_exchange_weak(&counts[this_process], &left, left > 1 ? left - 1 : STOPS))
         continue;
     if (left == 1)
         raise(SIGSTOP);
 }
 
+static void count_call(void)
+{
+    if (this_process >= 0)
+        count_down(calls_left);
+}
+
+static void count_welcome(int fd, size_t bytes)
+{
+    if (this_process < 0 || fd < 0 || fd >= FDS || atomic_load(&welcomes_left[this_process]) <= 0)
+        return;
+    called[fd] |= bytes == EMPTY_MESSAGE;
+    if (called[fd] && bytes > LONG_MESSAGE)
+        count_down(welcomes_left);
+}
+
 SEEN ssize_t send(int fd, const void *bytes, size_t count, int flags)
 {
     count_call();
+    count_welcome(fd, count);
     return syscall(SYS_sendto, fd, bytes, count, flags, NULL, 0);
 }
 
@@ -50,6 +69,11 @@ SEEN int connect(int fd, const struct sockaddr *address, socklen_t bytes)
 void mortals_stop_at(int own, int calls)
 {
     atomic_store(&calls_left[own], calls);
+}
+
+void mortals_stop_at_welcome(int own, int welcomes)
+{
+    atomic_store(&welcomes_left[own], welcomes);
 }
 
 bool mortals_has_stopped(int own)
@@ -101,8 +125,12 @@ void mortals_begin(void)
     CHECK(mkdtemp(mortals.folder));
     if (!calls_left)
         calls_left = launch_share(MORTALS_MOST * sizeof *calls_left);
-    for (int own = 0; own < MORTALS_MOST; own++)
+    if (!welcomes_left)
+        welcomes_left = launch_share(MORTALS_MOST * sizeof *welcomes_left);
+    for (int own = 0; own < MORTALS_MOST; own++) {
         mortals_stop_at(own, 0);
+        mortals_stop_at_welcome(own, 0);
+    }
     mortals.started = 0;
     mortals.alive = 0;
 }

@@ -50,6 +50,9 @@ void mortals_kill(int own);
 /* It stops itself (SIGSTOP) at the `calls`-th call from now on by which it takes part in meetings, joining, the overlay or
  * agreements; collectives make others, and are not counted. 0: it does not. Before its start: mortals.started is its number. */
 void mortals_stop_at(int own, int calls);
+/* It stops itself at the `welcomes`-th WELCOME from now on that it would send as rank 0, before a byte of it has left: the growing is
+ * agreed on then, and this newcomer does not know. Without GYRE_INTEGRITY only. */
+void mortals_stop_at_welcome(int own, int welcomes);
 bool mortals_has_stopped(int own);
 /* Until it has; false: `ready` holds of all that live, and it does not stop any more. */
 bool mortals_await_stop(int own, bool (*ready)(int own));
