@@ -302,6 +302,7 @@ static void join(struct gy_rdma_link *link)
             return;
         }
     }
+    gy_rdma_silent_prepare(link);
     gy_log(GY_LOG_DEBUG, "rdma link to rank %d: %d queue pairs on %d devices, ring of %llu bytes", link->base.peer,
            link->paths, link->rdma->rails, (unsigned long long)theirs->ring_bytes);
     say(link, &(char){READY}, 1);

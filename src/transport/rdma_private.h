@@ -150,6 +150,8 @@ struct gy_rdma_link {
     uint64_t out_head, out_tail, out_mask;
     uint64_t chunks, chunks_back; /* sent, and credited */
     struct gy_frame model;        /* the peer remembers this header; epoch 0: none */
+    struct ibv_send_wr silent;    /* what silent frames have in common, */
+    struct ibv_sge silent_piece;  /* and where the next one lies */
     struct gy_rdma_direct direct[GY_RDMA_DIRECT_FRAMES];
     uint32_t direct_first, direct_count;
 
@@ -225,6 +227,8 @@ bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediat
 /* rdma_silent.c */
 /* Does the peer look for the next chunk? Only once it has been asked so may the chunk be silent. */
 bool gy_rdma_is_looked_for(struct gy_rdma_link *link);
+/* The peer is known: prepares the request that all silent frames are sent by. */
+void gy_rdma_silent_prepare(struct gy_rdma_link *link);
 /* A frame whose header the peer has in mind, of at most GY_RDMA_SILENT bytes, for which there is room. */
 void gy_rdma_send_silent(struct gy_rdma_link *link, const void *payload, uint32_t bytes);
 /* Takes what has come silently; calls no sink. */
@@ -278,6 +282,8 @@ void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gy
 bool gy_rdma_collect(struct gy_rdma_link *link); /* takes completions; calls no sink */
 /* Chunk number path->arrived of its path is there. */
 void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate);
+/* The same of a silent chunk, on a link of one path: a frame whose header is the one in mind, and which lies there in one piece. */
+void gy_rdma_silent_arrived(struct gy_rdma_link *link, uint32_t immediate);
 bool gy_rdma_digest(struct gy_rdma_link *link); /* gives what has arrived to the sink */
 bool gy_rdma_digestible(const struct gy_rdma_link *link);
 /* Posts a receive request for every one that was used: all of them at the beginning, before the peer may send. */

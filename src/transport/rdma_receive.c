@@ -106,6 +106,25 @@ void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path,
     go_on(link, path);
 }
 
+/* Most are the only thing there: then nothing is to be put in order, written down or taken back. */
+void gy_rdma_silent_arrived(struct gy_rdma_link *link, uint32_t immediate)
+{
+    struct gy_rdma_path *path = &link->path[0];
+    uint64_t length = gy_rdma_padded(link->remembered.bytes);
+
+    if (immediate != (length / 64 | GY_RDMA_REPEAT) || link->in_head != link->in_tail || link->base.inbound.active) {
+        gy_rdma_chunk_arrived(link, path, immediate);
+        return;
+    }
+    link->remembered.sequence++;
+    link->recalled = true;
+    link->in_head += length;
+    link->owed_chunks++;
+    link->next_chunk++;
+    link->next_place = link->next_place + 1 == GY_RDMA_CHUNKS ? 0 : link->next_place + 1;
+    path->arrived++;
+}
+
 /* One that was told: what was written silently before it is in memory, too. */
 static void loud_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
 {

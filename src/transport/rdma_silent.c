@@ -68,27 +68,31 @@ bool gy_rdma_is_looked_for(struct gy_rdma_link *link)
     return atomic_load_explicit(&words->looks, memory_order_relaxed) != 0;
 }
 
+void gy_rdma_silent_prepare(struct gy_rdma_link *link)
+{
+    const struct gy_rdma_path *path = &link->path[0];
+
+    link->silent_piece.lkey = link->staging_mr[path->rail]->lkey;
+    link->silent = (struct ibv_send_wr){
+        .sg_list = &link->silent_piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .wr.rdma.rkey = path->remote_key};
+}
+
 void gy_rdma_send_silent(struct gy_rdma_link *link, const void *payload, uint32_t bytes)
 {
     struct gy_rdma_path *path = &link->path[0];
     uint64_t offset = link->out_head & link->out_mask, length = gy_rdma_padded(bytes);
     struct tag *tag = tag_at(link->staging + offset);
-    struct ibv_sge piece = {
-        .addr = (uintptr_t)tag, .length = (uint32_t)sizeof(*tag) + bytes, .lkey = link->staging_mr[path->rail]->lkey};
-    struct ibv_send_wr wr = {
-        .sg_list = &piece,
-        .num_sge = 1,
-        .opcode = IBV_WR_RDMA_WRITE,
-        .send_flags = piece.length <= link->rdma->rail[path->rail].most_inline ? IBV_SEND_INLINE : 0,
-        .wr.rdma = {.remote_addr = path->remote_ring + offset + GY_FRAME_BYTES - sizeof(*tag),
-                    .rkey = path->remote_key},
-    };
+    struct ibv_send_wr *wr = &link->silent;
 
+    link->silent_piece.addr = (uintptr_t)tag;
+    link->silent_piece.length = (uint32_t)sizeof(*tag) + bytes;
+    wr->send_flags = link->silent_piece.length <= link->rdma->rail[path->rail].most_inline ? IBV_SEND_INLINE : 0;
+    wr->wr.rdma.remote_addr = path->remote_ring + offset + GY_FRAME_BYTES - sizeof(*tag);
     gy_copy(tag + 1, payload, bytes);
     tag->number = htole32((uint32_t)link->chunks + 1);
     tag->immediate = htole32(gy_rdma_immediate(link, length, GY_RDMA_REPEAT));
     tag->sum = sum_of(tag, bytes, link->theirs.secret, link->chunks);
-    gy_rdma_post_chunk(link, &wr, length, false);
+    gy_rdma_post_chunk(link, wr, length, false);
 }
 
 /* ---- the receiver ---- */
@@ -110,7 +114,7 @@ bool gy_rdma_look(struct gy_rdma_link *link)
             offset + gy_rdma_padded(bytes) > link->in_mask + 1 ||
             tag->sum != sum_of(tag, bytes, link->secret, link->next_chunk))
             break;
-        gy_rdma_chunk_arrived(link, &link->path[0], le32toh(tag->immediate));
+        gy_rdma_silent_arrived(link, le32toh(tag->immediate));
         link->quiet = false;
         found = true;
     }
