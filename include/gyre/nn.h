@@ -616,29 +616,7 @@ GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
 GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                                       const struct gyre_nn_train_options *options,
                                       struct gyre_nn_train_result *result_p);
-/* Training that outlives its ranks, and lets others in. A rank that fails (dies, stalls, is out of reach: see gyre_comm_shrink) costs the step
- * in flight and nothing else: those who are left shrink to a communicator of themselves, go back to the state before that
- * step, the same bits on all of them, divide what is left of the epoch's samples among themselves, and go on. No sample is
- * lost or used twice. What a failed rank had computed of the step is computed again by the others. *comm, the
- * caller's before and after, is then the communicator of those who are left; the one before was destroyed. Everyone passes
- * the same options, data and `elastic`. For strategies without state of their own, whose parameters and optimiser are
- * replicated: sync and deterministic. And for those with the hook `common`, which are average, bmuf, slowmo, diloco, easgd and
- * admm, with delay=0: there a failure costs the steps since the last exchange, and with each change of the ranks every rank
- * begins anew what it has for itself, above all the optimiser's state. Else GYRE_UNSUPPORTED.
- *
- * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this as the others did, with
- * the same options and data. It gets the state from its peers, whatever it had itself, takes part from the next step on, and
- * reports from there. Those who are there look for such processes every `grow` seconds; a look for which one of them has too
- * little memory or too few descriptors lets nobody in, and costs nothing else.
- *
- * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without any
- * failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them end with the
- * result. With deterministic it is that of any undisturbed run.
- *
- * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of three numbers
- * per step (or exchange); an agreement per epoch and per look. An epoch's report may come twice, when a rank fails in it. Errors: those of gyre_nn_train;
- * GYRE_PARTITIONED where fewer than `least` ranks, or none that has the state, are left; GYRE_EXCLUDED on a rank that the
- * others took for dead. */
+/* Of an elastic run: how many ranks there are from which step on. */
 struct gyre_nn_membership {
     uint64_t step; /* of the run: from this step on */
     int ranks;     /* so many ranks */
@@ -647,6 +625,7 @@ struct gyre_nn_membership {
  * step: the next to be computed. A change during which others fail is followed by one of the same step or the one before,
  * which replaces it. */
 typedef void (*gyre_nn_membership_func)(void *user, const gyre_comm *comm, const struct gyre_nn_membership *now);
+/* What an elastic run is to do beside training. */
 struct gyre_nn_elastic {
     size_t size;                             /* sizeof(struct gyre_nn_elastic) */
     int least;                               /* ranks, below which the run ends; 0 is 1 */
@@ -656,6 +635,30 @@ struct gyre_nn_elastic {
     size_t replays;                          /* their number; a failure then ends the run */
     double grow; /* seconds between two looks for who wants to join, by rank 0's clock; 0: nobody is let in */
 };
+/* Training that outlives its ranks, and lets others in. A rank that fails (dies, stalls, is out of reach: see
+ * gyre_comm_shrink) costs the step in flight and nothing else: those who are left shrink to a communicator of
+ * themselves, go back to the state before that step, the same bits on all of them, divide what is left of the
+ * epoch's samples among themselves, and go on. No sample is lost or used twice. What a failed rank had computed of
+ * the step is computed again by the others. *comm, the caller's before and after, is then the communicator of those
+ * who are left; the one before was destroyed. Everyone passes the same options, data and `elastic`. For strategies
+ * without state of their own, whose parameters and optimiser are replicated: sync and deterministic. And for those
+ * with the hook `common`, which are average, bmuf, slowmo, diloco, easgd and admm, with delay=0: there a failure
+ * costs the steps since the last exchange, and with each change of the ranks every rank begins anew what it has for
+ * itself, above all the optimiser's state. Else GYRE_UNSUPPORTED.
+ *
+ * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this as the others
+ * did, with the same options and data. It gets the state from its peers, whatever it had itself, takes part from
+ * the next step on, and reports from there. Those who are there look for such processes every `grow` seconds; a
+ * look for which one of them has too little memory or too few descriptors lets nobody in, and costs nothing else.
+ *
+ * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without
+ * any failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them
+ * end with the result. With deterministic it is that of any undisturbed run.
+ *
+ * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of
+ * three numbers per step (or exchange); an agreement per epoch and per look. An epoch's report may come twice, when
+ * a rank fails in it. Errors: those of gyre_nn_train; GYRE_PARTITIONED where fewer than `least` ranks, or none that
+ * has the state, are left; GYRE_EXCLUDED on a rank that the others took for dead. */
 GYRE_NN_API gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm **comm,
                                               const struct gyre_nn_train_options *options,
                                               const struct gyre_nn_elastic *elastic,
