@@ -24,6 +24,7 @@ static gyre_status make(const char *function, gyre_comm *comm, const struct gy_c
     if (!request_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
     gy_driver_enter(comm->ctx);
+    gy_tiny_own(comm, call);
     gy_tiny_expect(comm);
     gyre_status status = check(comm, call, false);
     if (status == GYRE_SUCCESS)
@@ -45,6 +46,7 @@ static gyre_status run(const char *function, gyre_comm *comm, const struct gy_ca
         return started;
     }
     gy_driver_enter(comm->ctx);
+    gy_tiny_own(comm, call);
     gy_tiny_expect(comm);
     gyre_status status = check(comm, call, true);
     if (status == GYRE_SUCCESS)

@@ -2,13 +2,21 @@
 #include "collectives/exchange.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "collectives/order.h"
 
-#define GY_HANDED_OVER 1024 /* bytes that are pushed out of this core's cache; of more it costs more than it saves */
+/* Bytes of a vector that is pushed out of this core's cache, and of one for whose successor the place is fetched for writing. Of
+ * more, both keep the readers waiting, but where the processor can push and they are done together: the lines of a vector that a
+ * root gives or takes, and of one that all give each other, up to these. */
+#define GY_PUSHED 1024
+#define GY_PREPARED 2048
+#define GY_TOGETHER_ROOTED 8192
+#define GY_TOGETHER 4096
 #define GY_HARDWARE_LINE 64
-#define GY_PREPARED 2048 /* bytes; of more it keeps the readers of this one waiting */
-#define GY_EARLY 3       /* exchanges ahead, whose line is fetched for writing while this one is under way */
+#define GY_EARLY 3 /* exchanges ahead, whose line is fetched for writing while this one is under way */
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
 _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
@@ -53,6 +61,37 @@ static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_
                                          : gy_window_vector(control, number, it->bytes);
 }
 
+static bool ask_processor(void)
+{
+#if defined(__x86_64__)
+    enum { CPUID_7_ECX_CLDEMOTE = 1 << 25 };
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ecx & CPUID_7_ECX_CLDEMOTE);
+#else
+    return false;
+#endif
+}
+
+/* Racing threads find the same. */
+static bool can_push(void)
+{
+    enum { UNKNOWN, YES, NO };
+    static _Atomic int known;
+    int found = atomic_load_explicit(&known, memory_order_relaxed);
+    if (found == UNKNOWN) {
+        found = ask_processor() ? YES : NO;
+        atomic_store_explicit(&known, found, memory_order_relaxed);
+    }
+    return found == YES;
+}
+
+static bool together(const struct gy_exchange *it)
+{
+    if (gy_has_root(it->shape->collective))
+        return it->bytes <= GY_TOGETHER_ROOTED && can_push();
+    return it->bytes > GY_PREPARED && it->bytes <= GY_TOGETHER && can_push();
+}
+
 /* A hint, and no operation where the processor does not know it: the line is wanted elsewhere soon. */
 static void hand_over(const unsigned char *line)
 {
@@ -63,27 +102,56 @@ static void hand_over(const unsigned char *line)
 #endif
 }
 
+/* So many bytes of the contribution, from one on, in its place as exchange `number`. */
+typedef void (*part_func)(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes);
+
+/* What others read of a contribution: a block for every rank without this one's own, which it takes from its input. */
+static inline void each_part(const struct gy_exchange *it, uint64_t number, part_func func)
+{
+    size_t mine = (size_t)it->comm->rank * it->block;
+    if (it->bytes == it->block) {
+        func(it, number, 0, it->bytes);
+        return;
+    }
+    func(it, number, 0, mine);
+    func(it, number, mine + it->block, it->bytes - mine - it->block);
+}
+
+static void put(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
+{
+    memcpy(payload_of(it, it->comm->rank, number) + from, it->input + from, bytes);
+}
+
+static void push(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
+{
+    const unsigned char *place = payload_of(it, it->comm->rank, number) + from;
+    for (size_t at = 0; at < bytes; at += GY_HARDWARE_LINE)
+        hand_over(place + at);
+}
+
+static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
+{
+    const unsigned char *place = payload_of(it, it->comm->rank, number) + from;
+    for (size_t at = 0; at < bytes; at += GY_HARDWARE_LINE)
+        gy_line_own(place + at);
+}
+
 void gy_exchange_publish(const struct gy_exchange *it)
 {
     struct gy_window_line *mine = &it->comm->control[it->comm->rank]->line[it->number % GY_WINDOW_LINES];
     if (it->bytes > 0 && gives(it))
-        memcpy(payload_of(it, it->comm->rank, it->number), it->input, it->bytes);
+        each_part(it, it->number, put);
     mine->shape = shape_word(it->shape);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
     gy_line_own(&it->comm->control[it->comm->rank]->line[(it->number + GY_EARLY) % GY_WINDOW_LINES]);
-    if (it->bytes <= GY_WINDOW_INLINE || it->bytes > GY_HANDED_OVER || !gives(it))
-        return;
-    for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)
-        hand_over(payload_of(it, it->comm->rank, it->number) + at);
+    if (it->bytes > GY_WINDOW_INLINE && (it->bytes <= GY_PUSHED || together(it)) && gives(it))
+        each_part(it, it->number, push);
 }
 
 void gy_exchange_prepare(const struct gy_exchange *it)
 {
-    if (it->bytes <= GY_WINDOW_INLINE || it->bytes > GY_PREPARED || !gives(it))
-        return;
-    const unsigned char *next = payload_of(it, it->comm->rank, it->number + 1);
-    for (size_t at = 0; at < it->bytes; at += GY_HARDWARE_LINE)
-        gy_line_own(next + at);
+    if (it->bytes > GY_WINDOW_INLINE && (it->bytes <= GY_PREPARED || together(it)) && gives(it))
+        each_part(it, it->number + 1, fetch_back);
 }
 
 /* Operations with a root, that went before by a plan, may have waited for nobody: then they are compared as well. */

@@ -33,16 +33,6 @@ struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arriva
                                   size_t element, const void *input, void *output);
 /* How many times `count` elements a contribution has. */
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
-/* Fetched for writing: the others have a line that they have read, and who writes it waits until they have given it up. */
-static inline void gy_line_own(const void *line)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
-#else
-    __builtin_prefetch(line, 1);
-#endif
-}
-
 /* There is a place for it. Who may sleep is woken by the caller. */
 void gy_exchange_publish(const struct gy_exchange *it);
 /* The next one is likely to be like this one: the place of its vector is fetched for writing while this one's peers are

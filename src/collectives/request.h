@@ -239,6 +239,7 @@ size_t gy_window_tile(const struct gyre_request *request);
 void gy_window_wake(const struct gyre_comm *comm);
 
 #define GY_EXPECTED_RANKS 8
+#define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
 
 /* A call begins, and may well be a direct exchange: where peers have been faster, what they have published comes while the
  * call is looked at. */
@@ -249,6 +250,34 @@ static inline void gy_tiny_expect(const struct gyre_comm *comm)
     for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++)
         if (p != comm->rank)
             __builtin_prefetch(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
+}
+
+/* Fetched for writing: the others have a line that they have read, and who writes it waits until they have given it up. */
+static inline void gy_line_own(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+/* The line that the call will write, at its very beginning: a peer that is there already looks at it, and having it back takes as
+ * long as looking at the call. Not where a longer vector is written before the flag: the peer would have the line again by then. */
+static inline void gy_tiny_own(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    bool taken = call->collective == GY_BROADCAST && call->root != comm->rank; /* nothing is written but the flag */
+    if (!comm->window_reserved || (!taken && call->count > GY_WINDOW_INLINE) || (unsigned)call->dtype >= GY_DTYPES)
+        return;
+    size_t bytes = taken ? 0 : call->count * gy_dtype_bytes(call->dtype);
+    if (call->collective == GY_REDUCE_SCATTER || call->collective == GY_ALL_TO_ALL)
+        bytes *= (size_t)comm->size;
+    const struct gy_window_line *line = &comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_WINDOW_LINES];
+    if (bytes > GY_WINDOW_INLINE)
+        return;
+    gy_line_own(line);
+    if (bytes > GY_TINY_FIRST_LINE)
+        gy_line_own(line->payload + GY_TINY_FIRST_LINE);
 }
 
 /* tiny.c: short vectors, exchanged directly instead of by a plan. The blocking call, start to end without a request;

@@ -15,7 +15,6 @@
 
 #define GY_TINY_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
 #define GY_TINY_ROOTED 8192    /* bytes between two ranks: what is longer is used where it lies, see direct_root.c */
-#define GY_TINY_FIRST_LINE 48  /* bytes of a payload that are there when the flag is */
 
 static struct gy_exchange exchange_of_request(const struct gyre_request *r)
 {
