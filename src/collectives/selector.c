@@ -170,6 +170,20 @@ static enum gy_algorithm choose_crowded_three(enum gy_collective collective, siz
     }
 }
 
+/* From how many bytes on a few ranks in turns take a ring or a chain: what a turn moves is then longer than the turn.
+ * SIZE_MAX: never. */
+static size_t long_crowded(enum gy_collective collective, int size)
+{
+    switch (collective) {
+    case GY_REDUCE_TO: return 0;
+    case GY_BROADCAST: return LONG_CHAIN / 2;
+    case GY_ALL_REDUCE: return 2 * LONG_CHAIN;
+    case GY_ALL_GATHER: return LONG_CHAIN / (size_t)size;
+    case GY_REDUCE_SCATTER: return 2 * LONG_CHAIN / (size_t)size;
+    default: return SIZE_MAX;
+    }
+}
+
 /* More ranks than cores, all on one host: whoever waits for a message waits for another rank's turn on a core first, so that
  * fewer messages one after another win over fewer bytes. A ring or a chain takes N − 1 turns where two partners at a time take
  * log2 N; and a tree of two children has fewer messages than an exchange. GY_ALGORITHMS: as elsewhere. The figures are
@@ -184,9 +198,11 @@ static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t by
         return GY_DOUBLE_TREE; /* its halves go without a grant */
     if (size == 3 && (whole || collective == GY_ALL_GATHER || collective == GY_REDUCE_SCATTER))
         return choose_crowded_three(collective, bytes);
+    if (size <= CHAIN_RANKS && bytes >= long_crowded(collective, size))
+        return GY_RING;
     switch (collective) {
-    case GY_BROADCAST: return GY_BINARY_TREE;
-    case GY_REDUCE_TO: return size <= CHAIN_RANKS && bytes <= LONG_CHAIN ? GY_RING : GY_BINARY_TREE;
+    case GY_BROADCAST:
+    case GY_REDUCE_TO: return GY_BINARY_TREE;
     case GY_ALL_REDUCE: return power ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
     case GY_ALL_GATHER:
     case GY_REDUCE_SCATTER: return power || bytes <= CROWDED_VECTOR / 2 ? GY_HALVING_DOUBLING : GY_ALGORITHMS;
@@ -248,6 +264,9 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     case GY_ALL_REDUCE:
         if (bytes <= SHORT_VECTOR)
             return GY_ALGORITHMS;
+        /* Two groups swap the same bytes by either plan; a ring's lots took a third longer over slow links, one behind another. */
+        if (grouping->groups == 2 && bytes < 2 * LONG_CHAIN)
+            return GY_HIERARCHICAL_HALVING;
         return bytes >= (few ? 1 : pieces) * piece ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
     case GY_REDUCE_SCATTER:
     case GY_ALL_GATHER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
@@ -263,10 +282,12 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
 }
 
 /* A vector from one rank of a host to the other in two halves, which need no grant where the whole of it would. */
-static bool is_in_halves(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
+static enum gy_algorithm choose_halves(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {
-    return collective == GY_BROADCAST && comm->size == 2 && comm->window < 0 && comm->grouping.of &&
-           comm->grouping.groups == 1 && bytes > EAGER_PIECE && bytes <= 2 * EAGER_PIECE;
+    bool pair = comm->size == 2 && comm->window < 0 && comm->grouping.of && comm->grouping.groups == 1;
+    if (!pair || bytes <= EAGER_PIECE || bytes > 2 * EAGER_PIECE)
+        return GY_ALGORITHMS;
+    return collective == GY_BROADCAST ? GY_HIERARCHICAL : collective == GY_REDUCE_TO ? GY_DOUBLE_TREE : GY_ALGORITHMS;
 }
 
 /* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank
@@ -382,8 +403,8 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
         choice = choose_tuned(comm, collective, bytes);
     if (choice == GY_ALGORITHMS && nested && order == GY_ORDER_ANY && !varying)
         choice = choose_groups(&comm->grouping, collective, bytes);
-    if (choice == GY_ALGORITHMS && is_in_halves(comm, collective, bytes) && !varying)
-        choice = GY_HIERARCHICAL;
+    if (choice == GY_ALGORITHMS && order == GY_ORDER_ANY && !varying)
+        choice = choose_halves(comm, collective, bytes);
     if (choice == GY_ALGORITHMS && comm->window < 0 && comm->grouping.crowded && order == GY_ORDER_ANY && !varying)
         choice = choose_crowded(collective, bytes, comm->size);
     if (choice == GY_ALGORITHMS)

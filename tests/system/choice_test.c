@@ -7,7 +7,8 @@
  *   choices   small blocks of all_to_all between many ranks over links travel by Bruck's algorithm, and arrive
  *   tiles     what goes from host to host and on is sent in tiles that are a small part of it
  *
- * Argument: "windows" or "links": can these ranks share memory? Or "hosts": links, and every rank is a host of its own. */
+ * Argument: "windows" or "links": can these ranks share memory? Or links of a kind:
+ * "hosts", every rank is one; "groups", they are on two; "crowded", on one core; "pair", two on one host. */
 #include "support/rank.h"
 
 static gyre_comm *comm;
@@ -106,6 +107,37 @@ static void test_three_hosts(void)
     expect_chosen("reduce", 65536, "ring");
 }
 
+/* Two hosts, of two ranks and of one: halves are swapped whole, but of what is long in lots, one inside while one is outside. */
+static void test_groups(void)
+{
+    expect_chosen("all_reduce", 524288, "hierarchical_halving");
+    expect_chosen("all_reduce", 2097152, "hierarchical");
+}
+
+/* Four ranks on one core: few messages for what is short, neighbours alone for what is long. */
+static void test_crowded(void)
+{
+    CHECK(size == 4);
+    expect_chosen("broadcast", 262144, "binary_tree");
+    expect_chosen("broadcast", 524288, "ring");
+    expect_chosen("reduce", 4194304, "ring");
+    expect_chosen("all_reduce", 524288, "halving_doubling");
+    expect_chosen("all_reduce", 4194304, "ring");
+    expect_chosen("all_gather", 131072, "halving_doubling");
+    expect_chosen("all_gather", 262144, "ring");
+    expect_chosen("reduce_scatter", 1048576, "ring");
+}
+
+/* Two ranks over TCP: what just needs a grant goes in halves that do not. */
+static void test_pair(void)
+{
+    CHECK(size == 2);
+    expect_chosen("reduce", 32768, "binomial");
+    expect_chosen("reduce", 65536, "double_tree");
+    expect_chosen("reduce", 65540, "binomial");
+    expect_chosen("broadcast", 65536, "hierarchical");
+}
+
 static uint64_t bytes_sent(void)
 {
     gyre_counters counters = {.size = sizeof(counters)};
@@ -163,8 +195,15 @@ int main(int argc, char **argv)
     if (size < 16)
         test_calls();
     test_choices();
-    if (argc > 1 && strcmp(argv[1], "hosts") == 0)
+    const char *place = argc > 1 ? argv[1] : "";
+    if (strcmp(place, "hosts") == 0)
         test_three_hosts(), test_tiles();
+    if (strcmp(place, "groups") == 0)
+        test_groups();
+    if (strcmp(place, "crowded") == 0)
+        test_crowded();
+    if (strcmp(place, "pair") == 0)
+        test_pair();
     OK(comm, gyre_barrier(comm));
     OK(NULL, gyre_comm_destroy(comm));
     return 0;
