@@ -192,7 +192,14 @@ static gyre_status segment_obtain(struct gy_segment *segment, int64_t deadline, 
         return status;
     status = world->local == 0 ? segment_make(segment, error) : segment_receive(segment, deadline, error);
     if (listener >= 0) {
-        struct gy_segment_offer offer = {GY_OFFER_MAGIC, world->job, (int32_t)status, world->local, segment->layout};
+        struct gy_segment_offer offer = {.magic = GY_OFFER_MAGIC,
+                                         .job = world->job,
+                                         .status = (int32_t)status,
+                                         .local = world->local,
+                                         .culprit = world->rank,
+                                         .layout = segment->layout};
+        if (status != GYRE_SUCCESS && error->rank >= 0)
+            offer.culprit = error->rank;
         int64_t until = deadline;
         if (status != GYRE_SUCCESS && gy_now() + 2 * GY_SECOND < until)
             until = gy_now() + 2 * GY_SECOND;

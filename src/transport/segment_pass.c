@@ -21,6 +21,7 @@
 
 #define RETRY_NS (1 * GY_MILLISECOND)
 #define SLICE_NS (50 * GY_MILLISECOND)
+#define NEWS_NS (200 * GY_MILLISECOND) /* for a verdict to come the way that it takes */
 
 struct request {
     uint64_t job;
@@ -145,6 +146,24 @@ static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p,
     return got == (ssize_t)sizeof(*offer_p);
 }
 
+/* The parent has nothing to give. Where that is because of another rank, it says so before the world has heard of it, and
+ * it must not be named for it: the verdict is on its way, or is the same one from here. */
+static gyre_status refused(struct gy_world *world, int parent, const struct gy_segment_offer *offer,
+                           struct gy_error *error)
+{
+    gyre_status status = gy_status_is_failure((uint32_t)offer->status) ? (gyre_status)offer->status : GYRE_PROTOCOL;
+    if (offer->culprit < 0 || offer->culprit >= world->size || offer->culprit == parent)
+        return gy_error_set(error, status, parent,
+                            "rank %d has no shared memory for this host (%s); its own message says more", parent,
+                            gyre_status_text(status));
+    gyre_status heard = await(world, -1, gy_now() + NEWS_NS, error);
+    if (heard != GYRE_IN_PROGRESS)
+        return heard;
+    return gy_error_set(error, status, offer->culprit,
+                        "rank %d has no shared memory for this host because of rank %d (%s); its own message says more",
+                        parent, offer->culprit, gyre_status_text(status));
+}
+
 /* One question and its answer. GYRE_IN_PROGRESS: the parent hung up, or said nothing sensible. */
 static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
                             struct gy_error *error)
@@ -168,10 +187,7 @@ static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_
                                world->rank, parent);
     if (offer_p->status == GYRE_SUCCESS && *fd_p >= 0)
         return GYRE_SUCCESS;
-    status = gy_status_is_failure((uint32_t)offer_p->status) ? (gyre_status)offer_p->status : GYRE_PROTOCOL;
-    return gy_error_set(error, status, parent,
-                        "rank %d has no shared memory for this host (%s); its own message says more", parent,
-                        gyre_status_text(status));
+    return refused(world, parent, offer_p, error);
 }
 
 /* A parent that hung up took this rank for a stranger, as it was slow to say who it is; or it is gone, and the world's

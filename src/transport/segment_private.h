@@ -52,13 +52,15 @@ socklen_t gy_segment_name(const struct gy_world *world, int local, const char *w
 gyre_status gy_segment_reserve(struct gy_segment *segment, uint64_t offset, uint64_t bytes, const char *what,
                                struct gy_error *error);
 
-#define GY_OFFER_MAGIC UINT64_C(0x3147455359475947) /* "GYGYSEG1" */
+#define GY_OFFER_MAGIC UINT64_C(0x3247455359475947) /* "GYGYSEG2" */
 
 /* What travels with the descriptor. */
 struct gy_segment_offer {
     uint64_t magic, job;
-    int32_t status; /* not 0: there is no segment, and this is why */
-    int32_t local;  /* of the sender */
+    int32_t status;  /* not 0: there is no segment, and this is why */
+    int32_t local;   /* of the sender */
+    int32_t culprit; /* the rank whose failure that is: the sender's own, or whom it has waited for in vain itself */
+    int32_t zero;
     struct gy_segment_layout layout;
 };
 /* The child's half: asks its parent in the tree; *fd_p is valid on success. */

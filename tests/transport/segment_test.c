@@ -411,6 +411,23 @@ Test(segment, failure_travels_down_the_tree, .timeout = 120)
         cr_assert_neq(ranks[i].status, GYRE_SUCCESS);
         cr_assert_null(ranks[i].segment);
         cr_assert_gt(strlen(ranks[i].error.text), 20);
+        cr_assert(ranks[i].error.rank == (i == 0 ? -1 : 0), "rank %d names rank %d", i, ranks[i].error.rank);
+    }
+    free_all(4);
+}
+
+/* Who has waited in vain tells those below at once, who are more patient; they name whom it names, and not it. */
+Test(segment, who_waits_for_one_that_is_missing_is_not_named_for_it, .timeout = 120)
+{
+    make_worlds(4, 4 << 20, 3 * GY_SECOND);
+    ranks[0].absent = true;
+    ranks[3].patience = 60 * GY_SECOND;
+    int64_t start = gy_now();
+    create_all(4);
+    cr_assert_lt(gy_now() - start, 30 * GY_SECOND);
+    for (int i = 1; i < 4; i++) {
+        cr_assert_eq(ranks[i].status, GYRE_PEER_UNREACHABLE);
+        cr_assert_eq(ranks[i].error.rank, 0, "%s", ranks[i].error.text);
     }
     free_all(4);
 }
