@@ -66,6 +66,7 @@ static int run(struct arguments *how, gyre_comm *comm)
     begun = calloc(steps, sizeof(*begun));
     if (!all || !begun) {
         free(all);
+        free(begun);
         return complain("no memory");
     }
     inner = how->train.strategy ? how->train.strategy : gyre_nn_strategy_find("sync");

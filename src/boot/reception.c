@@ -108,10 +108,11 @@ static bool fits(const struct gy_reception *reception, uint64_t label, const uin
     return false;
 }
 
-/* Half of the stall clock, after which the new world names who has not come to it. */
+/* Half of what the new world waits before it names who has not come to it. */
 static int64_t patience(const struct gy_reception *reception)
 {
-    int64_t half = reception->world->config->stall_timeout_ns / 2;
+    const struct gy_config *config = reception->world->config;
+    int64_t stall = config->stall_timeout_ns, meet = config->meet_timeout_ns, half = (stall < meet ? stall : meet) / 2;
 
     return half > GY_MILLISECOND ? half : GY_MILLISECOND;
 }

@@ -233,7 +233,10 @@ static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_ope
     bool canonical = order != GY_ORDER_ANY;
     switch (collective) {
     case GY_BROADCAST: return choose_rooted(bytes, size, hosts);
-    case GY_REDUCE_TO: return canonical && bytes >= LONG_VECTOR ? GY_CANONICAL : choose_rooted(bytes, size, hosts);
+    case GY_REDUCE_TO:
+        if (canonical && bytes >= LONG_VECTOR)
+            return GY_CANONICAL;
+        return canonical && hosts && size > 2 ? GY_BINOMIAL : choose_rooted(bytes, size, hosts);
     case GY_BARRIER: return GY_HALVING_DOUBLING;
     case GY_ALL_TO_ALL: return bytes <= TINY_BLOCK && size >= BRUCK_RANKS ? GY_BRUCK : GY_PAIRWISE;
     case GY_GATHER_TO:

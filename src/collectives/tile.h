@@ -8,6 +8,7 @@
 #ifndef GY_COLLECTIVES_TILE_H
 #define GY_COLLECTIVES_TILE_H
 
+#include "collectives/channel.h"
 #include "collectives/plan.h"
 
 #define GY_TILE_LEAST (32u << 10) /* bytes */
@@ -21,6 +22,7 @@ static inline size_t gy_tile_bytes(enum gy_collective collective, int ranks, int
     if (!rooted || ranks <= 2)
         return most;
     size_t share = bytes / (GY_TILE_SHARE * (size_t)ranks), least = GY_TILE_LEAST / (size_t)members;
+    least = gy_max_size(least, GY_EAGER_BYTES);
     return gy_min_size(gy_max_size(share, least) / 64 * 64, most);
 }
 

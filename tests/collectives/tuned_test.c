@@ -146,6 +146,8 @@ Test(tuned, tiles_are_within_their_bounds)
                 cr_assert_leq(tile, most);
                 cr_assert(tile == most || (rooted && ranks > 2 && tile >= GY_TILE_LEAST));
                 cr_assert(!rooted || tile == GY_TILE_LEAST || ranks <= 2 || tile * (size_t)ranks * 16 <= bytes);
+                for (int members = 1; members <= 1024; members = members * 4 + 1)
+                    cr_assert_geq(gy_tile_bytes(collective, ranks, members, bytes, most), GY_EAGER_BYTES);
             }
 }
 

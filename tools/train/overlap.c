@@ -9,6 +9,8 @@
 
 /* Quartiles that are further apart than this say nothing. */
 #define WIDEST 0.5
+/* Times of steps that follow one another differ by so much. */
+#define ENOUGH 1.05
 
 const char *overlap_doubt(const struct gyre_nn_overlap *overlap)
 {
@@ -16,7 +18,7 @@ const char *overlap_doubt(const struct gyre_nn_overlap *overlap)
      * the update and the next forward. */
     double saved = overlap->hidden * fmin(overlap->backward, overlap->communication);
     double most = fmin(overlap->communication, overlap->serial - overlap->communication);
-    if (saved > most)
+    if (saved > most * ENOUGH)
         return "is more than there is to hide: the machine's speed changed between the steps that are compared, it was "
                "too "
                "busy to tell; measure again with nothing else running";
