@@ -114,7 +114,7 @@ static void test_groups(void)
     expect_chosen("all_reduce", 2097152, "hierarchical");
 }
 
-/* Four ranks on one core: few messages for what is short, neighbours alone for what is long. */
+/* Four ranks on two cores: few messages for what is short, neighbours alone for what is long. */
 static void test_crowded(void)
 {
     CHECK(size == 4);

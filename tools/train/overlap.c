@@ -19,9 +19,8 @@ const char *overlap_doubt(const struct gyre_nn_overlap *overlap)
     double saved = overlap->hidden * fmin(overlap->backward, overlap->communication);
     double most = fmin(overlap->communication, overlap->serial - overlap->communication);
     if (saved > most * ENOUGH)
-        return "is more than there is to hide: the machine's speed changed between the steps that are compared, it was "
-               "too "
-               "busy to tell; measure again with nothing else running";
+        return "is more than there is to hide: the machine's speed changed between the steps that are compared, it "
+               "was too busy to tell; measure again with nothing else running";
     if (overlap->hidden < 0)
         return "is below 0: steps that overlap took longer than steps that wait, by noise or because moving the bytes "
                "takes the cores that compute";
