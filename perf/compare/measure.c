@@ -3,7 +3,8 @@
  *
  * The clock is read right after the harness's barrier and right after the call, by every rank, into memory that
  * nobody else reads until the loop is over. What two reads and the way out of the barrier cost is measured the same
- * way, with no call in between, and printed as `empty_us`: it is contained in every figure, and not subtracted. */
+ * way, with no call in between, and printed as `empty_us`: it is contained in every figure, and not subtracted. The barrier's own
+ * time before each size, `barrier_us`, says how far the ranks' cores were from each other then: a hypervisor moves them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 #define TRIAL_CALLS 5
 /* A call that takes more of its size's budget than this has been tried once it has been made twice. */
 #define LONG_SHARE 0.05
-#define EMPTY_CALLS 1001
+#define EMPTY_CALLS 301
 /* What a process manager or a keep-alive may send beside a library that uses shared memory. */
 #define STRAY_BYTES 65536
 /* What an RDMA packet may carry. */
@@ -191,7 +192,26 @@ static void fill(void)
         self.call.output[i] = self.kind == GY_BROADCAST && self.world.rank == 0 ? self.input[i] : -1;
 }
 
-static void print_row(size_t bytes, size_t calls, struct gy_samples samples, struct gy_samples empty, double sent)
+/* What there is without the library, right before a size. */
+struct surroundings {
+    struct gy_samples empty; /* calls of nothing */
+    double barrier_us;
+};
+
+static struct surroundings look_around(void)
+{
+    gy_arena_barrier(&self.arena);
+    isolated(nothing, EMPTY_CALLS);
+    gy_arena_barrier(&self.arena);
+    struct surroundings found = {
+        gy_samples_make(self.arena.stamps, self.world.size, EMPTY_CALLS),
+        gy_samples_period(self.arena.stamps, self.world.size, EMPTY_CALLS),
+    };
+    gy_arena_barrier(&self.arena);
+    return found;
+}
+
+static void print_row(size_t bytes, size_t calls, struct gy_samples samples, struct surroundings around, double sent)
 {
     const struct gy_options *options = &self.options;
     double factor = gy_collectives[self.kind].bus_factor(self.world.size);
@@ -204,16 +224,17 @@ static void print_row(size_t bytes, size_t calls, struct gy_samples samples, str
            samples.median_us, samples.low_us, samples.high_us, samples.least_us, samples.mean_us);
     printf("\"wall_us\": %.4f, \"busbw_gbs\": %.5f, \"tcp_bytes_per_call\": %.0f, ", samples.wall_us,
            factor * (double)bytes / samples.median_us / 1e3, sent / (double)calls);
-    printf("\"empty_us\": %.4f, \"empty_wall_us\": %.4f}\n", empty.median_us, empty.wall_us);
+    printf("\"empty_us\": %.4f, \"barrier_us\": %.4f}\n", around.empty.median_us, around.barrier_us);
     fflush(stdout);
 }
 
-static void measure_size(size_t count, struct gy_samples empty)
+static void measure_size(size_t count)
 {
     void (*function)(const struct gy_call *) = gy_driver.call[self.kind];
     size_t bytes = gy_collective_bytes(self.kind, count, self.world.size);
     self.call.count = count;
     fill();
+    struct surroundings around = look_around();
     size_t calls = choose_calls(function);
     double sent = sent_by_all(), packets = (double)gy_traffic_rdma();
     struct gy_samples samples = run(function, calls);
@@ -223,7 +244,7 @@ static void measure_size(size_t count, struct gy_samples empty)
     if (self.kind != GY_BARRIER && gy_collective_wrong(self.kind, &self.call, self.world))
         gy_die("%zu bytes: the result is wrong", bytes);
     if (self.world.rank == 0)
-        print_row(bytes, calls, samples, empty, sent);
+        print_row(bytes, calls, samples, around, sent);
 }
 
 static float *allocate(size_t elements)
@@ -271,10 +292,10 @@ static void allocate_both(const struct gy_options *options)
     self.call.output = allocate(outputs);
 }
 
-static void measure_collective(const struct gy_options *options, struct gy_samples empty)
+static void measure_collective(const struct gy_options *options)
 {
     for (size_t bytes = options->least; bytes <= options->most; bytes *= options->factor) {
-        measure_size(gy_collective_count(self.kind, bytes, options->ranks), empty);
+        measure_size(gy_collective_count(self.kind, bytes, options->ranks));
         if (self.kind == GY_BARRIER)
             return;
     }
@@ -295,12 +316,9 @@ int main(int argc, char **argv)
     join();
     allocate_both(options);
 
-    isolated(nothing, EMPTY_CALLS);
-    gy_arena_barrier(&self.arena);
-    struct gy_samples empty = gy_samples_make(self.arena.stamps, self.world.size, EMPTY_CALLS);
     for (size_t k = 0; k < offered; k++) {
         self.kind = options->kinds[k];
-        measure_collective(options, empty);
+        measure_collective(options);
     }
     gy_arena_barrier(&self.arena);
     gy_driver.finish();

@@ -46,17 +46,30 @@ static struct gy_samples summarise(const struct gy_stamps *stamps, int ranks, si
     };
 }
 
+static int64_t latest_start(const struct gy_stamps *stamps, int ranks, size_t call)
+{
+    int64_t start = INT64_MIN;
+    for (int rank = 0; rank < ranks; rank++)
+        start = stamps[rank].start[call] > start ? stamps[rank].start[call] : start;
+    return start;
+}
+
 struct gy_samples gy_samples_make(const struct gy_stamps *stamps, int ranks, size_t calls)
 {
     for (size_t call = 0; call < calls; call++) {
-        int64_t start = INT64_MIN, end = INT64_MIN;
-        for (int rank = 0; rank < ranks; rank++) {
-            start = stamps[rank].start[call] > start ? stamps[rank].start[call] : start;
+        int64_t end = INT64_MIN;
+        for (int rank = 0; rank < ranks; rank++)
             end = stamps[rank].end[call] > end ? stamps[rank].end[call] : end;
-        }
-        times[call] = (double)(end - start) / 1e3;
+        times[call] = (double)(end - latest_start(stamps, ranks, call)) / 1e3;
     }
     return summarise(stamps, ranks, calls);
+}
+
+double gy_samples_period(const struct gy_stamps *stamps, int ranks, size_t calls)
+{
+    for (size_t call = 0; call + 1 < calls; call++)
+        times[call] = (double)(latest_start(stamps, ranks, call + 1) - latest_start(stamps, ranks, call)) / 1e3;
+    return gy_samples_quantile(times, calls - 1, 0.5);
 }
 
 struct gy_samples gy_samples_make_osu(const struct gy_stamps *stamps, int ranks, size_t calls)

@@ -17,6 +17,9 @@ struct gy_samples gy_samples_make(const struct gy_stamps *stamps, int ranks, siz
 /* The same, but a call's time is each rank's own, averaged over the ranks; the OSU benchmarks print their mean. */
 struct gy_samples gy_samples_make_osu(const struct gy_stamps *stamps, int ranks, size_t calls);
 
+/* Microseconds from one call to the next, the median: the harness's barrier where the call does nothing. */
+double gy_samples_period(const struct gy_stamps *stamps, int ranks, size_t calls);
+
 /* Linear interpolation between the two nearest; sorts `values` in place. */
 double gy_samples_quantile(double *values, size_t count, double share);
 

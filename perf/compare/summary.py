@@ -3,6 +3,8 @@ import subprocess
 from pathlib import Path
 
 LATENCY_MOST = 8192     # bytes: up to here a ratio counts as latency, above as bandwidth
+FAR = 1.8               # times as long a barrier: the cores are in another place than before, and so is every figure
+CASE = ("collective", "ranks", "transport", "mode", "cores")
 
 
 def quantile(values, share):
@@ -19,8 +21,23 @@ def spread(values):
     return {"median": quantile(values, 0.5), "low": quantile(values, 0.25), "high": quantile(values, 0.75)}
 
 
+def placed(rows, cores):
+    """The rows, each with "cores": where a hypervisor has moved the ranks' cores between places that are near each other and far, which
+    the barrier before each size tells, "near" or "far", so that no figure is of both; else, and where ranks share cores, empty."""
+    found = []
+    for ranks in sorted({row["ranks"] for row in rows}):
+        group = [row for row in rows if row["ranks"] == ranks]
+        barriers = [row["barrier_us"] for row in group if row.get("barrier_us")]
+        low, high = (quantile(barriers, 0.03), quantile(barriers, 0.97)) if barriers else (0, 0)
+        moved = ranks <= cores and len(barriers) == len(group) and high > FAR * low
+        for row in group:
+            place = ("far" if row["barrier_us"] > (low * high) ** 0.5 else "near") if moved else ""
+            found.append({**row, "cores": place})
+    return found
+
+
 def case_of(row):
-    return row["collective"], row["ranks"], row["transport"], row["mode"]
+    return tuple(row[part] for part in CASE)
 
 
 def label_of(row):
@@ -31,7 +48,7 @@ def label_of(row):
 def gather(rows):
     """case -> label -> bytes -> the best variant: {variant, median, low, high, launches, wall, busbw}.
 
-    A figure is the median over launches of the launches' medians; low and high are the quartiles over launches.
+    A figure is the median over launches of the launches' medians; low and high are the quartiles over launches. The rows are placed().
     """
     samples = {}
     for row in rows:
@@ -51,14 +68,14 @@ def gather(rows):
 
 
 def figures(cases):
-    """The figures as rows {collective, ranks, transport, mode, label, bytes, variant, median, low, high, wall, busbw, medians}: what
+    """The figures as rows {collective, ranks, transport, mode, cores, label, bytes, variant, median, low, high, wall, busbw, medians}: what
     results.json keeps of the launches; medians are theirs, in order."""
     found = []
     for case, labels in sorted(cases.items()):
         for label, sizes in sorted(labels.items()):
             for size, figure in sorted(sizes.items()):
                 numbers = {part: float(f"{figure[part]:.5g}") for part in ("median", "low", "high", "wall", "busbw")}
-                found.append({**dict(zip(("collective", "ranks", "transport", "mode"), case)), "label": label, "bytes": size,
+                found.append({**dict(zip(CASE, case)), "label": label, "bytes": size,
                               "variant": figure["variant"], **numbers, "medians": [median for _, median in sorted(figure["launches"].items())]})
     return found
 
@@ -93,7 +110,7 @@ def compare(ours, theirs, of="launches"):
 
 
 def ratios(cases, peers):
-    """Rows {collective, ranks, transport, mode, memory, bytes, against, median, low, high, wall}; against the best peer and the limit."""
+    """Rows {collective, ranks, transport, mode, cores, memory, bytes, against, median, low, high, wall}; against the best peer and the limit."""
     found = []
     for case, labels in sorted(cases.items()):
         for ours, memory, limit in (("gyre", "private", "limit_private"), ("gyre+mem", "own", "limit_shared")):
@@ -102,7 +119,7 @@ def ratios(cases, peers):
                 against = [min(rivals)[1]] if rivals else []
                 against += [limit] if size in labels.get(limit, {}) else []
                 for name in against:
-                    found.append({**dict(zip(("collective", "ranks", "transport", "mode"), case)), "memory": memory, "bytes": size,
+                    found.append({**dict(zip(CASE, case)), "memory": memory, "bytes": size,
                                   "against": name, **compare(figure, labels[name][size]),
                                   "wall": compare(figure, labels[name][size], "walls")["median"]})
     return found
@@ -112,7 +129,7 @@ def agreement(cases, peers):
     """How the peers' isolated figures stand to those of a loop like the OSU benchmarks': [(case, label, bytes, isolated / osu)]."""
     found = []
     for case, labels in sorted(cases.items()):
-        other = cases.get((*case[:3], "osu"), {}) if case[3] == "isolated" else {}
+        other = cases.get((*case[:3], "osu", case[4]), {}) if case[3] == "isolated" else {}
         for label in peers:
             found += [(case, label, size, figure["median"] / other[label][size]["median"])
                       for size, figure in sorted(labels.get(label, {}).items()) if size in other.get(label, {})]
@@ -125,9 +142,16 @@ def agreement_text(found):
     for case, label in sorted({(case, label) for case, label, _, _ in found}):
         values = {size: value for of, name, size, value in found if (of, name) == (case, label)}
         beyond = [f"{size_text(size)}: {value:.2f}" for size, value in values.items() if not 0.9 <= value <= 1.1]
-        lines.append(f"- {label}, {case[0]}, {case[1]} ranks, {case[2]}: {min(values.values()):.2f} to {max(values.values()):.2f}; " +
+        lines.append(f"- {label}, {title_of(case)}: {min(values.values()):.2f} to {max(values.values()):.2f}; " +
                      (f"beyond a tenth at {', '.join(beyond)}" if beyond else "all within a tenth"))
     return "\n".join(lines) + "\n"
+
+
+def title_of(case):
+    """all_gather, 2 ranks, shm, cores far from each other"""
+    collective, ranks, transport, mode, cores = case
+    return (f"{collective}, {ranks} ranks, {transport}" + ("" if mode == "isolated" else f", {mode}") +
+            (f", cores {cores} {'to' if cores == 'near' else 'from'} each other" if cores else ""))
 
 
 def size_text(size):
@@ -160,11 +184,11 @@ def table_of(case, labels, all_ratios, cores):
     sizes = sorted({size for figures in labels.values() for size in figures})
     against = {}
     for ratio in all_ratios:
-        if (ratio["collective"], ratio["ranks"], ratio["transport"], ratio["mode"]) == case:
+        if case_of(ratio) == case:
             against.setdefault(ratio["bytes"], []).append(
                 ("mem: " if ratio["memory"] == "own" else "") + ratio_text(ratio, crowded))
     launches = [(name, [len(figure["launches"]) for figure in labels[name].values()]) for name in names]
-    lines = [f"### {case[0]}, {case[1]} ranks, {case[2]}" + ("" if case[3] == "isolated" else f", {case[3]}"), "",
+    lines = [f"### {title_of(case)}", "",
              "Launches: " + ", ".join(f"{name} " + "–".join(str(n) for n in sorted({min(many), max(many)})) for name, many in launches) + ".", "",
              "| bytes | " + " | ".join(names) + " | gyre is times as fast as |", "|---" * (len(names) + 2) + "|"]
     for size in sizes:
@@ -173,11 +197,23 @@ def table_of(case, labels, all_ratios, cores):
     return "\n".join(lines) + "\n"
 
 
+def places(rows):
+    """What to say where the cores have moved."""
+    texts = []
+    for ranks in sorted({row["ranks"] for row in rows if row["cores"]}):
+        barriers = {place: [row["barrier_us"] for row in rows if row["ranks"] == ranks and row["cores"] == place] for place in ("near", "far")}
+        texts.append(f"The {ranks} cores were near each other for some sizes and launches and far for others: the harness's barrier before each took " +
+                     " or ".join(f"{quantile(values, 0.5):.2f} µs ({place}, {len(values)} times)" for place, values in barriers.items()) +
+                     ". The two have tables of their own.")
+    return texts
+
+
 def report(results):
     """The whole table file."""
-    cases = gather(results["rows"])
-    all_ratios = ratios(cases, results["peers"])
     about = results["about"]
+    rows = placed(results["rows"], about["cores"])
+    cases = gather(rows)
+    all_ratios = ratios(cases, results["peers"])
     empty = [row["empty_us"] for row in results["rows"]]
     lines = [f"# {about['what']}, {about['date']}", "",
              f"{about['machine']}; {about['cores']} cores.", ""]
@@ -188,7 +224,7 @@ def report(results):
              "“wall” is the time of the whole by the number of calls, the harness's barrier included; it is shown where ranks outnumber "
              "cores.",
              f"An empty call, two readings of the clock and the way out of the barrier, takes {quantile(empty, 0.5):.3f} µs; it is in "
-             "every figure." if empty else "Nothing was measured.", "",
+             "every figure." if empty else "Nothing was measured.", *places(rows), "",
              "Libraries: " + "; ".join(f"{name}: {text}" for name, text in sorted(results["versions"].items())) + ".", ""]
     lines += [f"**Failed**: {failure}" for failure in results["failures"]] + [""] * bool(results["failures"])
     lines += [table_of(case, labels, all_ratios, about["cores"]) for case, labels in sorted(cases.items())]
@@ -207,7 +243,7 @@ def line_text(block, using, style, label):
 
 def plot(case, labels, folder):
     """One picture: time and busbw against size, a line per library, quartiles over launches as bars."""
-    name = "-".join(str(part) for part in case)
+    name = "-".join(str(part) for part in case if part != "")
     sizes = {size for figures in labels.values() for size in figures}
     if len(sizes) < 2:
         return None
@@ -217,7 +253,7 @@ def plot(case, labels, folder):
         script.append(f"${label.replace('+', '_')} << END")
         script += [f"{size} {f['median']} {f['low']} {f['high']} {f['busbw']}" for size, f in sorted(figures.items())]
         script.append("END")
-    title = f"{case[0]}, {case[1]} ranks, {case[2]}"
+    title = title_of(case)
     blocks = [(label, "$" + label.replace("+", "_")) for label in labels]
     times = ", ".join(line_text(block, "1:2:3:4", "yerrorlines", label) for label, block in blocks)
     bandwidths = ", ".join(line_text(block, "1:5", "linespoints", label) for label, block in blocks)

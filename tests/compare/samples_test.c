@@ -26,8 +26,9 @@ Test(samples, a_call_is_from_latest_start_to_latest_end)
     cr_assert_float_eq(samples.low_us, 2, 1e-9);
     cr_assert_float_eq(samples.high_us, 4, 1e-9);
     cr_assert_float_eq(samples.mean_us, 3, 1e-9);
-    cr_assert_float_eq(samples.wall_us, 10, 1e-9); /* 1 to 31 by three */
-    samples = gy_samples_make_osu(stamps, 2, 3);   /* 8 and 4, 1 and 3, 1 and 1.5: each rank its own */
+    cr_assert_float_eq(samples.wall_us, 10, 1e-9);                 /* 1 to 31 by three */
+    cr_assert_float_eq(gy_samples_period(stamps, 2, 3), 13, 1e-9); /* 4, 20, 30: 16 and 10 */
+    samples = gy_samples_make_osu(stamps, 2, 3);                   /* 8 and 4, 1 and 3, 1 and 1.5: each rank its own */
     cr_assert_float_eq(samples.median_us, 2, 1e-9);
     cr_assert_float_eq(samples.least_us, 1.25, 1e-9);
     cr_assert_float_eq(samples.mean_us, 9.25 / 3, 1e-9);

@@ -35,13 +35,13 @@ regressions = load_script("regressions")
 BUILD = sys.argv.pop() if len(sys.argv) > 1 else None
 
 
-def rows(library, medians, variant="", size=4, memory="private", ranks=2, wall=2.0):
+def rows(library, medians, variant="", size=4, memory="private", ranks=2, wall=2.0, barrier=0.1):
     return [{"library": library, "collective": "all_reduce", "mode": "isolated", "ranks": ranks, "transport": "shm", "memory": memory,
              "bytes": size, "median_us": median, "wall_us": wall * median, "busbw_gbs": size / median / 1e3, "empty_us": 0.02,
-             "variant": variant, "launch": number} for number, median in enumerate(medians)]
+             "barrier_us": barrier, "cores": "", "variant": variant, "launch": number} for number, median in enumerate(medians)]
 
 
-CASE = ("all_reduce", 2, "shm", "isolated")
+CASE = ("all_reduce", 2, "shm", "isolated", "")
 
 
 class Summary(unittest.TestCase):
@@ -96,6 +96,23 @@ class Summary(unittest.TestCase):
         results["about"]["cores"] = 1
         self.assertIn("2.00 (2.00–2.00) wall 4.00", summary.report(results))
 
+    def test_cores_that_have_been_moved(self):
+        near = rows("gyre", [1, 2]) + rows("openmpi", [3, 4], barrier=0.12)
+        far = rows("gyre", [10], barrier=0.33) + rows("openmpi", [15], barrier=0.36)
+        four = rows("gyre", [7, 8], ranks=4, barrier=2) + rows("gyre", [9], ranks=4, barrier=9)     # they share cores: who knows
+        cases = summary.gather(summary.placed(near + far + four, 2))
+        self.assertEqual(sorted(cases), [(*CASE[:4], "far"), (*CASE[:4], "near"), ("all_reduce", 4, *CASE[2:])])
+        found = {ratio["cores"]: (ratio["median"], regressions.key_of(ratio)) for ratio in summary.ratios(cases, ["openmpi"])}
+        key = "all_reduce/2/shm/isolated/private/4/peers"
+        self.assertEqual(found, {"near": (3.5 / 1.5, f"{key}/near"), "far": (1.5, f"{key}/far")})
+        self.assertEqual(list(summary.gather(summary.placed(near, 2))), [CASE])
+        self.assertEqual(list(summary.gather(summary.placed([{**row, "barrier_us": 0} for row in near] + far, 2))), [CASE])
+        results = {"rows": near + far, "peers": ["openmpi"], "failures": [], "versions": {}, "pieces": [],
+                   "about": {"what": "test", "date": "today", "machine": "m", "cores": 2}}
+        text = summary.report(results)
+        self.assertIn("### all_reduce, 2 ranks, shm, cores far from each other", text)
+        self.assertIn("0.11 µs (near, 4 times) or 0.34 µs (far, 2 times)", text)
+        self.assertNotIn("each other", summary.report({**results, "rows": near}))
 
     def test_a_variant_behind_everywhere(self):
         measured = (rows("gyre", [1]) + rows("openmpi", [10, 10, 10]) + rows("openmpi", [22, 22, 99], "sm") + rows("mpich", [30] * 3) +
