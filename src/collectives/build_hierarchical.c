@@ -161,6 +161,15 @@ static void reduce(struct slices *slices, const struct gy_plan_shape *shape)
     with_root(slices, shape->root, false);
 }
 
+/* A ring sends its first piece and reduces into the second, which is ready first all the same: its grant to the owner before me,
+ * which waits for it, would stand behind what has left already, and both directions of a link would take turns. */
+static void grant_before_sending(struct gy_moment order[2])
+{
+    struct gy_moment sent = order[0];
+    order[0] = order[1];
+    order[1] = sent;
+}
+
 /* Both orders; all at once where the plan outside moves half of a slice at first. */
 static bool set_pieces(struct slices *slices, enum gy_algorithm outside)
 {
@@ -175,6 +184,8 @@ static bool set_pieces(struct slices *slices, enum gy_algorithm outside)
         gy_rounds_survey(slices->outside, slices->before.order, slices->after.order);
     else
         order[0] = order[1] = (struct gy_moment){0, 0};
+    if (outside == GY_RING && slices->base.shape->collective == GY_ALL_REDUCE && slices->pieces > 1)
+        grant_before_sending(order);
     return true;
 }
 

@@ -53,10 +53,18 @@ static void add(struct blocks *blocks, int lane, enum gy_step_kind kind, int pee
         (struct gy_round){.kind = kind, .peer = peer, .lo = block, .width = 1, .src = src, .dst = dst, .slot = slot});
 }
 
+/* Whose blocks are reduced as the k-th. The ring sends those of the group before mine first and reduces into those of the group
+ * before that. They take the first place all the same: the next owner's grant, which waits for them, would stand behind what
+ * has left already, and both directions of a link would take turns. */
+static int group_reduced(const struct gy_hierarchy *h, int k)
+{
+    return group_before(h, k == 0 ? 2 : k == 1 ? 1 : k + 1);
+}
+
 /* What happens between the ranks of a group: to the member x places before me what it asks for and from the one x places
- * behind me what I do, a few groups' blocks at a time, in the order in which the ring takes or brings them; `ahead`: places
- * in the circle of groups before mine. */
-static void inside(struct blocks *blocks, int ahead, void (*give)(struct blocks *, int group, int to),
+ * behind me what I do, a few groups' blocks at a time, in the order in which the ring takes or brings them. */
+static void inside(struct blocks *blocks, int (*group)(const struct gy_hierarchy *, int k),
+                   void (*give)(struct blocks *, int group, int to),
                    void (*take)(struct blocks *, int group, int from, int x))
 {
     const struct gy_hierarchy *h = blocks->h;
@@ -65,8 +73,8 @@ static void inside(struct blocks *blocks, int ahead, void (*give)(struct blocks 
         for (int x = 1; x < h->members; x++) {
             int to = (h->place + h->members - x) % h->members, from = (h->place + x) % h->members;
             for (int k = h->groups * chunk / chunks; k < h->groups * (chunk + 1) / chunks; k++) {
-                give(blocks, group_before(h, k + ahead), to);
-                take(blocks, group_before(h, k + ahead), from, x);
+                give(blocks, group(h, k), to);
+                take(blocks, group(h, k), from, x);
             }
         }
 }
@@ -113,7 +121,7 @@ static void reduce_outside(struct blocks *blocks)
 static void reduce_scatter(struct blocks *blocks)
 {
     const struct gy_hierarchy *h = blocks->h;
-    inside(blocks, 1, give_inputs, take_operands);
+    inside(blocks, group_reduced, give_inputs, take_operands);
     if (blocks->owner)
         reduce_outside(blocks);
     int slot = blocks->below[h->mine];
@@ -182,7 +190,7 @@ static void all_gather(struct blocks *blocks)
         add(blocks, GY_INSIDE_RECV, GY_RECV, h->peers[i], h->peers[i], GY_OUTPUT, GY_OUTPUT, 0);
     if (blocks->owner)
         gather_outside(blocks);
-    inside(blocks, 0, give_gathered, take_gathered);
+    inside(blocks, group_before, give_gathered, take_gathered);
 }
 
 void gy_build_hierarchical_blocks(struct gy_builder *builder, struct gy_composition *composition)

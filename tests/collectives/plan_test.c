@@ -313,6 +313,39 @@ Test(plan, hierarchical_tree)
     check_hierarchical(GY_HIERARCHICAL_TREE);
 }
 
+/* After how many rounds inside a host its first one between hosts of this kind may begin. */
+static int32_t begins_after(const struct gy_plan *plan, enum gy_step_kind kind)
+{
+    for (int l = 0; l < plan->lanes; l++) {
+        const struct gy_step *first = &plan->step[plan->lane[l].first];
+        if (plan->lane[l].channel > 0 && first->kind == kind && first->needs[0].lane >= 0)
+            return 1 - first->needs[0].lag;
+    }
+    return 0;
+}
+
+/* Both ends of a swap over a link allow the other one to send before they send: a grant behind a payload waits for all of it. */
+Test(plan, owners_may_receive_before_they_send)
+{
+    static const enum gy_collective collectives[] = {GY_ALL_REDUCE, GY_REDUCE_SCATTER};
+    int groups[32];
+    for (int size = 4; size <= 32; size += 2) {
+        for (int r = 0; r < size; r++)
+            groups[r] = r / 2;
+        for (size_t c = 0; c < GY_ARRAY_LENGTH(collectives); c++) {
+            struct gy_plan_shape shape = {collectives[c], GY_HIERARCHICAL, 0, size, 0, groups};
+            struct gy_plan **plans = gy_checker_plans(&shape);
+            cr_assert_not_null(plans);
+            for (int r = 0; r < size; r++) {
+                int32_t receives = begins_after(plans[r], GY_RECV_REDUCE), sends = begins_after(plans[r], GY_SEND);
+                cr_assert(receives > 0 && receives < sends, "rank %d of %d receives after %d, sends after %d", r, size,
+                          receives, sends);
+            }
+            gy_checker_plans_free(plans, size);
+        }
+    }
+}
+
 /* The forms with counts, by every algorithm that serves them; but all_to_allv, whose counts are of pairs. */
 Test(plan, counts_of_their_own)
 {
