@@ -20,3 +20,16 @@ if(GYRE_SANITIZE)
   target_compile_options(gyre_compile INTERFACE -fsanitize=${GYRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(gyre_compile INTERFACE -fsanitize=${GYRE_SANITIZE})
 endif()
+
+# The shared library is optimised as one (link-time optimisation), where the compiler can leave objects that link without that, too: a short message
+# passes through many small functions of many files. Debug, small and instrumented builds do without.
+set(GYRE_LTO_FLAGS -O3 -flto=auto -ffat-lto-objects)
+include(CheckCCompilerFlag)
+set(CMAKE_REQUIRED_LINK_OPTIONS ${GYRE_LTO_FLAGS})
+check_c_compiler_flag("${GYRE_LTO_FLAGS}" GYRE_HAS_LTO)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
+set(lto OFF)
+if(GYRE_HAS_LTO AND NOT GYRE_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
+  set(lto ON)
+endif()
+option(GYRE_LTO "link-time optimisation of libgyre" ${lto})
