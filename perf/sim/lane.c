@@ -260,7 +260,7 @@ static void begin_step(struct sim_lane *lane)
     }
     lane->tiles = gy_layout_tiles(longest(lane, step_of(lane)), tile);
     lane->granted = !gy_eager_leaves(plan, lane->index, step_of(lane)->peer, longest(lane, step_of(lane)) * SIM_ELEMENT,
-                                     tile * SIM_ELEMENT);
+                                     SIZE_MAX);
     lane->before = 0;
     for (int s = plan->lane[lane->index].first; s < lane->step; s++)
         if (plan->step[s].peer == step_of(lane)->peer)

@@ -88,7 +88,7 @@ static inline unsigned gy_eager_most(enum gy_credit_use use)
 {
     return use == GY_FOR_MESSAGES ? 1 : GY_EAGER_UNITS;
 }
-/* Do frames of so many bytes leave at once on this lane of the plan, where the transport lets up to `most` do so? */
+/* Do steps of so many bytes leave at once on this lane of the plan, where the transport lets up to `most` do so? */
 bool gy_eager_leaves(const struct gy_plan *plan, int lane, int peer, size_t bytes, size_t most);
 /* So many are given back by a frame of their own; fewer, such as those of one long frame, wait for data that takes them along. */
 static inline unsigned gy_credit_batch(enum gy_credit_use use)

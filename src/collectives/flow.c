@@ -52,12 +52,13 @@ static bool is_oldest(const struct gyre_request *r)
     return false;
 }
 
-/* Both ends of a link come to the same: channels match by pair. */
+/* Both ends of a link come to the same: channels match by pair. What is short leaves without a grant in tiles, too: they are there
+ * to be handed on early. */
 bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step *step)
 {
     const struct gy_context *ctx = r->comm->ctx;
     int transport = ctx->peers[gy_group_world(&r->comm->group, step->peer)].transport;
-    size_t most = transport < 0 ? 0 : gy_min_size(ctx->ops[transport]->eager, r->tile * r->element);
+    size_t most = transport < 0 ? 0 : ctx->ops[transport]->eager;
     return gy_eager_leaves(r->plan, l, step->peer, gy_step_longest(r, step) * r->element, most);
 }
 

@@ -1,4 +1,4 @@
-/* Grants that come when nobody sends: one for a step that is still to come is kept until then, once; a repeated one for a step
+/* Who needs no grant. Grants that come when nobody sends: one for a step that is still to come is kept until then, once; a repeated one for a step
  * that is over is not, since nobody would ever take it out of the channel's few places. */
 #include <criterion/criterion.h>
 
@@ -73,4 +73,26 @@ Test(flow, grants_are_kept_for_steps_to_come_alone, .timeout = 20)
         }
         gy_plan_free(request.plan);
     }
+}
+
+/* A step that is no longer than the transport's eager frames needs no grant, whether it is one frame or several tiles. */
+Test(flow, short_steps_need_no_grant_in_tiles_either, .timeout = 20)
+{
+    static const struct gy_transport_ops ops = {.eager = 32768};
+    struct gy_plan_shape shape = {GY_BROADCAST, GY_RING, 0, RANKS, 0, NULL};
+    comm.ctx = &ctx;
+    ctx.ops[0] = &ops;
+    request.comm = &comm;
+    request.plan = gy_plan_build(&shape);
+    request.element = 4;
+    cr_assert_not_null(request.plan);
+    for (size_t bytes = 4096; bytes <= 65536; bytes += 4096)
+        for (size_t tile = 8192; tile <= 65536; tile *= 2) {
+            request.in = request.out = (struct gy_layout){.total = bytes / 4, .blocks = request.plan->blocks};
+            request.tile = tile / 4;
+            cr_assert_eq(gy_flow_is_eager(&request, 0, &request.plan->step[request.plan->lane[0].first]),
+                         bytes <= 32768, "%zu bytes in tiles of %zu", bytes, tile);
+        }
+    gy_plan_free(request.plan);
+    request.plan = NULL;
 }
