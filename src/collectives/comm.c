@@ -51,7 +51,7 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
         goto free_comm;
     if (!gy_grouping_make(&comm->grouping, ctx->world, group, ctx->config.hierarchy))
         goto free_channels;
-    if (!gy_tuned_make(ctx, group, &comm->tuned))
+    if (!gy_tuned_make(ctx, group->size, comm->grouping.hosts, &comm->tuned))
         goto free_grouping;
     comm->group = *group;
     if (window >= 0 && !find_controls(comm))

@@ -45,6 +45,15 @@ static void count(struct gy_grouping *grouping, int size, int *number, int *memb
     }
 }
 
+/* Hosts that the ranks are on; `seen`: zeros, one for each host that there may be. */
+static int count_hosts(const struct gy_world *world, const struct gy_group *group, int *seen)
+{
+    int hosts = 0;
+    for (int r = 0; r < group->size; r++)
+        hosts += seen[world->members[gy_group_world(group, r)].host]++ == 0;
+    return hosts;
+}
+
 /* Hosts of a single core choose as if they had enough: nothing has been measured there. */
 static bool is_crowded(const struct gy_world *world, const struct gy_group *group)
 {
@@ -52,34 +61,38 @@ static bool is_crowded(const struct gy_world *world, const struct gy_group *grou
     for (int r = 0; r < group->size; r++) {
         const struct gy_member *member = &world->members[gy_group_world(group, r)];
         cores = member->cores > cores ? member->cores : cores;
-        if (member->host != world->members[gy_group_world(group, 0)].host)
-            return false;
     }
     return cores > 1 && (uint32_t)group->size > cores;
+}
+
+/* Both lists of `scratch` are zeros. */
+static void put_in_groups(struct gy_grouping *grouping, const struct gy_world *world, const struct gy_group *group,
+                          const char *setting, int *scratch)
+{
+    bool hosts = strcmp(setting, "host") == 0, places = strcmp(setting, "numa") == 0 || strcmp(setting, "cache") == 0;
+    for (int r = 0; r < group->size; r++) {
+        int rank = gy_group_world(group, r);
+        grouping->of[r] = hosts ? world->members[rank].host : places ? by_place(world, rank) : by_sizes(setting, rank);
+    }
+    count(grouping, group->size, scratch, scratch + world->size);
 }
 
 bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *world, const struct gy_group *group,
                       const char *setting)
 {
-    *grouping_p = (struct gy_grouping){.of = NULL, .crowded = is_crowded(world, group)};
-    if (strcmp(setting, "off") == 0)
-        return true;
-    bool hosts = strcmp(setting, "host") == 0, places = strcmp(setting, "numa") == 0 || strcmp(setting, "cache") == 0;
+    bool off = strcmp(setting, "off") == 0;
     size_t size = (size_t)group->size, most = (size_t)world->size;
-    int *scratch = gy_alloc_zero(most + size, sizeof(*scratch)); /* no more groups than ranks */
-    grouping_p->of = gy_alloc(size * sizeof(*grouping_p->of));
-    if (!scratch || !grouping_p->of) {
+    int *scratch = gy_alloc_zero(2 * most + size, sizeof(*scratch)); /* no more groups, and no more hosts, than ranks */
+    *grouping_p = (struct gy_grouping){.of = off ? NULL : gy_alloc(size * sizeof(*grouping_p->of))};
+    if (!scratch || (!off && !grouping_p->of)) {
         gy_free(scratch);
         gy_grouping_free(grouping_p);
         return false;
     }
-    for (int r = 0; r < group->size; r++) {
-        int rank = gy_group_world(group, r);
-        grouping_p->of[r] = hosts    ? world->members[rank].host
-                            : places ? by_place(world, rank)
-                                     : by_sizes(setting, rank);
-    }
-    count(grouping_p, group->size, scratch, scratch + most);
+    grouping_p->hosts = count_hosts(world, group, scratch);
+    grouping_p->crowded = grouping_p->hosts == 1 && is_crowded(world, group);
+    if (!off)
+        put_in_groups(grouping_p, world, group, setting, scratch + most);
     gy_free(scratch);
     return true;
 }

@@ -10,6 +10,7 @@ struct gy_grouping {
     int *of;    /* [size] the group of each rank, numbered in the order of their lowest ranks; NULL: switched off */
     int groups; /* how many */
     int smallest, largest; /* members */
+    int hosts;             /* that the ranks are on, whatever the setting makes of them */
     bool crowded; /* all ranks are on one host, which has fewer cores, as far as they can see: they wait for turns */
 };
 

@@ -17,7 +17,7 @@ static size_t tile_elements(const struct gyre_request *r)
     const struct gy_context *ctx = r->comm->ctx;
     const struct gy_plan_shape *shape = &r->plan->shape;
     size_t bytes = gy_min_size(ctx->config.shm_slot, GY_HOST_TILE);
-    if (ctx->world->hosts > 1) {
+    if (r->comm->grouping.hosts > 1) {
         int members = gy_is_hierarchical(shape->algorithm) ? r->comm->grouping.smallest : 1;
         bytes = gy_tile_bytes(shape->collective, shape->size, members, r->in.total * r->element, ctx->config.tcp_tile);
     }

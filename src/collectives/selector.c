@@ -140,18 +140,31 @@ static bool chain_pays(size_t bytes, int size, bool hosts)
     return size <= CHAIN_RANKS || (hosts && (size <= SHORT_CHAIN || bytes >= (size_t)size * CHAIN_SHARE));
 }
 
-/* From a root, or to it. Between hosts tiles are short (tile.h), and the halves that two trees move need no grant; a binomial
- * tree's root sends log2 N times the whole. */
+/* From how many bytes on parts beat a binomial tree, whose root sends or hears log2 N times the whole. Between hosts tiles are
+ * short (tile.h), and halves need no grant. */
+static size_t worth_parts(int size, bool hosts)
+{
+    if (hosts)
+        return size <= CHAIN_RANKS ? EAGER_PIECE : EAGER_PIECE / 2;
+    return size == 3 ? EAGER_PIECE : LONG_PIECE;
+}
+
+/* From a root, or to it. */
 static enum gy_algorithm choose_rooted(size_t bytes, int size, bool hosts)
 {
     if (size == 2)
         return bytes >= LONG_CHAIN ? GY_RING : GY_BINOMIAL;
     if (bytes >= (hosts ? LONG_PIECE : LONG_VECTOR) && chain_pays(bytes, size, hosts))
         return GY_RING;
-    size_t halves = size == 3 ? EAGER_PIECE : LONG_PIECE;
-    if (hosts)
-        halves = size <= CHAIN_RANKS ? EAGER_PIECE : EAGER_PIECE / 2;
-    return bytes >= halves ? GY_DOUBLE_TREE : GY_BINOMIAL;
+    return bytes >= worth_parts(size, hosts) ? GY_DOUBLE_TREE : GY_BINOMIAL;
+}
+
+/* To a root in an order that is promised, which chains and trees of tiles do not keep. Between two hosts a binomial tree crosses
+ * once. */
+static enum gy_algorithm choose_ordered(size_t bytes, int size, int hosts)
+{
+    size_t parts = size == 2 ? LONG_VECTOR : hosts == 2 ? LONG_PIECE : worth_parts(size, hosts > 1);
+    return bytes >= parts ? GY_CANONICAL : GY_BINOMIAL;
 }
 
 /* Three ranks, in turns: what a ring's neighbours pass on, the third one passes on while they wait; blocks that need no grant
@@ -228,15 +241,12 @@ static enum gy_algorithm choose_uneven(enum gy_collective collective, size_t byt
 }
 
 static enum gy_algorithm choose_links(enum gy_collective collective, enum gy_operand_order order, size_t bytes,
-                                      int size, bool hosts)
+                                      int size, int hosts)
 {
     bool canonical = order != GY_ORDER_ANY;
     switch (collective) {
-    case GY_BROADCAST: return choose_rooted(bytes, size, hosts);
-    case GY_REDUCE_TO:
-        if (canonical && bytes >= LONG_VECTOR)
-            return GY_CANONICAL;
-        return canonical && hosts && size > 2 ? GY_BINOMIAL : choose_rooted(bytes, size, hosts);
+    case GY_BROADCAST: return choose_rooted(bytes, size, hosts > 1);
+    case GY_REDUCE_TO: return canonical ? choose_ordered(bytes, size, hosts) : choose_rooted(bytes, size, hosts > 1);
     case GY_BARRIER: return GY_HALVING_DOUBLING;
     case GY_ALL_TO_ALL: return bytes <= TINY_BLOCK && size >= BRUCK_RANKS ? GY_BRUCK : GY_PAIRWISE;
     case GY_GATHER_TO:
@@ -277,7 +287,7 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     case GY_REDUCE_TO:
         if (bytes < (grouping->groups == 2 ? LONG_PIECE : EAGER_PIECE))
             return GY_ALGORITHMS;
-        return (grouping->groups == 2 || bytes >= LONG_VECTOR) && chain_pays(slice, grouping->groups, true)
+        return (grouping->groups == 2 || bytes > LONG_PIECE) && chain_pays(slice, grouping->groups, true)
                    ? GY_HIERARCHICAL
                    : GY_HIERARCHICAL_TREE;
     default: return GY_ALGORITHMS;
@@ -412,7 +422,7 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
         choice = choose_crowded(collective, bytes, comm->size);
     if (choice == GY_ALGORITHMS)
         choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size, comm->grouping.crowded)
-                                   : choose_links(collective, order, bytes, comm->size, comm->ctx->world->hosts > 1);
+                                   : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
         if (i == GY_ARRAY_LENGTH(fallback))
             return gy_error_set(error, GYRE_UNSUPPORTED, -1, "there is no algorithm for %s on %d ranks%s%s%s",

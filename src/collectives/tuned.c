@@ -11,36 +11,21 @@
 
 #define ELEMENT 4u /* costs are of bytes; blocks and tiles are cut at elements */
 
-/* Hosts that the group's members are on. */
-static int count_hosts(const struct gy_world *world, const struct gy_group *group)
-{
-    bool *seen = gy_alloc_zero((size_t)world->hosts, sizeof(*seen));
-    int hosts = 0;
-    for (int r = 0; seen && r < group->size; r++) {
-        int host = world->members[gy_group_world(group, r)].host;
-        hosts += !seen[host];
-        seen[host] = true;
-    }
-    gy_free(seen);
-    return hosts;
-}
-
-bool gy_tuned_make(const struct gy_context *ctx, const struct gy_group *group, struct gy_tuned **tuned_p)
+bool gy_tuned_make(const struct gy_context *ctx, int ranks, int hosts, struct gy_tuned **tuned_p)
 {
     const struct gy_config *config = &ctx->config;
     *tuned_p = NULL;
     if (!config->tuning.path[0])
         return true;
-    int hosts = count_hosts(ctx->world, group);
-    struct gy_tuned *tuned = hosts > 0 ? gy_alloc_zero(1, sizeof(*tuned)) : NULL;
+    struct gy_tuned *tuned = gy_alloc_zero(1, sizeof(*tuned));
     if (!tuned)
         return false;
     tuned->cluster = &config->tuning.cluster;
-    tuned->ranks = group->size;
-    tuned->ranks_per_host = (group->size + hosts - 1) / hosts;
+    tuned->ranks = ranks;
+    tuned->ranks_per_host = (ranks + hosts - 1) / hosts;
     tuned->by_host = strcmp(config->hierarchy, "host") == 0;
-    tuned->cuts = ctx->world->hosts > 1;
-    tuned->tile = ctx->world->hosts == 1 ? gy_min_size(config->shm_slot, GY_HOST_TILE) : config->tcp_tile;
+    tuned->cuts = hosts > 1;
+    tuned->tile = hosts == 1 ? gy_min_size(config->shm_slot, GY_HOST_TILE) : config->tcp_tile;
     *tuned_p = tuned;
     return true;
 }

@@ -15,12 +15,12 @@ struct gy_tuned {
     int ranks, ranks_per_host;
     bool by_host; /* GYRE_HIERARCHY makes groups of hosts: what hierarchical algorithms cost is known */
     size_t tile;  /* bytes */
-    bool cuts;    /* it is the most, of which short vectors have shorter ones (tile.h): the world has several hosts */
+    bool cuts;    /* it is the most, of which short vectors have shorter ones (tile.h): there are several hosts */
     uint8_t choice[GY_COLLECTIVES][GY_TUNED_CLASSES]; /* algorithm + 1; 0: not yet known */
 };
 
-/* For a communicator of this group; *tuned_p is NULL where the settings name no file. False: no memory. */
-bool gy_tuned_make(const struct gy_context *ctx, const struct gy_group *group, struct gy_tuned **tuned_p);
+/* For a communicator of so many ranks on so many hosts; *tuned_p is NULL where the settings name no file. False: no memory. */
+bool gy_tuned_make(const struct gy_context *ctx, int ranks, int hosts, struct gy_tuned **tuned_p);
 
 /* The cheapest of the algorithms that `usable` allows (one bit each) for a vector of so many bytes: count times the
  * element, times the ranks for collectives by rank. GY_ALGORITHMS: the cost of none is known. The same on every rank. */

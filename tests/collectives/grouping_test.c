@@ -13,6 +13,8 @@
 static void expect(const char *setting, const int *world, int size, const int *groups, int count, int smallest,
                    int largest)
 {
+    bool seen[3] = {false};
+    int hosts = 0;
     struct gy_member members[WORLD] = {{.host = 0}};
     struct gy_world all = {.size = WORLD, .members = members};
     struct gy_group group;
@@ -21,6 +23,12 @@ static void expect(const char *setting, const int *world, int size, const int *g
         members[r] = (struct gy_member){.host = r % 3, .place = (uint16_t)(r == 6 ? 2 : r == 4 || r == 7 ? 0 : 1)};
     cr_assert(gy_group_make(&group, world, size, WORLD));
     cr_assert(gy_grouping_make(&grouping, &all, &group, setting));
+    for (int r = 0; r < size; r++) {
+        int host = (world ? world[r] : r) % 3;
+        hosts += !seen[host];
+        seen[host] = true;
+    }
+    cr_expect_eq(grouping.hosts, hosts, "%s: %d hosts instead of %d", setting, grouping.hosts, hosts);
     for (int r = 0; groups && r < size; r++)
         cr_expect_eq(grouping.of[r], groups[r], "%s: rank %d is in group %d", setting, r, grouping.of[r]);
     cr_expect_eq(grouping.of != NULL, groups != NULL);
@@ -38,6 +46,7 @@ Test(grouping, hosts_places_sizes_and_off)
     expect("numa", NULL, WORLD, (const int[]){0, 1, 2, 0, 3, 2, 4, 3, 2}, 5, 1, 3);
     expect("cache", some, 4, (const int[]){0, 1, 0, 2}, 3, 1, 2);
     expect("off", NULL, WORLD, NULL, 0, 0, 0);
+    expect("off", (const int[]){7, 1, 4}, 3, NULL, 0, 0, 0);
     expect("9", NULL, WORLD, (const int[WORLD]){0}, 1, 9, 9);
     expect("1", NULL, WORLD, (const int[]){0, 1, 2, 3, 4, 5, 6, 7, 8}, 9, 1, 1);
     expect("2,1", NULL, WORLD, (const int[]){0, 0, 1, 2, 2, 3, 4, 4, 5}, 6, 1, 2);

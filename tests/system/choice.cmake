@@ -11,6 +11,8 @@ foreach(place shm=windows tcp=links)
 endforeach()
 gyre_system_test(choice.mixed 200 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
   $<TARGET_FILE:gyre-run> -n 3 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:choice_test> groups")
+gyre_system_test(choice.part 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+  $<TARGET_FILE:gyre-run> -n 6 -- sh -c "GYRE_HOST_ID=h$((RANK<4?0:RANK)) exec $<TARGET_FILE:choice_test> part")
 gyre_system_test(choice.hosts 200 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
   $<TARGET_FILE:gyre-run> -n 3 -- sh -c "GYRE_HOST_ID=h$RANK exec $<TARGET_FILE:choice_test> hosts")
 gyre_system_test(choice.many 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp

@@ -8,7 +8,8 @@
  *   tiles     what goes from host to host and on is sent in tiles that are a small part of it
  *
  * Argument: "windows" or "links": can these ranks share memory? Or links of a kind:
- * "hosts", every rank is one; "groups", they are on two; "crowded", on one core; "pair", two on one host. */
+ * "hosts", every rank is one; "groups", they are on two; "crowded", on one core; "pair", two on one host; "part", the
+ * first four are on one host, and two on others. */
 #include "support/rank.h"
 
 static gyre_comm *comm;
@@ -107,6 +108,34 @@ static void test_three_hosts(void)
     expect_chosen("reduce", 65536, "ring");
 }
 
+/* To a root in canonical order: parts, as soon as what a tree's root hears more than once is long. */
+static void test_three_hosts_in_order(void)
+{
+    OK(comm, gyre_comm_set(comm, "order", "canonical"));
+    expect_chosen("reduce", 16384, "binomial");
+    expect_chosen("reduce", 32768, "canonical");
+    OK(comm, gyre_comm_set(comm, "order", "shape"));
+}
+
+/* What lies between the ranks of a communicator counts, not what lies between others of the world. */
+static void test_part(void)
+{
+    gyre_comm *world = comm;
+    CHECK(size == 6);
+    OK(world, gyre_comm_set(world, "order", "canonical"));
+    expect_chosen("reduce", 32768, "canonical");
+    OK(world, gyre_comm_split(world, rank >= 4, rank, &comm));
+    if (rank < 4) {
+        size = 4;
+        expect_chosen("reduce", 32768, "binomial");
+        expect_chosen("reduce", 65536, "canonical");
+        size = 6;
+    }
+    OK(world, gyre_comm_destroy(comm));
+    comm = world;
+    OK(world, gyre_comm_set(world, "order", "shape"));
+}
+
 /* Two hosts, of two ranks and of one: halves are swapped whole, but of what is long in lots, one inside while one is outside. */
 static void test_groups(void)
 {
@@ -197,13 +226,15 @@ int main(int argc, char **argv)
     test_choices();
     const char *place = argc > 1 ? argv[1] : "";
     if (strcmp(place, "hosts") == 0)
-        test_three_hosts(), test_tiles();
+        test_three_hosts(), test_three_hosts_in_order(), test_tiles();
     if (strcmp(place, "groups") == 0)
         test_groups();
     if (strcmp(place, "crowded") == 0)
         test_crowded();
     if (strcmp(place, "pair") == 0)
         test_pair();
+    if (strcmp(place, "part") == 0)
+        test_part();
     OK(comm, gyre_barrier(comm));
     OK(NULL, gyre_comm_destroy(comm));
     return 0;
