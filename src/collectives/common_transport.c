@@ -17,6 +17,8 @@ gyre_status gy_transports_open(struct gy_context *ctx, struct gy_error *error)
                                    .poller = ctx->poller,
                                    .sink = gy_flow_sink};
     env.sink.user = ctx;
+    ctx->sockets = !gy_transport_wanted(ctx->config.transports, gy_transport_shm.name) &&
+                   !gy_transport_wanted(ctx->config.transports, gy_transport_rdma.name);
     for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {
         const struct gy_transport_ops *ops = gy_transports[t];
         char why[160] = "";

@@ -60,6 +60,7 @@ struct gy_context {
     const struct gy_transport_ops *ops[GY_TRANSPORTS_MOST];
     void *instance[GY_TRANSPORTS_MOST];
     int transports;
+    bool sockets;          /* GYRE_TRANSPORT names nothing but sockets, here and on every other rank */
     struct gy_peer *peers; /* [size] */
     int *linked;           /* ranks with a link, [links] */
     int links;

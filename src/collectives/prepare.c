@@ -16,10 +16,13 @@ static size_t tile_elements(const struct gyre_request *r)
         return gy_window_tile(r);
     const struct gy_context *ctx = r->comm->ctx;
     const struct gy_plan_shape *shape = &r->plan->shape;
-    size_t bytes = gy_min_size(ctx->config.shm_slot, GY_HOST_TILE);
+    size_t bytes = r->in.total * r->element;
     if (r->comm->grouping.hosts > 1) {
         int members = gy_is_hierarchical(shape->algorithm) ? r->comm->grouping.smallest : 1;
-        bytes = gy_tile_bytes(shape->collective, shape->size, members, r->in.total * r->element, ctx->config.tcp_tile);
+        bytes = gy_tile_bytes(shape->collective, shape->size, members, bytes, ctx->config.tcp_tile);
+    } else {
+        size_t rings = gy_min_size(ctx->config.shm_slot, GY_HOST_TILE);
+        bytes = gy_tile_in_host(shape->collective, shape->size, bytes, rings, ctx->sockets);
     }
     bytes = gy_min_size(gy_max_size(bytes, GY_EAGER_BYTES), GY_FRAME_MAX);
     return bytes / r->element;

@@ -24,8 +24,9 @@ bool gy_tuned_make(const struct gy_context *ctx, int ranks, int hosts, struct gy
     tuned->ranks = ranks;
     tuned->ranks_per_host = (ranks + hosts - 1) / hosts;
     tuned->by_host = strcmp(config->hierarchy, "host") == 0;
-    tuned->cuts = hosts > 1;
-    tuned->tile = hosts == 1 ? gy_min_size(config->shm_slot, GY_HOST_TILE) : config->tcp_tile;
+    tuned->between = hosts > 1;
+    tuned->sockets = ctx->sockets;
+    tuned->tile = tuned->between ? config->tcp_tile : gy_min_size(config->shm_slot, GY_HOST_TILE);
     *tuned_p = tuned;
     return true;
 }
@@ -50,9 +51,9 @@ static size_t least_of(unsigned class)
 static size_t tile_of(const struct gy_tuned *tuned, const struct gy_cost_case *it)
 {
     int members = gy_is_hierarchical(it->algorithm) ? tuned->ranks_per_host : 1;
-    size_t bytes = tuned->tile;
-    if (tuned->cuts)
-        bytes = gy_tile_bytes(it->collective, tuned->ranks, members, it->total * ELEMENT, bytes);
+    size_t bytes = it->total * ELEMENT;
+    bytes = tuned->between ? gy_tile_bytes(it->collective, tuned->ranks, members, bytes, tuned->tile)
+                           : gy_tile_in_host(it->collective, tuned->ranks, bytes, tuned->tile, tuned->sockets);
     return gy_max_size(bytes / ELEMENT, 1);
 }
 

@@ -13,9 +13,9 @@ struct gy_group;
 struct gy_tuned {
     const struct gy_cluster *cluster;
     int ranks, ranks_per_host;
-    bool by_host; /* GYRE_HIERARCHY makes groups of hosts: what hierarchical algorithms cost is known */
-    size_t tile;  /* bytes */
-    bool cuts;    /* it is the most, of which short vectors have shorter ones (tile.h): there are several hosts */
+    bool by_host;          /* GYRE_HIERARCHY makes groups of hosts: what hierarchical algorithms cost is known */
+    bool between, sockets; /* there are several hosts; or one, in which there is nothing but sockets */
+    size_t tile;           /* bytes, from which tile.h makes those of a vector */
     uint8_t choice[GY_COLLECTIVES][GY_TUNED_CLASSES]; /* algorithm + 1; 0: not yet known */
 };
 

@@ -151,6 +151,27 @@ Test(tuned, tiles_are_within_their_bounds)
             }
 }
 
+/* In one host rings of shared memory have one tile. Over sockets tiles are never shorter than that; of two ranks they are as long as
+ * frames may be, or half of what is reduced to one of both; and slots that were asked to be short have their way. */
+Test(tuned, tiles_in_a_host_are_long_over_sockets)
+{
+    const size_t rings = GY_HOST_TILE;
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        for (int ranks = 2; ranks <= 64; ranks *= 2)
+            for (size_t bytes = 1; bytes <= (size_t)1 << 30; bytes *= 8) {
+                enum gy_collective collective = (enum gy_collective)c;
+                size_t tile = gy_tile_in_host(collective, ranks, bytes, rings, true);
+                bool rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
+                cr_assert_eq(gy_tile_in_host(collective, ranks, bytes, rings, false), rings);
+                cr_assert_eq(gy_tile_in_host(collective, ranks, bytes, 4096, true), 4096);
+                cr_assert(tile >= rings && tile <= GY_FRAME_MAX);
+                cr_assert(tile == GY_FRAME_MAX || (collective == GY_REDUCE_TO && tile >= GY_TILE_HALF) ||
+                          (rooted && ranks > 2));
+                cr_assert(collective != GY_REDUCE_TO || tile <= GY_TILE_HALF || 2 * tile <= bytes);
+                cr_assert(!rooted || tile == rings || ranks <= 2 || tile * (size_t)ranks * 16 <= bytes);
+            }
+}
+
 Test(tuned, sizes_beyond_all_classes_and_none)
 {
     struct gy_cluster cluster = gy_cluster_default();
