@@ -81,7 +81,7 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
 }
 
 /* Over windows; bytes of a call's count. */
-enum { ALONE_RANKS = 4, ALONE_VECTOR = 128 * 1024, LONG_BLOCK = 1 << 20 };
+enum { ALONE_RANKS = 4, ALONE_VECTOR = 128 * 1024 };
 
 /* Over links. */
 enum {
@@ -121,8 +121,6 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
         return GY_DIRECT_ONE_SHOT;
     if (gy_is_point_to_point(collective))
         return GY_LINEAR;
-    if (collective == GY_GATHER_TO && size == 2 && bytes > LONG_BLOCK)
-        return GY_LINEAR; /* one message moves it as fast, and the root copies its own block meanwhile */
     if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || collective == GY_ALL_TO_ALL)
         return GY_DIRECT_TWO_SHOT;
     if (collective == GY_REDUCE_TO && root_reduces(bytes, size, crowded))
