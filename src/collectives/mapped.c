@@ -10,15 +10,14 @@
 
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
 
-/* Bytes up to which who takes a vector from a root, or the root of two ranks, does it alone where it lies: memory gives a single
- * core less of longer ones than two that share the work through slots. */
+/* Bytes up to which who takes a vector from a root, or the root of two ranks, does it alone where it lies, without a question to
+ * the clock: memory gives a single core less of longer ones than two that share the work through slots, but what goes through
+ * these comes from afar where the two share no cache. */
 #define GY_ALONE_BROADCAST (32u << 20)
 #define GY_ALONE_REDUCED (8u << 20)
 
-/* Bytes up to which a vector is broadcast so, and an operand read so for a reduction; of how many ranks at most. */
-#define GY_FAR_BROADCAST (1u << 20)
-#define GY_FAR_REDUCED (512u << 10)
-#define GY_FAR_RANKS 4
+#define GY_FAR_RANKS 4      /* at most, whose operands of a reduction are read so */
+#define GY_FAR_ALL_RANKS 2  /* at most, each of which reads all of all operands */
 #define GY_FAR_LEAST 32768u /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
@@ -66,10 +65,16 @@ static size_t least_of(const struct gyre_request *r)
     return r->plan->one_shot && !r->comm->ctx->crowded ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
 }
 
-/* Are operands of a reduction better read through the kernel than copied by those who have them? */
+/* May operands of a reduction be better read through the kernel than copied by those who have them? */
 static bool worth_reducing(const struct gyre_request *r, size_t bytes)
 {
-    return r->comm->size <= GY_FAR_RANKS && bytes >= least_of(r) && bytes <= GY_FAR_REDUCED;
+    return r->comm->size <= GY_FAR_RANKS && bytes >= least_of(r);
+}
+
+/* Likewise all of them by everyone. In place, what one rank writes another one has still to read. */
+static bool worth_reducing_all(const struct gyre_request *r)
+{
+    return r->comm->size <= GY_FAR_ALL_RANKS && !r->plan->one_shot && r->input != r->output && !r->staged.memory;
 }
 
 /* Is what this rank gives, or is given, much at once? Where ranks share cores nothing is: the kernel looks for every page once per
@@ -81,14 +86,14 @@ static bool worth_fetching(const struct gyre_request *r)
     if (r->comm->ctx->crowded)
         return false;
     switch (plan->shape.collective) {
-    case GY_BROADCAST: /* in a long one the root and the others copy at the same time: faster, though twice */
-        return bytes >= least_of(r) && bytes <= GY_FAR_BROADCAST;
+    case GY_BROADCAST: return bytes >= least_of(r);
     case GY_ALL_GATHER:
     case GY_GATHER_TO:
     case GY_SCATTER_FROM:
     case GY_ALL_TO_ALL: return block >= GY_FAR_LEAST;
     case GY_REDUCE_SCATTER: return worth_reducing(r, block);
     case GY_REDUCE_TO: return worth_reducing(r, plan->one_shot ? bytes : block);
+    case GY_ALL_REDUCE: return worth_reducing_all(r);
     default: return false;
     }
 }
@@ -108,22 +113,26 @@ void gy_mapped_offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     bool unread = plan->one_shot && plan->shape.collective == GY_REDUCE_TO && r->comm->rank == plan->shape.root;
+    bool shared = is_shared_work(r);
     r->offer = (struct gy_offer){0};
     r->whole = false;
-    if (!offers(plan) || r->tiny || is_shared_work(r) || r->in.total * r->element < least_of(r))
+    if (!offers(plan) || r->tiny || (shared && r->comm->ctx->crowded) || r->in.total * r->element < least_of(r))
         return;
     gy_whole_begin(r);
     if (r->in.places || !alone(r->comm))
         return;
     /* in place, what comes from another rank would overwrite what is still to be read */
     bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
-    if (plan->input_blocks > 0 && !exposed && !r->staged.memory)
-        r->offer.input = place_of(r, r->input, input_elements(r));
+    bool gives = plan->input_blocks > 0 && !exposed && !r->staged.memory;
     /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
-    bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment) && gy_ways_reads(r);
-    if (plan->input_blocks > 0 && !exposed && !r->offer.input && !r->staged.memory && reached)
+    bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
+    bool reads = (reached || shared) && gy_ways_reads(r, shared);
+    uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
+    if (!shared || reads)
+        r->offer.input = place;
+    if (gives && !place && reached && reads)
         r->offer.far_input = (uint64_t)(uintptr_t)r->input;
-    if (plan->shape.collective == GY_ALL_REDUCE)
+    if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.far_input)
         r->offer.output = place_of(r, r->output, r->out.total);
 }
 
@@ -205,11 +214,19 @@ unsigned char *gy_mapped_output(const struct gyre_request *r, int rank)
     return at(r, rank, offer_of(r, rank).output, r->out.total);
 }
 
+bool gy_mapped_takes_all(const struct gyre_request *r)
+{
+    bool all = r->plan->shape.collective == GY_ALL_REDUCE && r->offer.far_input;
+    for (int p = 0; p < r->comm->size && all; p++)
+        all = p == r->comm->rank || gy_mapped_far_input(r, p);
+    return all;
+}
+
 bool gy_mapped_keeps(const struct gyre_request *r, const struct gy_step *gather)
 {
     if (gather->dst == GY_RESULT)
         return true;
-    if (!gather->keep || r->offer.output)
+    if (!gather->keep || r->offer.output || gy_mapped_takes_all(r))
         return false;
     for (int p = 0; p < r->comm->size; p++)
         if (p != r->comm->rank && !gy_mapped_output(r, p))

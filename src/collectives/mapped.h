@@ -7,6 +7,10 @@
  *   its output (all_reduce)    collecting their result slots,      write their slices into its output,
  *                              copying into its own                and read its slice there
  *
+ * In an all_reduce everyone of two ranks who offers its far input reduces all of the vector, as one shot does, and nobody's
+ * result goes anywhere: what a rank has reduced is in its caches, and the other one would get it no sooner than it gets the
+ * operand. The operands of an element and their order are those of two shots, and so are the bits.
+ *
  * What a rank offers is a fact of its own, told with its arrival and resolved by everyone for itself, so that one call
  * may mix all kinds of memory; counters and tiles are the same as without. Who uses no slot does not wait for its
  * readers: where everyone offers everything, ranks meet at the beginning and at the end. A rank that offers anything is
@@ -43,6 +47,9 @@ uint64_t gy_mapped_far_input(const struct gyre_request *request, int rank);
 bool gy_mapped_fetch(struct gyre_request *request, int rank, uint64_t far, size_t place, size_t bytes, void *to);
 /* Does this rank write its result slots? To be asked when everyone's arrival has been seen. */
 bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *gather);
+/* An all_reduce in which everyone's input is read through the kernel: does every rank read all of all of them, and needs nobody's
+ * result? To be asked when everyone's arrival has been seen; the same on every rank. */
+bool gy_mapped_takes_all(const struct gyre_request *request);
 /* The request fails: what was offered is this process's alone again. */
 void gy_mapped_withdraw(struct gyre_request *request);
 /* Has everyone done its last iteration? Notes whom it waits for. */

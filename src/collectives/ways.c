@@ -5,21 +5,34 @@
 #include "core/clock.h"
 #include "transport/fence.h"
 
-_Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES <= 8, "a bit each");
+_Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES <= 16, "a bit each");
 _Static_assert(GY_QUESTIONS == GY_WAY_QUESTIONS, "a byte each");
 
-#define FIRST_TRIAL 8            /* calls before it: what a program does once it need not wait for */
-#define SAMPLES 8                /* calls by each way */
-#define LEFT_OUT GY_WINDOW_SLOTS /* of them: each slot is another one, whose pages are mapped at the first touch */
-#define OTHERS 64       /* calls of other sizes, after which a trial is given up: its own does not come again */
-#define PAUSE 512       /* calls between two trials of ways that are close, */
-#define LONG_PAUSE 4096 /* and of ways of which one takes longer than FAR times the other */
+/* How a trial goes, for calls of a size. */
+struct terms {
+    uint32_t first;      /* calls before the first one: what a program does once it need not wait for */
+    uint32_t samples;    /* calls by each way */
+    uint32_t left_out;   /* of them: what they touch for the first time is mapped then */
+    uint32_t pause;      /* calls between two trials of ways that are close, */
+    uint32_t long_pause; /* and of ways of which one takes longer than FAR_PERCENT of the other */
+};
+
+/* Each call of a few tiles has other slots, a longer one has them all. */
+static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096}, of_long = {1, 2, 1, 32, 256};
+
+#define LONG_BYTES ((size_t)1 << 20)
+#define OTHERS 64 /* calls of other sizes, or by the other way, after which a trial is given up: its own do not come */
 #define FAR_PERCENT 130
 #define BETTER_PERCENT 95 /* of the time of the way in use: below, the other one takes its place */
 
+static const struct terms *terms_of(size_t bytes)
+{
+    return bytes >= LONG_BYTES ? &of_long : &of_short;
+}
+
 bool gy_way_asks(struct gy_way *way, size_t bytes)
 {
-    uint32_t pause = way->pause ? way->pause : FIRST_TRIAL;
+    uint32_t pause = way->pause ? way->pause : terms_of(bytes)->first;
     if (way->trial)
         return true;
     if (++way->calls <= pause)
@@ -50,22 +63,26 @@ static void judge(struct gy_way *way)
     if (is_below(other, used, BETTER_PERCENT))
         way->second = !way->second;
     bool close = is_below(used, other, FAR_PERCENT) && is_below(other, used, FAR_PERCENT);
-    way->pause = close ? PAUSE : LONG_PAUSE;
+    way->pause = close ? terms_of(way->bytes)->pause : terms_of(way->bytes)->long_pause;
     end_trial(way);
 }
 
 bool gy_way_told(struct gy_way *way, size_t bytes, bool second, int64_t ns)
 {
     uint32_t time = ns < 0 || ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+    const struct terms *terms = terms_of(way->bytes);
     if (bytes != way->bytes) {
         if (++way->others > OTHERS)
             end_trial(way);
-    } else if (second == way->tried && way->seen[second] < SAMPLES) {
-        if (way->seen[second]++ >= LEFT_OUT && time < way->least[second])
+    } else if (second != way->tried && ++way->others > OTHERS) {
+        way->pause = terms->long_pause; /* the other rank cannot go that way, or has reasons not to */
+        end_trial(way);
+    } else if (second == way->tried && way->seen[second] < terms->samples) {
+        if (way->seen[second]++ >= terms->left_out && time < way->least[second])
             way->least[second] = time;
-        if (way->seen[second] == SAMPLES) {
+        if (way->seen[second] == terms->samples) {
             way->tried = !second;
-            if (way->seen[!second] == SAMPLES)
+            if (way->seen[!second] == terms->samples)
                 judge(way);
         }
     }
@@ -122,13 +139,20 @@ static bool ask(struct gyre_request *r, enum gy_question question, size_t bytes)
             comm->ways.bytes = bytes;
         }
     }
-    const _Atomic uint8_t *verdict = &comm->control[judge]->second[question][collective];
+    const _Atomic uint16_t *verdict = &comm->control[judge]->second[question][collective];
     return atomic_load_explicit(verdict, memory_order_relaxed) >> octave & 1;
 }
 
-bool gy_ways_reads(struct gyre_request *r)
+/* Reading all operands on every rank saves an all_reduce one meeting, and reads them twice. */
+static bool begins_with_slots(int collective)
 {
-    return !ask(r, GY_HOW_GIVEN, r->in.total * r->element);
+    return collective == GY_ALL_REDUCE;
+}
+
+bool gy_ways_reads(struct gyre_request *r, bool mapped)
+{
+    r->comm->ways.mapped = mapped;
+    return ask(r, GY_HOW_GIVEN, r->in.total * r->element) == begins_with_slots((int)r->plan->shape.collective);
 }
 
 bool gy_ways_streams(struct gyre_request *r, size_t bytes)
@@ -144,8 +168,8 @@ void gy_ways_begin(struct gyre_comm *comm)
     comm->ways.measured = NULL;
 }
 
-/* How the giver's input has come is in its entry, unless it has gone far ahead; it may also lie in memory of gyre, and no choice
- * was made. False: that cannot be told. */
+/* How the giver's input has come is in its entry, unless it has gone far ahead; it may also lie in memory of gyre, where a choice
+ * was made only if the call said so. False: that cannot be told. */
 static bool has_come(const struct gyre_comm *comm, bool *second_p)
 {
     const struct gy_entry *entry = &comm->control[comm->ways.giver]->entry[comm->sequence % GY_ARRIVALS];
@@ -153,8 +177,10 @@ static bool has_come(const struct gyre_comm *comm, bool *second_p)
         return false;
     struct gy_offer offer = entry->offer;
     gy_fence(memory_order_acquire);
-    *second_p = offer.far_input == 0;
-    return atomic_load_explicit(&entry->offered, memory_order_relaxed) == comm->sequence && !offer.input;
+    bool through_slots = !offer.far_input && !offer.input;
+    *second_p = through_slots != begins_with_slots(comm->ways.collective);
+    return atomic_load_explicit(&entry->offered, memory_order_relaxed) == comm->sequence &&
+           (!offer.input || comm->ways.mapped);
 }
 
 void gy_ways_end(struct gyre_comm *comm, bool succeeded)
@@ -168,8 +194,8 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
     if (ways->question == GY_HOW_GIVEN && !has_come(comm, &second))
         return;
     second = gy_way_told(ways->measured, ways->bytes, second, took);
-    _Atomic uint8_t *verdict = &comm->control[comm->rank]->second[ways->question][ways->collective];
-    uint8_t bit = (uint8_t)(1u << ways->octave), now = atomic_load_explicit(verdict, memory_order_relaxed);
-    now = (uint8_t)(second ? now | bit : now & ~bit);
+    _Atomic uint16_t *verdict = &comm->control[comm->rank]->second[ways->question][ways->collective];
+    uint16_t bit = (uint16_t)(1u << ways->octave), now = atomic_load_explicit(verdict, memory_order_relaxed);
+    now = (uint16_t)(second ? now | bit : now & ~bit);
     atomic_store_explicit(verdict, now, memory_order_relaxed);
 }

@@ -1,8 +1,10 @@
 /* Two questions whose answer is the machine's affair, and how the clock answers them.
  *
  *   question                                             first way                    second way
- *   how private operands go to other ranks of the host   once, by the kernel          through slots, copied twice by the
- *                                                        (mapped.h)                   processors
+ *   how operands go to other ranks of the host           once, by the kernel, or      through slots, copied twice by the
+ *                                                        mapped (mapped.h)            processors; of an all_reduce, where the
+ *                                                                                     first way reads all of them twice, these
+ *                                                                                     two the other way round
  *   how a long result of a reduction is written          past the caches              into them
  *
  * Entering the kernel and finding pages takes three times as long on one machine as on another, and lines that another core has
@@ -11,7 +13,8 @@
  * So both ways are tried on the program's own calls, and again from time to time.
  *
  *   judge     a rank that takes: the root it goes to, the rank after the root it comes from, rank 0 where everyone takes
- *   a trial   some blocking calls of one size by the way in use, then some by the other; each way counts by its quickest
+ *   a trial   some blocking calls of one size by the way in use, then some by the other; each way counts by its quickest. Of
+ *             long calls a program makes few, each of which is worth more: fewer make a trial, and fewer lie between two
  *   verdict   a bit of the judge's window, for a collective and an octave of sizes, which everyone looks at
  *
  * The verdict is a hint: every rank decides alone how it gives and how it writes, and no bit of a result depends on it. Where
@@ -31,7 +34,7 @@ struct gy_way {
     uint32_t pause;            /* calls from that to the next */
     uint32_t least[2];         /* nanoseconds, by the first way and by the second */
     size_t bytes;              /* of the calls that the trial compares */
-    uint32_t others;           /* of other sizes, since it began */
+    uint32_t others;           /* of other sizes or by the other way, since it began */
     uint8_t seen[2];           /* calls of the trial that went so */
     bool second, tried, trial; /* the way in use; which the trial is at; is there one? */
 };
@@ -47,10 +50,12 @@ struct gy_ways {
     enum gy_question question;
     int giver, collective, octave;
     bool written; /* by the second way, if that is the question */
+    bool mapped;  /* the call may go through slots although what is given lies in memory of gyre */
 };
 
-/* At the launch of an operation for which both ways are open: may this rank's input be read through the kernel? */
-bool gy_ways_reads(struct gyre_request *request);
+/* At the launch of an operation for which both ways are open: may this rank's input be read where it lies? That is a question
+ * of private memory, and of memory of gyre if `mapped`. */
+bool gy_ways_reads(struct gyre_request *request, bool mapped);
 /* When an operation begins whose output, so many bytes on this rank, had better be written past the caches if they do not keep it:
  * had it? */
 bool gy_ways_streams(struct gyre_request *request, size_t bytes);

@@ -223,8 +223,8 @@ struct operands {
     struct gy_targets to;
 };
 
-static void find_operands(struct gyre_request *r, const struct gy_step *step, uint64_t iteration, size_t start,
-                          struct operands *it)
+static void find_operands(struct gyre_request *r, const struct gy_step *step, int32_t b, uint64_t iteration,
+                          size_t start, struct operands *it)
 {
     int size = r->comm->size, rank = r->comm->rank;
     it->size = size;
@@ -234,13 +234,13 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, ui
         it->far[p] = p == rank ? 0 : gy_mapped_far_input(r, p);
         it->fars += it->far[p] != 0;
         it->slots += p != rank && !it->far[p] && !input;
-        it->sources[p] = p == rank ? gy_operand_at(r, step->src, step->range.lo, start)
+        it->sources[p] = p == rank ? gy_operand_at(r, step->src, b, start)
                          : input   ? input + start * r->element
-                                   : published(r, p, step->range.lo, iteration);
+                                   : published(r, p, b, iteration);
     }
     it->to = (struct gy_targets){.at = it->targets};
     if (step->dst != GY_RESULT)
-        it->targets[it->to.count++] = gy_operand_at(r, step->dst, step->range.lo, start);
+        it->targets[it->to.count++] = gy_operand_at(r, step->dst, b, start);
     for (int p = 0; p < size && step->keep; p++) {
         unsigned char *output = p == rank ? NULL : gy_mapped_output(r, p);
         if (output)
@@ -262,13 +262,14 @@ static bool is_source(const struct operands *it, const void *target)
     return false;
 }
 
-/* A single operand goes where the result will be, since every entry into the kernel costs as much as many kilobytes; more of
- * them, or where that place is in use or past the caches, piece by piece through memory that stays in the first-level cache. */
+/* A single operand goes where the result will be, since every entry into the kernel costs as much as many kilobytes: that is
+ * quicker than results written past the caches, too. More of them, or where that place is in use, piece by piece through memory
+ * that stays in the first-level cache. */
 static bool gather_far(struct gyre_request *r, struct operands *it, size_t start, size_t count)
 {
     _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_FAR_BOUNCE];
     size_t most = GY_FAR_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
-    bool straight = it->fars == 1 && it->to.streamed == 0 && it->to.count > 0 && !is_source(it, it->targets[0]);
+    bool straight = it->fars == 1 && it->to.count > 0 && !is_source(it, it->targets[0]);
     for (size_t at = 0; at < count; at += n) {
         const void *from[GY_WINDOW_RANKS];
         unsigned char *to[GY_WINDOW_RANKS + 1], *next = straight ? it->targets[0] : bounce;
@@ -283,7 +284,7 @@ static bool gather_far(struct gyre_request *r, struct operands *it, size_t start
         }
         for (int t = 0; t < it->to.count; t++)
             to[t] = it->targets[t] + at * r->element;
-        struct gy_targets targets = {.at = to, .count = it->to.count, .streamed = it->to.streamed};
+        struct gy_targets targets = {.at = to, .count = it->to.count, .streamed = straight ? 0 : it->to.streamed};
         gy_combine_into(&r->operation, r->canonical, targets, from, it->size, n);
     }
     return true;
@@ -298,13 +299,30 @@ static bool first_of_many(const struct gyre_request *r, int l, const struct gy_l
     return tile % GY_FAR_TILES == 0;
 }
 
+/* Several tiles of every slice. */
+static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l)
+{
+    for (int32_t b = 0; b < r->plan->blocks; b++) {
+        struct gy_piece piece;
+        struct operands it; /* as far as there are ranks */
+        if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
+            continue;
+        find_operands(r, step, b, 0, piece.start, &it);
+        if (!gather_far(r, &it, piece.start, piece.count))
+            return false;
+    }
+    return true;
+}
+
 static bool gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
+    if (gy_mapped_takes_all(r))
+        return gather_all(r, step, l);
     struct gy_piece piece = gy_layout_piece(&r->in, step->range.lo, 1, r->tile, r->lane[l].tile);
     if (step->range.width == 0 || piece.count == 0)
         return true;
     struct operands it; /* as far as there are ranks */
-    find_operands(r, step, iteration, piece.start, &it);
+    find_operands(r, step, step->range.lo, iteration, piece.start, &it);
     if (it.fars > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
         return true;
     if (it.fars > 0)
@@ -317,7 +335,7 @@ bool gy_window_gather_whole(struct gyre_request *r, int l)
 {
     const struct gy_step *step = &r->plan->step[r->plan->lane[l].first];
     struct operands it; /* as far as there are ranks */
-    find_operands(r, step, 0, 0, &it);
+    find_operands(r, step, step->range.lo, 0, 0, &it);
     if (it.fars > 0)
         return gather_far(r, &it, 0, r->in.total);
     gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, r->in.total);
@@ -352,7 +370,7 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
 
 static bool collect(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
-    if (step->src == GY_RESULT && r->offer.output) /* they have written it where it belongs */
+    if (step->src == GY_RESULT && (r->offer.output || gy_mapped_takes_all(r))) /* it is where it belongs */
         return true;
     int32_t first = step->peer >= 0 ? step->range.lo : 0;
     int32_t end = step->peer >= 0 ? step->range.lo + step->range.width : r->plan->blocks;

@@ -20,7 +20,7 @@ struct gy_segment;
 #define GY_WINDOW_COMMS 64     /* communicators that can have a window; further ones use links */
 #define GY_WINDOW_LANES 4      /* progress counters per window */
 #define GY_WAY_KINDS 16        /* collectives, room for more */
-#define GY_WAY_OCTAVES 8       /* of sizes, the last one has all that is longer */
+#define GY_WAY_OCTAVES 16      /* of sizes, the last one has all that is longer */
 #define GY_WAY_QUESTIONS 2     /* collectives/ways.h has them */
 #define GY_WINDOW_SLOTS 4      /* slots in the ring of each window half */
 #define GY_ARRIVALS 16         /* nobody shows so many beyond one that somebody else is in: see GY_WINDOW_SHOWN */
@@ -74,9 +74,9 @@ struct gy_window_control {
                                                                      * before the first signal */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered;           /* sequence of the operation this rank is
                                                                      * in, release after its entry */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends;          /* operations with uniform ends that are complete here */
-    _Atomic uint8_t second[GY_WAY_QUESTIONS][GY_WAY_KINDS]; /* by collective, a bit for an octave of sizes: the second
-                                                             * of two ways is the quicker one: ways.h */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends;           /* operations with uniform ends that are complete here */
+    _Atomic uint16_t second[GY_WAY_QUESTIONS][GY_WAY_KINDS]; /* by collective, a bit for an octave of sizes: the second
+                                                              * of two ways is the quicker one: ways.h */
 };
 
 /* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. */

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 
 #define BYTES 65536
+#define LONG_BYTES (4 << 20)
 
 /* A call that goes as the judge has said, and takes `kernel` or `slots` nanoseconds. Was it a part of a trial? */
 static bool call(struct gy_way *way, bool *slots, int64_t through_kernel, int64_t through_slots)
@@ -72,6 +73,40 @@ Test(ways, a_clock_that_goes_backwards_or_far_is_slow)
     way = (struct gy_way){0};
     calls(&way, &slots, 100, 1000, INT64_MAX);
     cr_assert_not(slots);
+}
+
+/* After a few calls of a size of which a program makes few, and in a few more where the other one has become quicker. */
+Test(ways, long_calls_find_the_quicker_one_soon)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    int slow = 0;
+    for (int i = 0; i < 10; i++) {
+        slow += !slots;
+        if (gy_way_asks(&way, LONG_BYTES))
+            slots = gy_way_told(&way, LONG_BYTES, slots, slots ? 300000 : 1800000);
+    }
+    cr_assert(slots);
+    cr_assert_leq(slow, 4);
+    for (int i = 0; i < 300; i++)
+        if (gy_way_asks(&way, LONG_BYTES))
+            slots = gy_way_told(&way, LONG_BYTES, slots, slots ? 1800000 : 300000);
+    cr_assert_not(slots);
+}
+
+/* A rank that never goes the other way, as its buffers do not allow it, is not waited for. */
+Test(ways, a_way_that_is_never_taken_is_given_up)
+{
+    struct gy_way way = {0};
+    int told = 0, second = 0;
+    for (int i = 0; i < 2000; i++)
+        if (gy_way_asks(&way, BYTES)) {
+            second += gy_way_told(&way, BYTES, false, 1000);
+            told++;
+        }
+    cr_assert(!way.second && !way.trial);
+    cr_assert_leq(second, 100);
+    cr_assert_leq(told, 100);
 }
 
 /* Calls of another size take as long as they like; and a size that does not come again leaves the way as it was. */

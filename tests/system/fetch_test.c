@@ -7,6 +7,8 @@
  *   crowded     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
  *   slow        each read takes half a second by the clock that the library reads: ranks with cores of their own leave it and take
  *               their slots (collectives/ways.h), however long the machine keeps them from a core meanwhile
+ *   preferred   by that clock each call takes half a second that reads nothing: an all_reduce, which begins with slots, leaves them,
+ *               and then each rank reads all of the other's input, unless a rank's own is also its output
  *
  * An all_gather in place: nobody but the other rank looks at a rank's block. The reader's calls of process_vm_readv and of
  * clock_gettime come here, as this program's symbols go before those of libraries. */
@@ -149,6 +151,52 @@ static void leave_the_slow_way(gyre_comm *comm)
     CHECK(reads == before);
 }
 
+/* When a call is over, but for the clock that tells the library how long it has taken. */
+static void end_of_call(void *user, const gyre_trace_event *event)
+{
+    static unsigned reads_before;
+    (void)user;
+    if (event->status == GYRE_SUCCESS && reads == reads_before)
+        ahead_ns += SLOW_NS;
+    reads_before = reads;
+}
+
+/* Are the sums of round `i` right? They, and what the other rank may have read, are its caller's to write over at once. */
+static void reduce_all(gyre_comm *comm, int32_t *input, int32_t *output, size_t count, int i)
+{
+    int rank = gyre_comm_rank(comm);
+    for (size_t k = 0; k < count; k++)
+        input[k] = (int32_t)k * (rank + 1) + i;
+    OK(comm, gyre_all_reduce(comm, input, output, count, GYRE_INT32, GYRE_SUM));
+    for (size_t k = 0; k < count; k++)
+        CHECK(output[k] == 3 * (int32_t)k + 2 * i);
+    memset(input, 0x33, count * sizeof *input);
+    memset(output, 0x44, count * sizeof *output);
+}
+
+/* 64 KiB, and more than are read at once; the sizes in turn would be no trial. */
+static void come_to_prefer_reading(gyre_comm *comm)
+{
+    static const size_t counts[] = {16384, 16387, (3 << 18) + 5, 1 << 20};
+    int rank = gyre_comm_rank(comm);
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        int32_t *input = malloc(counts[c] * sizeof *input), *output = malloc(counts[c] * sizeof *output);
+        CHECK(input && output);
+        OK(comm, gyre_comm_trace(comm, end_of_call, NULL));
+        for (int i = 0; i < 40; i++)
+            reduce_all(comm, input, output, counts[c], i);
+        OK(comm, gyre_comm_trace(comm, NULL, NULL));
+        unsigned before = reads;
+        for (int i = 0; i < 6; i++)
+            reduce_all(comm, input, output, counts[c], i);
+        CHECK(reads >= before + 6);
+        for (int i = 0; i < 6; i++) /* one of the two cannot be read */
+            reduce_all(comm, input, rank == 0 ? input : output, counts[c], i);
+        free(input);
+        free(output);
+    }
+}
+
 static void run_rank(int rank)
 {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* where only a parent may read its children otherwise */
@@ -165,6 +213,8 @@ static void run_rank(int rank)
         atomic_store(&page->allowed, -1);
     } else if (strcmp(scenario, "slow") == 0) {
         leave_the_slow_way(comm);
+    } else if (strcmp(scenario, "preferred") == 0) {
+        come_to_prefer_reading(comm);
     } else if (strcmp(scenario, "unreadable") == 0) {
         CHECK(rank != 0 || mprotect(blocks, BLOCK, PROT_NONE) == 0);
         rank_gather(comm, GYRE_SYSTEM);
@@ -185,7 +235,7 @@ static void run_rank(int rank)
 int main(int argc, char **argv)
 {
     scenario = argc > 1 ? argv[1] : "withdrawn";
-    if (strcmp(scenario, "slow") == 0 && sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+    if ((strcmp(scenario, "slow") == 0 || strcmp(scenario, "preferred") == 0) && sysconf(_SC_NPROCESSORS_ONLN) < 2) {
         printf("skipped: ranks that share a core try nothing\n");
         return SKIPPED;
     }
