@@ -8,19 +8,21 @@
 
 #include "collectives/order.h"
 
-/* Bytes of a vector that is pushed out of this core's cache, and of one for whose successor the place is fetched for writing. Of
- * more, both keep the readers waiting, but where the processor can push and they are done together: the lines of a vector that a
- * root gives or takes, and of one that all give each other, up to these. */
+/* Where the processor can push: bytes of a vector that is pushed out of this core's cache, and of one for whose successor the
+ * place is fetched for writing. Of more, both keep the readers waiting, but where they are done together: the lines of a vector
+ * that a root gives or takes, and of one that all give each other, up to these. */
 #define GY_PUSHED 1024
 #define GY_PREPARED 2048
 #define GY_TOGETHER_ROOTED 8192
 #define GY_TOGETHER 4096
+/* Elsewhere: bytes whose place is fetched for writing when the call begins, all lines at once, and that a reader asks for together
+ * with the flag. Of more, the lines are asked for twice as often as they travel. */
+#define GY_OWNED 2048
+#define GY_EXPECTED 512
 #define GY_HARDWARE_LINE 64
-#define GY_EARLY 3 /* exchanges ahead, whose line is fetched for writing while this one is under way */
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
 _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
-_Static_assert(GY_EARLY < GY_WINDOW_AHEAD, "a line that the peers have most likely read");
 
 /* All that two ranks must agree on: no two shapes of direct exchanges with near sequence numbers share a word. */
 static uint64_t shape_word(const struct gy_arrival *shape)
@@ -88,8 +90,14 @@ static bool can_push(void)
 static bool together(const struct gy_exchange *it)
 {
     if (gy_has_root(it->shape->collective))
-        return it->bytes <= GY_TOGETHER_ROOTED && can_push();
-    return it->bytes > GY_PREPARED && it->bytes <= GY_TOGETHER && can_push();
+        return it->bytes <= GY_TOGETHER_ROOTED;
+    return it->bytes > GY_PREPARED && it->bytes <= GY_TOGETHER;
+}
+
+/* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
+static bool worth_pushing(const struct gy_exchange *it, size_t most)
+{
+    return it->bytes > GY_WINDOW_INLINE && gives(it) && can_push() && (it->bytes <= most || together(it));
 }
 
 /* A hint, and no operation where the processor does not know it: the line is wanted elsewhere soon. */
@@ -143,15 +151,60 @@ void gy_exchange_publish(const struct gy_exchange *it)
         each_part(it, it->number, put);
     mine->shape = shape_word(it->shape);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
-    gy_line_own(&it->comm->control[it->comm->rank]->line[(it->number + GY_EARLY) % GY_WINDOW_LINES]);
-    if (it->bytes > GY_WINDOW_INLINE && (it->bytes <= GY_PUSHED || together(it)) && gives(it))
+    if (worth_pushing(it, GY_PUSHED))
         each_part(it, it->number, push);
 }
 
 void gy_exchange_prepare(const struct gy_exchange *it)
 {
-    if (it->bytes > GY_WINDOW_INLINE && (it->bytes <= GY_PREPARED || together(it)) && gives(it))
+    if (worth_pushing(it, GY_PREPARED))
         each_part(it, it->number + 1, fetch_back);
+}
+
+void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call)
+{
+    const struct gy_arrival shape = {.root = (uint32_t)call->root, .collective = (uint8_t)call->collective};
+    struct gy_exchange it = {.comm = comm, .shape = &shape, .number = comm->inline_started + 1};
+    struct gy_window_line *line = &comm->control[comm->rank]->line[it.number % GY_WINDOW_LINES];
+    it.block = call->count * gy_dtype_bytes(call->dtype);
+    it.bytes = it.block * gy_exchange_blocks(comm, shape.collective);
+    bool given = it.bytes > GY_TINY_FIRST_LINE && gives(&it);
+    if (given && it.bytes > GY_WINDOW_INLINE) {
+        if (it.bytes - (it.bytes == it.block ? 0 : it.block) > GY_OWNED || can_push()) /* my own block is not shown */
+            return;
+        each_part(&it, it.number, fetch_back);
+    }
+    gy_line_own(line); /* the first to be written of two, the last of more */
+    if (given && it.bytes <= GY_WINDOW_INLINE)
+        gy_line_own(line->payload + GY_TINY_FIRST_LINE);
+}
+
+/* Does this rank read anything of a peer's contribution? */
+static bool reads(const struct gy_exchange *it, int peer)
+{
+    int root = (int)it->shape->root;
+    switch (it->shape->collective) {
+    case GY_BARRIER: return false;
+    case GY_BROADCAST:
+    case GY_SCATTER_FROM: return peer == root;
+    case GY_REDUCE_TO:
+    case GY_GATHER_TO: return it->comm->rank == root;
+    default: return true;
+    }
+}
+
+struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer)
+{
+    const struct gy_span nothing = {0};
+    if (it->bytes <= GY_TINY_FIRST_LINE || it->block > GY_EXPECTED || !reads(it, peer))
+        return nothing;
+    const unsigned char *place = payload_of(it, peer, it->number);
+    if (it->bytes <= GY_WINDOW_INLINE)
+        return (struct gy_span){place + GY_TINY_FIRST_LINE, it->bytes - GY_TINY_FIRST_LINE};
+    if (can_push())
+        return nothing;
+    size_t skip = it->bytes == it->block ? 0 : (size_t)it->comm->rank * it->block;
+    return (struct gy_span){place + skip, it->block};
 }
 
 /* Operations with a root, that went before by a plan, may have waited for nobody: then they are compared as well. */

@@ -13,7 +13,10 @@
  * more than GY_WINDOW_SHORT bytes is shown when all before it is complete, and nothing behind it before it is complete
  * itself: that is the same with A = 1, so that two places are enough.
  *
- * The line of an exchange to come is fetched for writing when one is published, since the peers' caches share it. */
+ * A line is fetched for writing by the call that writes it, and no earlier: a peer that is there before looks at the copy that it
+ * has still in its own cache, which costs nobody anything until the line is written. Fetched ahead, it would have to be given back
+ * to who looks, and be fetched again. So an exchange takes a line's way twice at most: away from who has read it, and to it again;
+ * what lies on other lines is asked for at every look, so that it comes together with the flag. */
 #ifndef GY_COLLECTIVES_EXCHANGE_H
 #define GY_COLLECTIVES_EXCHANGE_H
 
@@ -35,7 +38,22 @@ struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arriva
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
 /* There is a place for it. Who may sleep is woken by the caller. */
 void gy_exchange_publish(const struct gy_exchange *it);
-/* The next one is likely to be like this one: the place of its vector is fetched for writing while this one's peers are
+/* What this rank reads of a peer's contribution, where asking for it at every look lets it come together with the flag; no bytes
+ * where it does not, or where it lies beside the flag. */
+struct gy_span {
+    const unsigned char *first;
+    size_t bytes;
+};
+struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer);
+static inline void gy_span_expect(struct gy_span span)
+{
+    if (span.bytes == 0)
+        return;
+    for (size_t at = 0; at < span.bytes; at += 64)
+        gy_line_expect(span.first + at);
+    gy_line_expect(span.first + span.bytes - 1);
+}
+/* Where the processor can push: the next one is likely to be like this one: the place of its vector is fetched for writing while this one's peers are
  * waited for. */
 void gy_exchange_prepare(const struct gy_exchange *it);
 

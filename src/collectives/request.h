@@ -241,15 +241,16 @@ void gy_window_wake(const struct gyre_comm *comm);
 #define GY_EXPECTED_RANKS 8
 #define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
 
-/* A call begins, and may well be a direct exchange: where peers have been faster, what they have published comes while the
- * call is looked at. */
-static inline void gy_tiny_expect(const struct gyre_comm *comm)
+/* Asked for, to be read. Not by the compiler's own function alone: gcc takes one that does nothing else for pure, and leaves out
+ * its calls. */
+static inline void gy_line_expect(const void *line)
 {
-    if (!comm->window_reserved)
-        return;
-    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++)
-        if (p != comm->rank)
-            __builtin_prefetch(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
+#if defined(__x86_64__)
+    __asm__ volatile("prefetcht0 %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line);
+    __asm__ volatile("" : : "r"(line));
+#endif
 }
 
 /* Fetched for writing: the others have a line that they have read, and who writes it waits until they have given it up. */
@@ -259,25 +260,33 @@ static inline void gy_line_own(const void *line)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
 #else
     __builtin_prefetch(line, 1);
+    __asm__ volatile("" : : "r"(line));
 #endif
 }
 
-/* The line that the call will write, at its very beginning: a peer that is there already looks at it, and having it back takes as
- * long as looking at the call. Not where a longer vector is written before the flag: the peer would have the line again by then. */
-static inline void gy_tiny_own(const struct gyre_comm *comm, const struct gy_call *call)
+/* A call begins, and may well be a direct exchange: where peers have been faster, what they have published comes while the
+ * call is looked at. */
+static inline void gy_tiny_expect(const struct gyre_comm *comm)
 {
-    bool taken = call->collective == GY_BROADCAST && call->root != comm->rank; /* nothing is written but the flag */
-    if (!comm->window_reserved || (!taken && call->count > GY_WINDOW_INLINE) || (unsigned)call->dtype >= GY_DTYPES)
+    if (!comm->window_reserved)
         return;
-    size_t bytes = taken ? 0 : call->count * gy_dtype_bytes(call->dtype);
-    if (call->collective == GY_REDUCE_SCATTER || call->collective == GY_ALL_TO_ALL)
-        bytes *= (size_t)comm->size;
-    const struct gy_window_line *line = &comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_WINDOW_LINES];
-    if (bytes > GY_WINDOW_INLINE)
+    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++)
+        if (p != comm->rank)
+            gy_line_expect(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
+}
+
+/* What the call will write there, at its very beginning: a peer that is there already looks at it, and having it back takes as
+ * long as looking at the call. In exchange.c what lies on other lines than the flag's. */
+void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call);
+static inline void gy_tiny_own(struct gyre_comm *comm, const struct gy_call *call)
+{
+    if (!comm->window_reserved || call->collective >= GY_SEND_TO || call->count > GY_WINDOW_SHORT ||
+        (unsigned)call->dtype >= GY_DTYPES)
         return;
-    gy_line_own(line);
-    if (bytes > GY_TINY_FIRST_LINE)
-        gy_line_own(line->payload + GY_TINY_FIRST_LINE);
+    if (call->count * gy_dtype_bytes(call->dtype) * (size_t)comm->size <= GY_TINY_FIRST_LINE)
+        gy_line_own(&comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_WINDOW_LINES]);
+    else
+        gy_exchange_own(comm, call);
 }
 
 /* tiny.c: short vectors, exchanged directly instead of by a plan. The blocking call, start to end without a request;

@@ -190,11 +190,11 @@ static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *cal
 static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience *patience)
 {
     const struct gyre_comm *comm = it->comm;
-    const unsigned char *rest = comm->control[peer]->line[it->number % GY_WINDOW_LINES].payload + GY_TINY_FIRST_LINE;
-    bool two_lines = it->bytes > GY_TINY_FIRST_LINE && it->bytes <= GY_WINDOW_INLINE;
+    if (gy_exchange_published(comm, peer, it->number))
+        return true;
+    const struct gy_span expected = gy_exchange_expected(it, peer);
     while (!gy_exchange_published(comm, peer, it->number)) {
-        if (two_lines)
-            __builtin_prefetch(rest); /* so that it comes together with the flag */
+        gy_span_expect(expected);
         if (!gy_patient(patience))
             return false;
     }
