@@ -10,7 +10,7 @@
  *            never waits in between. A grant for an operation that the sender has not entered is kept here; when there
  *            is no room it is dropped, and the sender asks again (WANT), from then on at once.
  *
- * How long an eager frame may be is the transport's to say, within gy_eager_most, and GY_EAGER_BYTES where another lane sends
+ * How long an eager frame, or a step whose tiles are eager frames, may be is the transport's to say, within gy_eager_most, and GY_EAGER_BYTES where another lane sends
  * to the same peer: what comes by one lane is consumed in the order in which it was sent, but one that is not ready yet could
  * hold all the credit that the other needs. Invariant: once all that was sent before is consumed, what is left is enough for
  * the longest frame, for the receiver keeps less than gy_credit_batch back.

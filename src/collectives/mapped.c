@@ -11,14 +11,15 @@
 #define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
 
 /* Bytes up to which who takes a vector from a root, or the root of two ranks, does it alone where it lies, without a question to
- * the clock: memory gives a single core less of longer ones than two that share the work through slots, but what goes through
+ * the clock if it is memory of gyre: memory gives a single core less of longer ones than two that share the work through slots, but what goes through
  * these comes from afar where the two share no cache. */
 #define GY_ALONE_BROADCAST (32u << 20)
 #define GY_ALONE_REDUCED (8u << 20)
 
-#define GY_FAR_RANKS 4      /* at most, whose operands of a reduction are read so */
-#define GY_FAR_ALL_RANKS 2  /* at most, each of which reads all of all operands */
-#define GY_FAR_LEAST 32768u /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
+#define GY_FAR_RANKS 4       /* at most, whose operands of a reduction are read so */
+#define GY_FAR_ALL_RANKS 2   /* at most, each of which reads all of all operands */
+#define GY_FAR_PROVED 65536u /* bytes of an input from which on it is tried whether the kernel reads it, in half a µs */
+#define GY_FAR_LEAST 32768u  /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
 {
@@ -98,6 +99,13 @@ static bool worth_fetching(const struct gyre_request *r)
     }
 }
 
+/* Will the kernel read it? A program whose long vectors lie where it does not, such as on a device, has always gone by slots. */
+static bool readable(const struct gyre_request *r)
+{
+    size_t bytes = input_elements(r) * r->element;
+    return bytes < GY_FAR_PROVED || gy_segment_readable(r->input, bytes);
+}
+
 bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
                            struct gy_offer *offer_p)
 {
@@ -124,13 +132,13 @@ void gy_mapped_offer(struct gyre_request *r)
     /* in place, what comes from another rank would overwrite what is still to be read */
     bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
     bool gives = plan->input_blocks > 0 && !exposed && !r->staged.memory;
+    uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
     /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
     bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
-    bool reads = (reached || shared) && gy_ways_reads(r, shared);
-    uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
+    bool reads = (shared || (reached && !place)) && gy_ways_reads(r, shared);
     if (!shared || reads)
         r->offer.input = place;
-    if (gives && !place && reached && reads)
+    if (gives && !place && reached && reads && readable(r))
         r->offer.far_input = (uint64_t)(uintptr_t)r->input;
     if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.far_input)
         r->offer.output = place_of(r, r->output, r->out.total);

@@ -7,7 +7,7 @@
  *   its output (all_reduce)    collecting their result slots,      write their slices into its output,
  *                              copying into its own                and read its slice there
  *
- * In an all_reduce everyone of two ranks who offers its far input reduces all of the vector, as one shot does, and nobody's
+ * In an all_reduce of two ranks that both offer their far inputs everyone reduces all of the vector, as one shot does, and nobody's
  * result goes anywhere: what a rank has reduced is in its caches, and the other one would get it no sooner than it gets the
  * operand. The operands of an element and their order are those of two shots, and so are the bits.
  *

@@ -70,18 +70,26 @@ static size_t output_elements(const struct gyre_request *r)
     return gy_layout_start(&r->out, plan->output_lo + plan->output_blocks) - gy_layout_start(&r->out, plan->output_lo);
 }
 
-static bool take_landings(struct gyre_request *r)
+/* Elements of the longest operand that comes to a lane at once. */
+static size_t longest_operand(const struct gyre_request *r, int l)
 {
     const struct gy_plan *plan = r->plan;
-    for (int l = 0; l < plan->lanes; l++)
-        for (int s = 0; s < plan->lane[l].count; s++) {
-            const struct gy_step *step = &plan->step[plan->lane[l].first + s];
-            if (step->kind != GY_RECV_REDUCE || gy_step_longest(r, step) * r->element <= GY_EAGER_BYTES ||
-                r->landing[l].memory)
-                continue;
-            if (!take(r->comm->ctx, &r->landing[l], r->tile * r->element))
-                return false;
-        }
+    size_t longest = 0;
+    for (int s = 0; s < plan->lane[l].count; s++) {
+        const struct gy_step *step = &plan->step[plan->lane[l].first + s];
+        if (step->kind == GY_RECV_REDUCE)
+            longest = gy_max_size(longest, gy_step_longest(r, step));
+    }
+    return gy_min_size(longest, r->tile);
+}
+
+static bool take_landings(struct gyre_request *r)
+{
+    for (int l = 0; l < r->plan->lanes; l++) {
+        size_t bytes = longest_operand(r, l) * r->element;
+        if (bytes > GY_EAGER_BYTES && !take(r->comm->ctx, &r->landing[l], bytes))
+            return false;
+    }
     return true;
 }
 

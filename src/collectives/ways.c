@@ -6,7 +6,7 @@
 #include "transport/fence.h"
 
 _Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES <= 16, "a bit each");
-_Static_assert(GY_QUESTIONS == GY_WAY_QUESTIONS, "a byte each");
+_Static_assert(GY_QUESTIONS == GY_WAY_QUESTIONS, "a word each");
 
 /* How a trial goes, for calls of a size. */
 struct terms {
@@ -15,13 +15,14 @@ struct terms {
     uint32_t left_out;   /* of them: what they touch for the first time is mapped then */
     uint32_t pause;      /* calls between two trials of ways that are close, */
     uint32_t long_pause; /* and of ways of which one takes longer than FAR_PERCENT of the other */
+    uint32_t
+        others; /* calls of other sizes, or by the other way, after which a trial is given up: its own do not come */
 };
 
 /* Each call of a few tiles has other slots, a longer one has them all. */
-static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096}, of_long = {1, 2, 1, 32, 256};
+static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_long = {1, 2, 1, 32, 256, 16};
 
 #define LONG_BYTES ((size_t)1 << 20)
-#define OTHERS 64 /* calls of other sizes, or by the other way, after which a trial is given up: its own do not come */
 #define FAR_PERCENT 130
 #define BETTER_PERCENT 95 /* of the time of the way in use: below, the other one takes its place */
 
@@ -67,17 +68,25 @@ static void judge(struct gy_way *way)
     end_trial(way);
 }
 
+bool gy_way_untold(struct gy_way *way)
+{
+    if (way->trial && ++way->others > terms_of(way->bytes)->others) {
+        way->pause = terms_of(way->bytes)->long_pause;
+        end_trial(way);
+    }
+    return way->trial ? way->tried : way->second;
+}
+
 bool gy_way_told(struct gy_way *way, size_t bytes, bool second, int64_t ns)
 {
     uint32_t time = ns < 0 || ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
     const struct terms *terms = terms_of(way->bytes);
     if (bytes != way->bytes) {
-        if (++way->others > OTHERS)
+        if (++way->others > terms->others)
             end_trial(way);
-    } else if (second != way->tried && ++way->others > OTHERS) {
-        way->pause = terms->long_pause; /* the other rank cannot go that way, or has reasons not to */
-        end_trial(way);
-    } else if (second == way->tried && way->seen[second] < terms->samples) {
+    } else if (second != way->tried) {
+        return gy_way_untold(way);
+    } else if (way->seen[second] < terms->samples) {
         if (way->seen[second]++ >= terms->left_out && time < way->least[second])
             way->least[second] = time;
         if (way->seen[second] == terms->samples) {
@@ -191,9 +200,8 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
         return;
     int64_t took = gy_now() - ways->began;
     bool second = ways->written;
-    if (ways->question == GY_HOW_GIVEN && !has_come(comm, &second))
-        return;
-    second = gy_way_told(ways->measured, ways->bytes, second, took);
+    bool known = ways->question != GY_HOW_GIVEN || has_come(comm, &second);
+    second = known ? gy_way_told(ways->measured, ways->bytes, second, took) : gy_way_untold(ways->measured);
     _Atomic uint16_t *verdict = &comm->control[comm->rank]->second[ways->question][ways->collective];
     uint16_t bit = (uint16_t)(1u << ways->octave), now = atomic_load_explicit(verdict, memory_order_relaxed);
     now = (uint16_t)(second ? now | bit : now & ~bit);

@@ -67,6 +67,8 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded);
 
 /* Counts a call of so many bytes; true: a trial is under way and wants to know how long it takes. */
 bool gy_way_asks(struct gy_way *way, size_t bytes);
+/* It has gone by no way of which the trial is, as the other rank cannot go that way or has reasons not to. By the second from now on? */
+bool gy_way_untold(struct gy_way *way);
 /* It has taken so long, by the second way or the first. By the second from now on? */
 bool gy_way_told(struct gy_way *way, size_t bytes, bool second, int64_t ns);
 

@@ -102,11 +102,11 @@ static const struct gy_setting settings[] = {
      "one slot of the window through which ranks of a host exchange data; the same on every rank",
      "a size from 4k to 1g, such as 256k", SHARED},
     {"GYRE_SHM_READ", &gy_setting_switch, FIELD(shm_read), 0, 0, "1", "0|1",
-     "1: where all ranks of a host may read each other's memory through the kernel, long vectors that are only "
-     "moved are copied once; 0: never, for buffers that the kernel does not read, such as a device's",
+     "1: where all ranks of a host may read each other's memory through the kernel, long vectors are copied "
+     "once where that is quicker; 0: never, for buffers that the kernel does not read, such as a device's",
      "0 or 1", PLAIN},
     {"GYRE_TCP_TILE", &gy_setting_size, FIELD(tcp_tile), 8 << 10, 1 << 20, "256k", "bytes",
-     "the most bytes in one frame of ranks on several hosts; the same on every rank",
+     "the most bytes in one frame of a communicator on several hosts; the same on every rank",
      "a size from 8k to 1m, such as 256k", SHARED},
     {"GYRE_TCP_CONGESTION", &gy_setting_text, FIELD(tcp_congestion), 0, 0, "", "name",
      "congestion control of TCP links between machines, such as cubic; empty: the system's "

@@ -146,6 +146,8 @@ bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, si
 /* Does every local rank read every other's private memory? False also while not all have found out, which each does when it
  * asks. Cheap when known. */
 bool gy_segment_reaches_all(struct gy_segment *segment);
+/* Does the kernel read [memory, memory+bytes) of this process, by its first and last byte? Not a device's mapping, nor secret memory. */
+bool gy_segment_readable(const void *memory, size_t bytes);
 /* [address, address+bytes) of a local rank's private memory; returns 0 or an errno, ESRCH: that process is not there any more,
  * whoever has its number now. */
 int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);

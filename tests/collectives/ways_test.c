@@ -109,6 +109,20 @@ Test(ways, a_way_that_is_never_taken_is_given_up)
     cr_assert_leq(told, 100);
 }
 
+/* Nor one whose call says nothing of how it has gone: the other question waits until this trial is over. */
+Test(ways, a_call_that_tells_nothing_ends_a_trial)
+{
+    struct gy_way way = {0};
+    int asked = 0;
+    for (int i = 0; i < 2000; i++)
+        if (gy_way_asks(&way, BYTES)) {
+            cr_assert_not(gy_way_untold(&way));
+            asked++;
+        }
+    cr_assert_not(way.trial);
+    cr_assert_leq(asked, 100);
+}
+
 /* Calls of another size take as long as they like; and a size that does not come again leaves the way as it was. */
 Test(ways, a_trial_compares_calls_of_one_size)
 {

@@ -3,6 +3,7 @@
  *   withdrawn   a rank aborts, gets its buffer back and writes other bytes to it, while another is about to read it: what that
  *               one reads is not taken for the input, its call fails too
  *   unreadable  the kernel does not read it, as it would not a device's: the call fails everywhere, and the sentence says whose
+ *   unproved    the same of 64 KiB, of which the giver itself finds it out: they go through slots
  *               memory it is, and what to set
  *   crowded     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
  *   slow        each read takes half a second by the clock that the library reads: ranks with cores of their own leave it and take
@@ -12,6 +13,7 @@
  *
  * An all_gather in place: nobody but the other rank looks at a rank's block. The reader's calls of process_vm_readv and of
  * clock_gettime come here, as this program's symbols go before those of libraries. */
+#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -30,8 +32,10 @@ static struct page {
 } * page;
 static unsigned char *blocks;
 static unsigned reads;
-static bool waits;       /* the next read, until the bytes are others */
-static bool slow;        /* all of them */
+static bool waits;    /* the next read, until the bytes are others */
+static bool slow;     /* all of them */
+static bool unproved; /* none is allowed any more, nor of what is this process's own */
+static size_t gathered = BLOCK;
 static int64_t ahead_ns; /* this process's clock, by what its slow reads would have taken */
 static const char *scenario;
 
@@ -53,6 +57,12 @@ SEEN int clock_gettime(clockid_t clock, struct timespec *now_p)
 SEEN ssize_t process_vm_readv(pid_t process, const struct iovec *here, unsigned long heres, const struct iovec *there,
                               unsigned long theres, unsigned long flags)
 {
+    if (unproved) {
+        errno = EFAULT;
+        return -1;
+    }
+    if (process == getpid()) /* may it be offered? */
+        return syscall(SYS_process_vm_readv, process, here, heres, there, theres, flags);
     reads++;
     if (slow)
         ahead_ns += SLOW_NS;
@@ -66,7 +76,7 @@ SEEN ssize_t process_vm_readv(pid_t process, const struct iovec *here, unsigned 
 
 static gyre_status gather(gyre_comm *comm)
 {
-    return gyre_all_gather(comm, blocks + (size_t)gyre_comm_rank(comm) * BLOCK, blocks, BLOCK, GYRE_UINT8);
+    return gyre_all_gather(comm, blocks + (size_t)gyre_comm_rank(comm) * gathered, blocks, gathered, GYRE_UINT8);
 }
 
 /* It has all that it needs, and is through as soon as the other one is. */
@@ -216,11 +226,17 @@ static void run_rank(int rank)
     } else if (strcmp(scenario, "preferred") == 0) {
         come_to_prefer_reading(comm);
     } else if (strcmp(scenario, "unreadable") == 0) {
-        CHECK(rank != 0 || mprotect(blocks, BLOCK, PROT_NONE) == 0);
+        gathered = BLOCK / 2;
+        CHECK(rank != 0 || mprotect(blocks, gathered, PROT_NONE) == 0);
         rank_gather(comm, GYRE_SYSTEM);
         GIVES(GYRE_SYSTEM, comm, gather(comm));
         CHECK(rank == 0 || (strstr(gyre_last_error(comm), "cannot read the input of rank 0 through the kernel") &&
                             strstr(gyre_last_error(comm), "GYRE_SHM_READ=0")));
+    } else if (strcmp(scenario, "unproved") == 0) {
+        unproved = true;
+        memset(blocks + (size_t)rank * BLOCK, 7 + rank, BLOCK);
+        OK(comm, gather(comm));
+        CHECK(blocks[0] == 7 && blocks[BLOCK - 1] == 7 && blocks[BLOCK] == 8 && blocks[2 * BLOCK - 1] == 8);
     } else if (rank == 0) {
         abort_and_overwrite(comm);
     } else {
