@@ -308,7 +308,7 @@ static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l
         if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
             continue;
         find_operands(r, step, b, 0, piece.start, &it);
-        if (!gather_far(r, &it, piece.start, piece.count))
+        if (it.fars > 0 && !gather_far(r, &it, piece.start, piece.count))
             return false;
     }
     return true;
