@@ -70,7 +70,7 @@ static size_t output_elements(const struct gyre_request *r)
     return gy_layout_start(&r->out, plan->output_lo + plan->output_blocks) - gy_layout_start(&r->out, plan->output_lo);
 }
 
-/* Elements of the longest operand that comes to a lane at once. */
+/* Elements of the longest operand that steps of a lane combine. */
 static size_t longest_operand(const struct gyre_request *r, int l)
 {
     const struct gy_plan *plan = r->plan;
@@ -80,14 +80,16 @@ static size_t longest_operand(const struct gyre_request *r, int l)
         if (step->kind == GY_RECV_REDUCE)
             longest = gy_max_size(longest, gy_step_longest(r, step));
     }
-    return gy_min_size(longest, r->tile);
+    return longest;
 }
 
+/* Whether a step waits for a grant is decided by its length, what lands by its tiles, however short they are. */
 static bool take_landings(struct gyre_request *r)
 {
     for (int l = 0; l < r->plan->lanes; l++) {
-        size_t bytes = longest_operand(r, l) * r->element;
-        if (bytes > GY_EAGER_BYTES && !take(r->comm->ctx, &r->landing[l], bytes))
+        size_t longest = longest_operand(r, l);
+        if (longest * r->element > GY_EAGER_BYTES &&
+            !take(r->comm->ctx, &r->landing[l], gy_min_size(longest, r->tile) * r->element))
             return false;
     }
     return true;

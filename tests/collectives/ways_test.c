@@ -169,12 +169,13 @@ Test(ways, results_are_written_the_quicker_way)
         struct gy_window_control *controls[2] = {&control[0], &control[1]};
         struct gy_context ctx = {0};
         struct gyre_comm comm = {.ctx = &ctx, .size = 2, .control = controls};
-        int past = 0;
+        int past = 0, settled = 0;
         cr_assert(streams(&comm, true, 0, 0));
-        for (int i = 0; i < 40; i++)
-            streams(&comm, true, quick ? 200000 : 20000, quick ? 20000 : 200000);
+        /* A call that the machine interrupts may look the longer one; the next trial, within 256 calls, sets it right. */
+        for (int i = 0; i < 5000 && settled < 100; i++)
+            settled = streams(&comm, true, quick ? 200000 : 20000, quick ? 20000 : 200000) == !quick ? settled + 1 : 0;
         for (int i = 0; i < 100; i++)
-            past += streams(&comm, i % 2 == 0, 0, 0);
+            past += streams(&comm, false, 0, 0);
         cr_expect_eq(past, quick ? 0 : 100);
     }
 }
