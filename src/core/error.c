@@ -3,10 +3,12 @@
 #include "error.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "log.h"
 
@@ -60,18 +62,35 @@ bool gy_error_is_shortage(int errnum)
     return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == ENOBUFS;
 }
 
+bool gy_error_files_are_out(const char *file_nr)
+{
+    unsigned long long used, spare, most;
+    return sscanf(file_nr, "%llu %llu %llu", &used, &spare, &most) != 3 || used >= most - most / 16;
+}
+
+/* The kernel says ENFILE also where it has no memory for a socket, that of a full control group for instance. */
+static bool lacks_memory(int errnum)
+{
+    char text[80] = "";
+    if (errnum != ENFILE)
+        return errnum == ENOMEM;
+    int fd = open("/proc/sys/fs/file-nr", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOMEM;
+    ssize_t length = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    return length > 0 && !gy_error_files_are_out(text);
+}
+
 static gyre_status status_of_errno(int errnum)
 {
-    switch (errnum) {
-    case EMFILE:
-    case ENFILE: return GYRE_NO_DESCRIPTORS;
-    case ENOMEM: return GYRE_NO_MEMORY;
-    default: return GYRE_SYSTEM;
-    }
+    if (lacks_memory(errnum))
+        return GYRE_NO_MEMORY;
+    return errnum == EMFILE || errnum == ENFILE ? GYRE_NO_DESCRIPTORS : GYRE_SYSTEM;
 }
 
 /* What to raise. */
-static const char *advice(int errnum, char *text, size_t bytes)
+static const char *advice(int errnum, gyre_status status, char *text, size_t bytes)
 {
     struct rlimit limit = {0};
 
@@ -79,6 +98,8 @@ static const char *advice(int errnum, char *text, size_t bytes)
     if (errnum == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
         snprintf(text, bytes, "; this process may have %llu descriptors: raise ulimit -n (RLIMIT_NOFILE)",
                  (unsigned long long)limit.rlim_cur);
+    else if (errnum == ENFILE && status == GYRE_NO_MEMORY)
+        snprintf(text, bytes, "; the host has descriptors left, so the kernel had no memory for a socket");
     else if (errnum == ENFILE)
         snprintf(text, bytes, "; the host is out of descriptors: raise sysctl fs.file-max");
     return text;
@@ -94,7 +115,8 @@ gyre_status gy_error_system(struct gy_error *error, int errnum, const char *form
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     used = strlen(text);
+    gyre_status status = status_of_errno(errnum);
     snprintf(text + used, sizeof(text) - used, ": %s%s", strerror_r(errnum, reason, sizeof(reason)),
-             advice(errnum, hint, sizeof(hint)));
-    return decide(error, status_of_errno(errnum), -1, text);
+             advice(errnum, status, hint, sizeof(hint)));
+    return decide(error, status, -1, text);
 }

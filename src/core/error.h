@@ -21,8 +21,10 @@ bool gy_status_is_failure(uint32_t status);
 void gy_error_clear(struct gy_error *error);
 /* Writes the sentence unless there is one already, logs it at ERROR level; returns `status`. */
 gyre_status gy_error_set(struct gy_error *error, gyre_status status, int rank, const char *format, ...) GY_PRINTF(4, 5);
-/* The same, for a failed system call: appends ": strerror(errnum)", and what to raise when descriptors are out; maps EMFILE/ENFILE to NO_DESCRIPTORS and ENOMEM to
- * NO_MEMORY, else GYRE_SYSTEM. */
+/* The same, for a failed system call: appends ": strerror(errnum)", and what to raise when descriptors are out; maps EMFILE and ENFILE to NO_DESCRIPTORS, ENOMEM
+ * and an ENFILE of a host that has files left to NO_MEMORY, else GYRE_SYSTEM. */
 gyre_status gy_error_system(struct gy_error *error, int errnum, const char *format, ...) GY_PRINTF(3, 4);
+/* By the text of /proc/sys/fs/file-nr: has the host about as many files open as it may? Also where the text says nothing. */
+bool gy_error_files_are_out(const char *file_nr);
 
 #endif

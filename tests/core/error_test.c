@@ -29,8 +29,7 @@ Test(error, system_errors_are_mapped)
     static const struct {
         int errnum;
         gyre_status status;
-    } cases[] = {
-        {EMFILE, GYRE_NO_DESCRIPTORS}, {ENFILE, GYRE_NO_DESCRIPTORS}, {ENOMEM, GYRE_NO_MEMORY}, {EIO, GYRE_SYSTEM}};
+    } cases[] = {{EMFILE, GYRE_NO_DESCRIPTORS}, {ENFILE, GYRE_NO_MEMORY}, {ENOMEM, GYRE_NO_MEMORY}, {EIO, GYRE_SYSTEM}};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(cases); i++) {
         struct gy_error error = {0};
@@ -41,6 +40,16 @@ Test(error, system_errors_are_mapped)
         cr_assert_eq(strncmp(error.text, "cannot open x: ", 15), 0);
         cr_assert_not_null(strstr(error.text, strerror(cases[i].errnum)), "%s", error.text);
     }
+}
+
+/* accept and socket say "too many open files in system" where the kernel has no memory for a socket, too. */
+Test(error, files_are_out_where_the_host_has_no_more)
+{
+    cr_assert(gy_error_files_are_out("1000\t0\t1000\n"));
+    cr_assert(gy_error_files_are_out("960\t0\t1000\n"));
+    cr_assert_not(gy_error_files_are_out("744\t0\t2466170\n"));
+    cr_assert(gy_error_files_are_out("744"));
+    cr_assert(gy_error_files_are_out(""));
 }
 
 Test(error, long_sentences_are_cut)
