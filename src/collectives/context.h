@@ -16,7 +16,6 @@
 #include "transport/transport.h"
 
 #define GY_TRANSPORTS_MOST 8
-#define GY_HOST_TILE (128u << 10) /* bytes of a frame between ranks of one host, or less */
 #define GY_BUFFER_POWERS 63
 
 /* What this rank knows of another one. */

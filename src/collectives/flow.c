@@ -252,8 +252,9 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
 }
 
 /* Messages that may be under way at once. Between sockets of one host the kernel's queue holds them, and while that stays
- * short it stays in the caches and never fills the socket: bytes take two thirds of the time. Over a wire it has to cover the
- * round trip, which the socket knows best; other transports bound it themselves. */
+ * short it stays in the caches and never fills the socket: bytes take two thirds of the time. It does so where tiles are short;
+ * two messages there are always, however long, or the sender would stand still at every grant. Over a wire the queue has to
+ * cover the round trip, which the socket knows best; other transports bound it themselves. */
 static uint64_t ahead(const struct gyre_request *r, int peer)
 {
     const struct gy_context *ctx = r->comm->ctx;

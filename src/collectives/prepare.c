@@ -84,7 +84,7 @@ static size_t longest_operand(const struct gyre_request *r, int l)
 }
 
 /* Whether a step waits for a grant is decided by its length, what lands by its tiles, however short they are. */
-static bool take_landings(struct gyre_request *r)
+bool gy_prepare_landings(struct gyre_request *r)
 {
     for (int l = 0; l < r->plan->lanes; l++) {
         size_t longest = longest_operand(r, l);
@@ -132,7 +132,7 @@ static bool take_buffers(struct gyre_request *r)
             return false;
         r->input = r->staged.memory;
     }
-    return take_scratch(r) && take_landings(r);
+    return take_scratch(r) && gy_prepare_landings(r);
 }
 
 static gyre_status open_links(struct gyre_request *r)

@@ -150,6 +150,9 @@ struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, 
 gyre_status gy_prepare(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call);
 void gy_prepare_fill(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call,
                      const struct gy_arrival *shape);
+/* A part of it, once plan, layouts and tile are there: a place on each lane for what it reduces, if that waits for grants. False:
+ * there is no memory. */
+bool gy_prepare_landings(struct gyre_request *request);
 /* At every start: the input aside, multiplied where the operation begins so. At the end: what the operation leaves. */
 void gy_prepare_stage(struct gyre_request *request);
 void gy_prepare_end(struct gyre_request *request);

@@ -12,10 +12,10 @@
 #define GY_COLLECTIVES_TILE_H
 
 #include "collectives/channel.h"
-#include "collectives/context.h"
 #include "collectives/plan.h"
 
-#define GY_TILE_LEAST (32u << 10) /* bytes */
+#define GY_HOST_TILE (128u << 10) /* bytes of a frame between ranks of one host, or less */
+#define GY_TILE_LEAST (32u << 10)
 #define GY_TILE_SHARE 16u
 #define GY_TILE_HALF (512u << 10) /* worth more than one */
 

@@ -324,26 +324,49 @@ static int32_t begins_after(const struct gy_plan *plan, enum gy_step_kind kind)
     return 0;
 }
 
+/* Groups of `least` ranks, and of up to `more` others, in turn; what is left over is in the last one. */
+static void cut_in_turn(int size, int least, int more, int *groups)
+{
+    int group = 0, room = least;
+    for (int r = 0; r < size; r++, room--) {
+        if (room == 0 && size - r >= least) {
+            group++;
+            room = least + group % (more + 1);
+        }
+        groups[r] = group;
+    }
+}
+
+/* `owners`: ranks of each group that have a slice, as many as the smallest has. */
+static void check_owners(const struct gy_plan_shape *shape, int owners)
+{
+    int found = 0, groups = shape->groups[shape->size - 1] + 1;
+    struct gy_plan **plans = gy_checker_plans(shape);
+    cr_assert_not_null(plans);
+    for (int r = 0; r < shape->size; r++) {
+        int32_t receives = begins_after(plans[r], GY_RECV_REDUCE), sends = begins_after(plans[r], GY_SEND);
+        found += receives > 0;
+        cr_assert(receives == 0 ? sends == 0 : receives < sends, "%s: rank %d of %d receives after %d, sends after %d",
+                  gy_collective_name(shape->collective), r, shape->size, receives, sends);
+    }
+    cr_assert_eq(found, owners * groups, "%s: %d of %d ranks own a slice", gy_collective_name(shape->collective), found,
+                 shape->size);
+    gy_checker_plans_free(plans, shape->size);
+}
+
 /* Both ends of a swap over a link allow the other one to send before they send: a grant behind a payload waits for all of it. */
 Test(plan, owners_may_receive_before_they_send)
 {
     static const enum gy_collective collectives[] = {GY_ALL_REDUCE, GY_REDUCE_SCATTER};
     int groups[32];
-    for (int size = 4; size <= 32; size += 2) {
-        for (int r = 0; r < size; r++)
-            groups[r] = r / 2;
-        for (size_t c = 0; c < GY_ARRAY_LENGTH(collectives); c++) {
-            struct gy_plan_shape shape = {collectives[c], GY_HIERARCHICAL, 0, size, 0, groups};
-            struct gy_plan **plans = gy_checker_plans(&shape);
-            cr_assert_not_null(plans);
-            for (int r = 0; r < size; r++) {
-                int32_t receives = begins_after(plans[r], GY_RECV_REDUCE), sends = begins_after(plans[r], GY_SEND);
-                cr_assert(receives > 0 && receives < sends, "rank %d of %d receives after %d, sends after %d", r, size,
-                          receives, sends);
-            }
-            gy_checker_plans_free(plans, size);
-        }
-    }
+    for (int least = 2; least <= 4; least++)
+        for (int more = 0; more <= 2; more++)
+            for (int size = 2 * least + more; size <= 32; size++)
+                for (size_t c = 0; c < GY_ARRAY_LENGTH(collectives); c++) {
+                    struct gy_plan_shape shape = {collectives[c], GY_HIERARCHICAL, 0, size, 0, groups};
+                    cut_in_turn(size, least, more, groups);
+                    check_owners(&shape, least);
+                }
 }
 
 /* The forms with counts, by every algorithm that serves them; but all_to_allv, whose counts are of pairs. */
