@@ -4,6 +4,7 @@ from pathlib import Path
 
 LATENCY_MOST = 8192     # bytes: up to here a ratio counts as latency, above as bandwidth
 FAR = 1.8               # times as long a barrier: the cores are in another place than before, and so is every figure
+PLACES = ("near", "far")
 CASE = ("collective", "ranks", "transport", "mode", "cores")
 
 
@@ -21,6 +22,14 @@ def spread(values):
     return {"median": quantile(values, 0.5), "low": quantile(values, 0.25), "high": quantile(values, 0.75)}
 
 
+def ends(values):
+    """The least and the greatest but for 3 in 100 at either end, and one at least: a single row that something has disturbed is none of
+    both."""
+    ordered = sorted(values)
+    aside = max(1, round(0.03 * (len(ordered) - 1)))
+    return (ordered[aside], ordered[-1 - aside]) if len(ordered) > 2 * aside else (0, 0)
+
+
 def placed(rows, cores):
     """The rows, each with "cores": where a hypervisor has moved the ranks' cores between places that are near each other and far, which
     the barrier before each size tells, "near" or "far", so that no figure is of both; else, and where ranks share cores, empty."""
@@ -28,10 +37,10 @@ def placed(rows, cores):
     for ranks in sorted({row["ranks"] for row in rows}):
         group = [row for row in rows if row["ranks"] == ranks]
         barriers = [row["barrier_us"] for row in group if row.get("barrier_us")]
-        low, high = (quantile(barriers, 0.03), quantile(barriers, 0.97)) if barriers else (0, 0)
+        low, high = ends(barriers)
         moved = ranks <= cores and len(barriers) == len(group) and high > FAR * low
         for row in group:
-            place = ("far" if row["barrier_us"] > (low * high) ** 0.5 else "near") if moved else ""
+            place = PLACES[row["barrier_us"] > (low * high) ** 0.5] if moved else ""
             found.append({**row, "cores": place})
     return found
 
@@ -201,7 +210,7 @@ def places(rows):
     """What to say where the cores have moved."""
     texts = []
     for ranks in sorted({row["ranks"] for row in rows if row["cores"]}):
-        barriers = {place: [row["barrier_us"] for row in rows if row["ranks"] == ranks and row["cores"] == place] for place in ("near", "far")}
+        barriers = {place: [row["barrier_us"] for row in rows if row["ranks"] == ranks and row["cores"] == place] for place in PLACES}
         texts.append(f"The {ranks} cores were near each other for some sizes and launches and far for others: the harness's barrier before each took " +
                      " or ".join(f"{quantile(values, 0.5):.2f} µs ({place}, {len(values)} times)" for place, values in barriers.items()) +
                      ". The two have tables of their own.")

@@ -107,6 +107,9 @@ class Summary(unittest.TestCase):
         self.assertEqual(found, {"near": (3.5 / 1.5, f"{key}/near"), "far": (1.5, f"{key}/far")})
         self.assertEqual(list(summary.gather(summary.placed(near, 2))), [CASE])
         self.assertEqual(list(summary.gather(summary.placed([{**row, "barrier_us": 0} for row in near] + far, 2))), [CASE])
+        disturbed = rows("gyre", [3], barrier=0.9)      # one of few rows moves nothing, nor does one of two
+        self.assertEqual(list(summary.gather(summary.placed(near + disturbed, 2))), [CASE])
+        self.assertEqual(list(summary.gather(summary.placed(near[:1] + disturbed, 2))), [CASE])
         results = {"rows": near + far, "peers": ["openmpi"], "failures": [], "versions": {}, "pieces": [],
                    "about": {"what": "test", "date": "today", "machine": "m", "cores": 2}}
         text = summary.report(results)
@@ -161,8 +164,9 @@ class Regressions(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
             return regressions.main(), out.getvalue()
 
-    def write(self, path, values):
-        measured = [row for size, (ours, theirs) in values.items() for row in rows("gyre", ours, size=size) + rows("openmpi", theirs, size=size)]
+    def write(self, path, values, cores=""):
+        measured = [{**row, "cores": cores} for size, (ours, theirs) in values.items()
+                    for row in rows("gyre", ours, size=size) + rows("openmpi", theirs, size=size)]
         ratios = summary.ratios(summary.gather(measured), ["openmpi"])
         path.write_text(json.dumps({"about": {}, "failures": [], "ratios": ratios}), encoding="utf-8")
 
@@ -179,6 +183,26 @@ class Regressions(unittest.TestCase):
             self.assertIn("WORSE bandwidth all_reduce/2/shm/isolated/private/1048576/peers: 1.11", text)
             self.assertIn("latency: 1 compared, 0 worse", text)
             self.assertEqual(self.run_main(str(Path(folder, "none.json")), "--baseline", str(baseline))[0], 2)
+
+    def test_other_places_of_the_cores_are_not_compared(self):
+        with tempfile.TemporaryDirectory() as folder:
+            far, near, both, baseline = (Path(folder, name) for name in ("far.json", "near.json", "both.json", "baseline"))
+            long = {1 << 20: ([5, 5], [10, 10])}
+            self.write(far, {4: ([1, 1], [2, 2])}, "far")
+            self.write(near, {4: ([9, 9], [2, 2])}, "near")
+            self.write(both, long)
+            for path in (far, both):
+                self.assertEqual(self.run_main(str(path), "--baseline", str(baseline), "--accept")[0], 0)
+            self.assertEqual(self.run_main(str(far), "--baseline", str(baseline))[0], 0)
+            code, text = self.run_main(str(near), "--baseline", str(baseline))
+            self.assertEqual(code, 2)
+            self.assertIn("elsewhere latency all_reduce/2/shm/isolated/private/4/peers", text)
+            merged = [json.loads(path.read_text(encoding="utf-8")) for path in (near, both)]      # something else that is as good as before
+            near.write_text(json.dumps({**merged[0], "ratios": merged[0]["ratios"] + merged[1]["ratios"]}), encoding="utf-8")
+            self.assertEqual(self.run_main(str(near), "--baseline", str(baseline))[0], 2)
+            merged.append(json.loads(far.read_text(encoding="utf-8")))                            # the old place beside the new one
+            near.write_text(json.dumps({**merged[0], "ratios": merged[0]["ratios"] + merged[2]["ratios"]}), encoding="utf-8")
+            self.assertEqual(self.run_main(str(near), "--baseline", str(baseline))[0], 0)
 
 
 @unittest.skipUnless(BUILD, "no build folder given")
