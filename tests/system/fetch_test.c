@@ -3,13 +3,15 @@
  *   withdrawn   a rank aborts, gets its buffer back and writes other bytes to it, while another is about to read it: what that
  *               one reads is not taken for the input, its call fails too
  *   unreadable  the kernel does not read it, as it would not a device's: the call fails everywhere, and the sentence says whose
- *   unproved    the same of 64 KiB, of which the giver itself finds it out: they go through slots
  *               memory it is, and what to set
+ *   unproved    the same of 64 KiB, of which the giver itself finds it out: they go through slots
  *   crowded     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
  *   slow        each read takes half a second by the clock that the library reads: ranks with cores of their own leave it and take
  *               their slots (collectives/ways.h), however long the machine keeps them from a core meanwhile
  *   preferred   by that clock each call takes half a second that reads nothing: an all_reduce, which begins with slots, leaves them,
- *               and then each rank reads all of the other's input, unless a rank's own is also its output
+ *               and then each rank reads all of the other's input, to the same bits; unless a rank's own is also its output: then the
+ *               other one reads none of it, and itself its slice
+ *   all         withdrawn, of an all_reduce in which each rank reads all: before the first byte, or when a part has come
  *
  * An all_gather in place: nobody but the other rank looks at a rank's block. The reader's calls of process_vm_readv and of
  * clock_gettime come here, as this program's symbols go before those of libraries. */
@@ -19,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "order_data.h"
 #include "support/launcher.h"
 
 #define BLOCK ((size_t)64 << 10)
@@ -29,12 +32,14 @@
 
 static struct page {
     _Atomic int reading, overwritten, judged, allowed;
+    int round;
 } * page;
 static unsigned char *blocks;
 static unsigned reads;
-static bool waits;    /* the next read, until the bytes are others */
-static bool slow;     /* all of them */
-static bool unproved; /* none is allowed any more, nor of what is this process's own */
+static size_t read_bytes;
+static unsigned waits; /* until the bytes are others: the read of this number from now on; 0: none does */
+static bool slow;      /* all of them */
+static bool unproved;  /* none is allowed any more, nor of what is this process's own */
 static size_t gathered = BLOCK;
 static int64_t ahead_ns; /* this process's clock, by what its slow reads would have taken */
 static const char *scenario;
@@ -66,12 +71,14 @@ SEEN ssize_t process_vm_readv(pid_t process, const struct iovec *here, unsigned 
     reads++;
     if (slow)
         ahead_ns += SLOW_NS;
-    if (waits) {
-        waits = false;
+    if (waits > 0 && --waits == 0) {
         atomic_store(&page->reading, 1);
         await(&page->overwritten);
     }
-    return syscall(SYS_process_vm_readv, process, here, heres, there, theres, flags);
+    ssize_t got = syscall(SYS_process_vm_readv, process, here, heres, there, theres, flags);
+    size_t wanted = here[0].iov_len; /* what follows proves whose memory it is */
+    read_bytes += got < 0 ? 0 : (size_t)got < wanted ? (size_t)got : wanted;
+    return got;
 }
 
 static gyre_status gather(gyre_comm *comm)
@@ -79,14 +86,11 @@ static gyre_status gather(gyre_comm *comm)
     return gyre_all_gather(comm, blocks + (size_t)gyre_comm_rank(comm) * gathered, blocks, gathered, GYRE_UINT8);
 }
 
-/* It has all that it needs, and is through as soon as the other one is. */
-static void abort_and_overwrite(gyre_comm *comm)
+/* It has all that it needs of what has been started, and is through as soon as the other one is. */
+static void abort_and_overwrite(gyre_comm *comm, gyre_request *request, void *given, size_t bytes)
 {
     int64_t limit = rank_now_ns() + LIMIT_NS;
-    unsigned before = reads;
-    gyre_request *request;
-    OK(comm, gyre_all_gather_start(comm, blocks, blocks, BLOCK, GYRE_UINT8, &request));
-    while (reads == before || !atomic_load(&page->reading)) {
+    while (!atomic_load(&page->reading)) {
         GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
         CHECK(rank_now_ns() < limit);
     }
@@ -94,9 +98,23 @@ static void abort_and_overwrite(gyre_comm *comm)
         GIVES(GYRE_IN_PROGRESS, comm, gyre_test(&request));
     OK(comm, gyre_comm_abort(comm));
     GIVES(GYRE_ABORTED, comm, gyre_wait(&request));
-    memset(blocks, 0xee, BLOCK);
+    memset(given, 0xee, bytes);
     atomic_store(&page->overwritten, 1);
     await(&page->judged); /* its end would be the end of its memory, too */
+}
+
+static void abort_gathering(gyre_comm *comm)
+{
+    gyre_request *request;
+    OK(comm, gyre_all_gather_start(comm, blocks, blocks, BLOCK, GYRE_UINT8, &request));
+    abort_and_overwrite(comm, request, blocks, BLOCK);
+}
+
+static void be_told_of_the_abort(gyre_comm *comm, gyre_status status)
+{
+    GIVES(GYRE_ABORTED, comm, status);
+    CHECK(atomic_load(&page->overwritten)); /* before it read */
+    atomic_store(&page->judged, 1);
 }
 
 static void bind_to_core(int rank)
@@ -184,26 +202,85 @@ static void reduce_all(gyre_comm *comm, int32_t *input, int32_t *output, size_t 
     memset(output, 0x44, count * sizeof *output);
 }
 
-/* 64 KiB, and more than are read at once; the sizes in turn would be no trial. */
-static void come_to_prefer_reading(gyre_comm *comm)
+/* By the judge's clock reading is quicker, for calls of this size. */
+static void come_to_prefer_reading(gyre_comm *comm, int32_t *input, int32_t *output, size_t count)
 {
-    static const size_t counts[] = {16384, 16387, (3 << 18) + 5, 1 << 20};
-    int rank = gyre_comm_rank(comm);
+    OK(comm, gyre_comm_trace(comm, end_of_call, NULL));
+    for (int i = 0; i < 40; i++)
+        reduce_all(comm, input, output, count, i);
+    OK(comm, gyre_comm_trace(comm, NULL, NULL));
+}
+
+/* Six calls, in each of which this rank reads so many bytes of the other one's input. */
+static void expect_read(gyre_comm *comm, int32_t *input, int32_t *output, size_t count, size_t bytes)
+{
+    size_t before = read_bytes;
+    for (int i = 0; i < 6; i++)
+        reduce_all(comm, input, output, count, i);
+    CHECK(read_bytes - before == 6 * bytes);
+}
+
+/* Bits on which order and rounding show, once through slots, as both are in place, and once read. */
+static void expect_same_bits(gyre_comm *comm, unsigned char *input, unsigned char *output, size_t bytes)
+{
+    static const gyre_dtype dtypes[] = {GYRE_FLOAT32, GYRE_FLOAT64, GYRE_FLOAT16, GYRE_BFLOAT16};
+    static const gyre_op ops[] = {GYRE_SUM, GYRE_MAX};
+    unsigned char *through_slots = malloc(bytes);
+    CHECK(through_slots);
+    for (unsigned i = 0; i < 16; i++) {
+        gyre_dtype dtype = dtypes[i % 4],
+                   made = gyre_dtype_size(dtype) < 4 ? GYRE_INT32 : dtype; /* short ones: any bits */
+        size_t count = bytes / gyre_dtype_size(dtype);
+        OK(comm, gyre_comm_set(comm, "order", i < 8 ? "shape" : "canonical"));
+        order_fill(input, bytes / gyre_dtype_size(made), made, gyre_comm_rank(comm), i);
+        memcpy(through_slots, input, bytes);
+        size_t before = read_bytes;
+        OK(comm, gyre_all_reduce(comm, through_slots, through_slots, count, dtype, ops[i / 4 % 2]));
+        CHECK(read_bytes == before);
+        OK(comm, gyre_all_reduce(comm, input, output, count, dtype, ops[i / 4 % 2]));
+        CHECK(read_bytes == before + count * gyre_dtype_size(dtype));
+        CHECK(memcmp(output, through_slots, count * gyre_dtype_size(dtype)) == 0);
+    }
+    OK(comm, gyre_comm_set(comm, "order", "shape"));
+    free(through_slots);
+}
+
+/* 64 KiB, and more than are read at once; the sizes in turn would be no trial. Of elements of all lengths there are whole ones. */
+static void read_all_of_it(gyre_comm *comm, int rank)
+{
+    static const size_t counts[] = {16384, 16386, (3 << 18) + 6, 1 << 20};
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-        int32_t *input = malloc(counts[c] * sizeof *input), *output = malloc(counts[c] * sizeof *output);
+        size_t count = counts[c], slice = rank == 0 ? count / 2 : count - count / 2;
+        int32_t *input = malloc(count * sizeof *input), *output = malloc(count * sizeof *output);
         CHECK(input && output);
-        OK(comm, gyre_comm_trace(comm, end_of_call, NULL));
-        for (int i = 0; i < 40; i++)
-            reduce_all(comm, input, output, counts[c], i);
-        OK(comm, gyre_comm_trace(comm, NULL, NULL));
-        unsigned before = reads;
-        for (int i = 0; i < 6; i++)
-            reduce_all(comm, input, output, counts[c], i);
-        CHECK(reads >= before + 6);
-        for (int i = 0; i < 6; i++) /* one of the two cannot be read */
-            reduce_all(comm, input, rank == 0 ? input : output, counts[c], i);
+        come_to_prefer_reading(comm, input, output, count);
+        expect_read(comm, input, output, count, count * sizeof *input);
+        for (int in_place = 0; in_place < 2; in_place++) /* one of the two cannot be read */
+            expect_read(comm, input, rank == in_place ? input : output, count,
+                        rank == in_place ? slice * sizeof *input : 0);
+        expect_same_bits(comm, (unsigned char *)input, (unsigned char *)output, count * sizeof *input);
         free(input);
         free(output);
+    }
+}
+
+/* Rank 0 has read all, and rank 1 nothing, or its first megabyte. */
+static void abort_while_all_is_read(gyre_comm *comm, int rank)
+{
+    size_t count = (3 << 18) + 6;
+    gyre_request *request;
+    int32_t *input = malloc(count * sizeof *input), *output = malloc(count * sizeof *output);
+    CHECK(input && output);
+    come_to_prefer_reading(comm, input, output, count);
+    expect_read(comm, input, output, count, count * sizeof *input);
+    size_t before = read_bytes;
+    if (rank == 0) {
+        OK(comm, gyre_all_reduce_start(comm, input, output, count, GYRE_INT32, GYRE_SUM, &request));
+        abort_and_overwrite(comm, request, input, count * sizeof *input);
+    } else {
+        waits = page->round % 2 == 0 ? 1 : 2;
+        be_told_of_the_abort(comm, gyre_all_reduce(comm, input, output, count, GYRE_INT32, GYRE_SUM));
+        CHECK(read_bytes - before < count * sizeof *input); /* nor did it go on reading */
     }
 }
 
@@ -224,7 +301,7 @@ static void run_rank(int rank)
     } else if (strcmp(scenario, "slow") == 0) {
         leave_the_slow_way(comm);
     } else if (strcmp(scenario, "preferred") == 0) {
-        come_to_prefer_reading(comm);
+        read_all_of_it(comm, rank);
     } else if (strcmp(scenario, "unreadable") == 0) {
         gathered = BLOCK / 2;
         CHECK(rank != 0 || mprotect(blocks, gathered, PROT_NONE) == 0);
@@ -237,13 +314,13 @@ static void run_rank(int rank)
         memset(blocks + (size_t)rank * BLOCK, 7 + rank, BLOCK);
         OK(comm, gather(comm));
         CHECK(blocks[0] == 7 && blocks[BLOCK - 1] == 7 && blocks[BLOCK] == 8 && blocks[2 * BLOCK - 1] == 8);
+    } else if (strcmp(scenario, "all") == 0) {
+        abort_while_all_is_read(comm, rank);
     } else if (rank == 0) {
-        abort_and_overwrite(comm);
+        abort_gathering(comm);
     } else {
-        waits = true;
-        GIVES(GYRE_ABORTED, comm, gather(comm));
-        CHECK(atomic_load(&page->overwritten)); /* before it read */
-        atomic_store(&page->judged, 1);
+        waits = 1;
+        be_told_of_the_abort(comm, gather(comm));
     }
     OK(comm, gyre_comm_destroy(comm));
 }
@@ -251,15 +328,18 @@ static void run_rank(int rank)
 int main(int argc, char **argv)
 {
     scenario = argc > 1 ? argv[1] : "withdrawn";
-    if ((strcmp(scenario, "slow") == 0 || strcmp(scenario, "preferred") == 0) && sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+    if ((strcmp(scenario, "slow") == 0 || strcmp(scenario, "preferred") == 0 || strcmp(scenario, "all") == 0) &&
+        sysconf(_SC_NPROCESSORS_ONLN) < 2) {
         printf("skipped: ranks that share a core try nothing\n");
         return SKIPPED;
     }
     page = launch_share(sizeof *page);
     if (strcmp(scenario, "crowded") == 0)
         return run_crowded();
-    for (int i = 0; i < ROUNDS && atomic_load(&page->allowed) >= 0; i++) {
+    int rounds = strcmp(scenario, "preferred") == 0 ? 1 : ROUNDS; /* that one has rounds of its own */
+    for (int i = 0; i < rounds && atomic_load(&page->allowed) >= 0; i++) {
         memset(page, 0, sizeof *page);
+        page->round = i;
         if (!launch(2, run_rank, 50, scenario))
             return 1;
     }

@@ -7,10 +7,10 @@ foreach(ranks 2 3 5)
     $<TARGET_FILE:mapped_test>)
 endforeach()
 # What is read through the kernel.
-add_executable(fetch_test fetch_test.c)
+add_executable(fetch_test fetch_test.c order_data.c)
 target_include_directories(fetch_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(fetch_test PRIVATE gyre_compile gyre)
 set_target_properties(fetch_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own process_vm_readv
-foreach(what withdrawn unreadable unproved crowded slow preferred)
+foreach(what withdrawn unreadable unproved crowded slow preferred all)
   gyre_system_test(mapped.${what} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:fetch_test> ${what})
 endforeach()
