@@ -15,8 +15,8 @@
  * now, and says so.
  *
  * Invariant. A rank that learns a verdict while it still connects stays until each of its neighbours has connected and
- * been told, or is known to be gone: it must not look dead to one that dials it a little later. Where nobody goes on, at a
- * first meeting or after an abort, that is 2 s at most. */
+ * been told, or is known to be gone, or to be out where the others go on: it must not look dead to one that dials it a
+ * little later. Where nobody goes on, at a first meeting or after an abort, that is 2 s at most. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -157,17 +157,35 @@ static void probe(struct gy_neighbour *neighbour)
     }
 }
 
-/* How many of them are neither connected nor gone; *absent_p is the first. */
+/* Will those who are left shrink, this rank among them? */
+static bool goes_on(const struct gy_overlay *overlay)
+{
+    int own = overlay->world->rank;
+
+    return overlay->world->epoch > 1 && overlay->verdict.rank != own && !gy_overlay_aborted(overlay) &&
+           gy_overlay_fate(overlay, own)->status == GYRE_SUCCESS;
+}
+
+/* It is neither connected nor gone, and not out either, if those who are left go on: what they know of it, they have told each other. */
+static bool is_absent(const struct gy_neighbour *neighbour)
+{
+    const struct gy_overlay *overlay = neighbour->overlay;
+
+    if (neighbour->connected || neighbour->ended)
+        return false;
+    return overlay->verdict.status == GYRE_SUCCESS || !goes_on(overlay) ||
+           gy_overlay_fate(overlay, neighbour->rank)->status == GYRE_SUCCESS;
+}
+
+/* How many of them are; *absent_p is the first. */
 static int count_absent(struct gy_overlay *overlay, struct gy_neighbour **absent_p)
 {
     int count = 0;
 
     for (int i = overlay->count - 1; i >= 0; i--) {
-        struct gy_neighbour *neighbour = overlay->neighbours[i];
-
-        if (neighbour->connected || neighbour->ended)
+        if (!is_absent(overlay->neighbours[i]))
             continue;
-        *absent_p = neighbour;
+        *absent_p = overlay->neighbours[i];
         count++;
     }
     return count;
@@ -241,15 +259,6 @@ static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
                  neighbour->rank, world->rank, (double)gy_overlay_patience(world) / (double)GY_SECOND);
         gy_flood_verdict(overlay, GYRE_PEER_STALLED, neighbour->rank, text, NULL);
     }
-}
-
-/* Will those who are left shrink, this rank among them? */
-static bool goes_on(const struct gy_overlay *overlay)
-{
-    int own = overlay->world->rank;
-
-    return overlay->world->epoch > 1 && overlay->verdict.rank != own && !gy_overlay_aborted(overlay) &&
-           gy_overlay_fate(overlay, own)->status == GYRE_SUCCESS;
 }
 
 /* It was away for so long: have they given it up? What it sees now of those who have gone on is no news of them. */

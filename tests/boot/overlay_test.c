@@ -515,6 +515,53 @@ static void bystander(void)
     puts("ok: whose door is closed is dead only to those who wait for it");
 }
 
+/* It has met, and does nothing more. */
+static void stand(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    const struct rank *ranks = rank - rank->rank;
+
+    (void)poller, (void)overlay;
+    for (int i = 0; i < rank->size - 1; i++)
+        while (atomic_load(&ranks[i].stage) < STAGE_READY)
+            usleep(1000);
+}
+
+/* How it has come out of connecting. */
+static void connected(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    const struct rank *ranks = rank - rank->rank;
+
+    rank->found[FOUND_WHEN] = gy_now();
+    rank->status = gy_overlay_check(overlay, &rank->error);
+    atomic_store(&rank->stage, STAGE_READY);
+    for (int i = 0; i < rank->size - 1; i++)
+        while (atomic_load(&ranks[i].stage) < STAGE_READY)
+            gy_poller_poll(poller, GY_MILLISECOND);
+}
+
+/* The last one of a later epoch's ranks does not connect. Rank 0 waits for 2 s, names it and goes on, and so do the others, who would
+ * have waited for 30 s. */
+static void stopped(int size)
+{
+    struct rank *ranks = begin(size, LIVING, 0);
+
+    for (int i = 0; i < size; i++) {
+        ranks[i].body = i < size - 1 ? connected : stand;
+        ranks[i].overlay = i < size - 1;
+        ranks[i].later = true;
+    }
+    ranks[0].setting[0] = "GYRE_STALL_TIMEOUT";
+    ranks[0].setting[1] = "2";
+    ranks_run(ranks, size);
+    for (int i = 0; i < size - 1; i++) {
+        CHECK(ranks[i].status == GYRE_PEER_STALLED && ranks[i].error.rank == size - 1, "rank %d: %d, blames %d: %s", i,
+              ranks[i].status, ranks[i].error.rank, ranks[i].error.text);
+        CHECK(ranks[i].found[FOUND_WHEN] - ranks[0].found[FOUND_WHEN] < 10 * GY_SECOND, "rank %d: %.1f s later", i,
+              (double)(ranks[i].found[FOUND_WHEN] - ranks[0].found[FOUND_WHEN]) / (double)GY_SECOND);
+    }
+    puts("ok: who goes on does not wait for one that is out");
+}
+
 static void promptly(void)
 {
     killed(8, 3, false);
@@ -543,6 +590,7 @@ static void rightly(void)
     parted(true);
     unheard();
     bystander();
+    stopped(4);
 }
 
 /* Argument: promptly, what has to be known in time; rightly, what takes its time. */

@@ -72,6 +72,7 @@ static void live(struct rank *rank, struct gy_poller *poller, struct gy_world *w
     rank->hosts = world->hosts;
     for (int i = 0; i < world->size && !rank->ranks->processes; i++)
         CHECK(world->members[i].pid == getpid() && world->members[i].local == i, "rank %d sees %d", rank->rank, i);
+    world->epoch += rank->later;
     if (rank->overlay)
         rank->status = gy_overlay_create(world, &overlay, &rank->error);
     rank->counters = world->counters;

@@ -47,6 +47,7 @@ struct rank {
     const char *secret;
     bool exchange, overlay;
     bool together;                 /* nobody leaves before all are ready */
+    bool later;                    /* it takes its world for that of a later epoch */
     int again;                     /* after the first world, so many more */
     const char *setting[2];        /* name and value in the environment; processes only */
     uint16_t version;              /* of the handshake; 0: ours. For tests that wrap it */
