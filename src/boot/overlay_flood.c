@@ -192,7 +192,8 @@ void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t byte
     struct gy_wire wire = gy_wire_over(body, bytes);
     uint64_t rank = gy_wire_get(&wire, 4), cause = gy_wire_get(&wire, 4), size = (uint64_t)from->overlay->world->size;
 
-    if (!wire.bad && rank < size && cause < size)
+    /* Its own, which comes back, tells a rank nothing; nobody else says goodbye for it. */
+    if (!wire.bad && rank < size && cause < size && rank != (uint64_t)from->overlay->world->rank)
         gy_flood_goodbye(from->overlay, (int)rank, (int)cause, from);
 }
 

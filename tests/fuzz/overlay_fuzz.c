@@ -3,7 +3,7 @@
  *
  *   flood   the rest is a conversation of one neighbour, piece by piece: kind 1, length 2, that many bytes, each in memory of
  *           exactly its size. The first verdict stays, with a sentence that ends; fates are of ranks of the world, with a
- *           status that is one; nobody proves that this rank is dead; and each of it can be passed on
+ *           status that is one; nobody proves that this rank is gone, or says its goodbye; and each of it can be passed on
  *   hello   what is accepted of a queue pair's description says the same when it is encoded again */
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void look_around(const struct gy_overlay *overlay, const struct gy_error 
         check(fates[rank].status == GYRE_SUCCESS ||
               (fates[rank].status >= GYRE_PEER_DEAD && fates[rank].status <= GYRE_PEER_LEFT));
         check(!fates[rank].why || strlen(fates[rank].why) <= GY_OVERLAY_TEXT);
-        check(rank != OWN || !fates[rank].proved || fates[rank].status == GYRE_PEER_LEFT);
+        check(rank != OWN || (!fates[rank].proved && !left[rank]));
     }
 }
 
