@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "rules.h"
 #include "setting.h"
 
 extern char **environ;
@@ -278,9 +279,8 @@ int gy_config_rails(const struct gy_config *config)
 
 size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED])
 {
-    size_t used = 0;
+    size_t used = (size_t)snprintf(text_p, GY_CONFIG_SHARED, "the build of gyre=rules %08x\n", GY_RULES);
 
-    text_p[0] = '\0';
     for (size_t i = 0; i < GY_ARRAY_LENGTH(settings); i++) {
         char value[GY_CONFIG_SHARED];
 

@@ -65,7 +65,7 @@ void gy_config_describe(gyre_print_func print, void *user);
 #define GY_RAILS_MOST 4
 int gy_config_rails(const struct gy_config *config);
 
-/* The settings that every rank must share, with their values: lines of NAME=VALUE, canonical. Returns the length. */
+/* What every rank must share: lines of NAME=VALUE, canonical, of the build's rules and of the settings. Returns the length. */
 #define GY_CONFIG_SHARED 1024
 size_t gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
 /* The first setting in which two such texts differ; false: none. Pure; `theirs` may come from anywhere: what is taken

@@ -1,8 +1,8 @@
 /* Whoever is missing, there twice, of another size, job, version, secret or setting, or dies while the ranks meet, is
  * named on every rank that waits: whole meetings of real processes, over tcp:// or, with the argument "file", over file://.
  *
- * The linker puts our own functions in front of two of the library's (--wrap): a rank of another version is one whose
- * greetings say so, and a rank is seated when its parent has let it in. One rank may hang up at that very moment, as a
+ * The linker puts our own functions in front of the library's (--wrap): a rank of another version is one whose
+ * greetings say so, one of other rules has another last digit of them, and a rank is seated when its parent has let it in. One rank may hang up at that very moment, as a
  * rank does that rank 0 has told of a failure: its parent, which took the greeting for finished, must blame nobody. */
 #include <signal.h>
 
@@ -20,9 +20,11 @@ void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t ke
                                 uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
 void __real_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
 void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys);
+size_t __real_gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
+size_t __wrap_gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED]);
 
 enum found { FOUND_PARENT };
-enum choice { JOINS, HANGS_UP };
+enum choice { JOINS, HANGS_UP, OTHER_RULES };
 
 void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
                               enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode)
@@ -41,6 +43,15 @@ void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t ke
     __real_gy_handshake_accept(handshake, key, job, rank, size, purposes, mode);
     if (rank_self->version)
         handshake->version = rank_self->version;
+}
+
+size_t __wrap_gy_config_shared(const struct gy_config *config, char text_p[GY_CONFIG_SHARED])
+{
+    size_t bytes = __real_gy_config_shared(config, text_p);
+
+    if (rank_self->choice == OTHER_RULES)
+        text_p[strcspn(text_p, "\n") - 1] ^= 1;
+    return bytes;
 }
 
 void __wrap_gy_meet_tree_join(struct gy_meet_tree *tree, int parent, int fd, const struct gy_seal_keys *keys)
@@ -209,6 +220,17 @@ static void other_setting(const char *name, const char *value, const char *words
     ranks_expect(ranks, 4, GYRE_REFUSED, words);
 }
 
+static void other_rules(bool by_exchange)
+{
+    struct rank *ranks = prepare(4, 4, 20);
+
+    for (int i = 0; i < 4; i++)
+        ranks[i].exchange = by_exchange;
+    ranks[2].choice = OTHER_RULES;
+    ranks_run(ranks, 4);
+    ranks_expect(ranks, 4, GYRE_REFUSED, "the build of gyre differs: rules ");
+}
+
 static void other_settings(void)
 {
     other_setting("GYRE_TCP_TILE", "64k", "GYRE_TCP_TILE differs: 262144 on rank 0, 65536 on rank 2", false);
@@ -296,6 +318,8 @@ static void everything(void)
     if (file)
         hurried();
     other_settings();
+    other_rules(false);
+    other_rules(true);
     death(3, false);
     death(0, false);
     death(0, true);

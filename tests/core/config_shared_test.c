@@ -39,6 +39,8 @@ Test(config_shared, hostile_text_is_bounded_and_printable)
     cr_assert_eq(strlen(difference.theirs), sizeof(difference.theirs) - 1);
     expect("A=1\n", "A=\x1b[2J\n", "A", "1", "?[2J");
     cr_assert(gy_config_differs("A=1\n", "\n\n==\n=\nA", &difference));
+    expect("the build of gyre=rules 1\nA=1\n", "the build of gyre=rules 2\nA=1\n", "the build of gyre", "rules 1",
+           "rules 2");
     cr_assert_not(gy_config_differs("A=\n", "A", &difference)); /* cut off behind the name */
 }
 
@@ -54,6 +56,7 @@ Test(config_shared, has_the_settings_that_matter_and_no_secret)
     setenv("GYRE_ALGORITHM", "all_reduce:ring", 1);
     cr_assert_eq(gy_config_read(&config, &error), GYRE_SUCCESS);
     cr_assert_eq(gy_config_shared(&config, text), strlen(text));
+    cr_assert_eq(strspn(strstr(text, "the build of gyre=rules ") + 24, "0123456789abcdef"), 8);
     cr_assert(strstr(text, "GYRE_TCP_TILE=16384\n"));
     cr_assert(strstr(text, "GYRE_ALGORITHM=all_reduce:ring\n"));
     cr_assert(strstr(text, "GYRE_SHM_SLOT=262144\n"));

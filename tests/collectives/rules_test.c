@@ -1,0 +1,134 @@
+/* The number of what ranks come to alike without a word (core/rules.h), made from the library: of all plans of some sizes and groups, as far as
+ * another rank sees what they do; of the tiles of vectors; of what leaves without a grant, and how much of it. */
+#include <criterion/criterion.h>
+
+#include "boot/handshake.h"
+#include "checker.h"
+#include "collectives/request.h"
+#include "collectives/tile.h"
+#include "core/rules.h"
+#include "transport/transport.h"
+
+#define LARGEST 9
+
+static uint32_t number = 2166136261u;
+
+static void add(uint64_t value)
+{
+    for (int byte = 0; byte < 8; byte++)
+        number = (number ^ (uint32_t)(value >> 8 * byte & 0xff)) * 16777619u; /* FNV-1a */
+}
+
+#define ADD_ALL(...)                                                     \
+    do {                                                                 \
+        const int64_t values[] = {__VA_ARGS__};                          \
+        for (size_t value = 0; value < GY_ARRAY_LENGTH(values); value++) \
+            add((uint64_t)values[value]);                                \
+    } while (0)
+
+static struct gy_world world = {.size = LARGEST, .epoch = 1};
+static struct gy_peer peers[LARGEST];
+static struct gy_transport_ops ops;
+static struct gy_context ctx = {.world = &world, .peers = peers, .ops = {&ops}, .transports = 1};
+
+/* Which lengths of a step leave without a grant, in whole and in tiles. */
+static void add_eager(struct gy_plan *plan, int lane, const struct gy_step *step)
+{
+    static const size_t lengths[] = {8192, 8196, 24000, 32768, 32772, 131072}, tiles[] = {8192, 12288, 131072};
+    struct gyre_comm comm = {
+        .ctx = &ctx, .rank = plan->shape.rank, .size = plan->shape.size, .group.size = plan->shape.size};
+    struct gyre_request r = {.comm = &comm, .plan = plan, .element = 4, .in.blocks = plan->blocks};
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(lengths) * GY_ARRAY_LENGTH(tiles); i++) {
+        r.in.total = lengths[i % GY_ARRAY_LENGTH(lengths)] / r.element * (size_t)plan->blocks;
+        r.out = r.in;
+        r.tile = tiles[i / GY_ARRAY_LENGTH(lengths)] / r.element;
+        ops.eager = step->peer % 2 ? 8192 : 32768; /* as that of two transports */
+        add(gy_flow_is_eager(&r, lane, step));
+    }
+}
+
+/* Needs of the own lanes are not told: who is ready later is waited for. */
+static void add_step(struct gy_plan *plan, int lane, const struct gy_step *step)
+{
+    ADD_ALL(step->kind, step->peer, step->rounds, step->range.lo, step->range.stride, step->range.width, step->src,
+            step->src2, step->dst, step->slot0, step->slot_stride, step->flip, step->keep, step->runs.lo,
+            step->runs.stride, step->runs.run, step->runs.slot);
+    for (int n = 0; n < GY_NEEDS; n++)
+        if (step->needs[n].lane >= 0 && step->needs[n].everyone)
+            ADD_ALL(step->needs[n].lane, step->needs[n].whole, step->needs[n].lag);
+    if (step->kind <= GY_RECV_REDUCE)
+        add_eager(plan, lane, step);
+}
+
+static void add_plan(struct gy_plan *plan)
+{
+    ADD_ALL(plan->shape.collective, plan->shape.algorithm, plan->shape.size, plan->shape.root, plan->blocks,
+            plan->input_lo, plan->input_blocks, plan->output_lo, plan->output_blocks, plan->window, plan->side_by_side,
+            plan->one_shot);
+    for (int l = 0; l < plan->lanes; l++) {
+        const struct gy_lane *lane = &plan->lane[l];
+        ADD_ALL(lane->channel, lane->window_lane, lane->count);
+        for (int32_t s = lane->first; s < lane->first + lane->count; s++)
+            add_step(plan, l, &plan->step[s]);
+    }
+}
+
+static void add_plans(enum gy_algorithm algorithm, const int *groups)
+{
+    for (int collective = 0; collective < GY_COLLECTIVES; collective++)
+        for (int size = 2; size <= LARGEST; size++) {
+            bool there = gy_plan_exists((enum gy_collective)collective, algorithm, size);
+            for (int root = 0; there && root < (gy_has_root((unsigned)collective) ? size : 1); root++) {
+                struct gy_plan_shape shape = {(enum gy_collective)collective, algorithm, 0, size, root, groups};
+                struct gy_plan **plans = gy_checker_plans(&shape);
+                cr_assert_not_null(plans);
+                for (int r = 0; r < size; r++)
+                    if (plans[r])
+                        add_plan(plans[r]);
+                gy_checker_plans_free(plans, size);
+            }
+        }
+}
+
+static void add_tiles(void)
+{
+    for (int collective = 0; collective < GY_COLLECTIVES; collective++)
+        for (int ranks = 2; ranks <= 1024; ranks *= 2)
+            for (size_t bytes = 64; bytes <= (size_t)1 << 30; bytes = bytes * 3 / 2) {
+                enum gy_collective it = (enum gy_collective)collective;
+                for (size_t most = 8192; most <= (size_t)1 << 20; most *= 2) {
+                    ADD_ALL((int64_t)gy_tile_bytes(it, ranks, 1, bytes, most),
+                            (int64_t)gy_tile_bytes(it, ranks, 4, bytes, most));
+                    ADD_ALL((int64_t)gy_tile_in_host(it, ranks, bytes, most, false),
+                            (int64_t)gy_tile_in_host(it, ranks, bytes, most, true));
+                }
+            }
+}
+
+static void add_flow(void)
+{
+    ADD_ALL(GY_EAGER_BYTES, GY_EAGER_UNITS, GY_OLDEST_CREDITS, GY_STASHED_MOST, GY_FRAME_MAX, GY_FRAME_BYTES);
+    for (int use = 0; use < GY_CREDIT_USES; use++)
+        ADD_ALL(gy_credit_most((enum gy_credit_use)use), gy_credit_batch((enum gy_credit_use)use),
+                gy_eager_most((enum gy_credit_use)use));
+    for (int t = 0; gy_transports[t]; t++)
+        add(gy_transports[t]->eager);
+}
+
+Test(rules, number_is_that_of_what_ranks_come_to, .timeout = 240)
+{
+    static const int pairs[LARGEST] = {0, 0, 1, 1, 2, 2, 3, 3, 4}, growing[LARGEST] = {0, 1, 1, 2, 2, 2, 3, 3, 3};
+    for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
+        bool grouped = gy_is_hierarchical((enum gy_algorithm)algorithm);
+        add_plans((enum gy_algorithm)algorithm, grouped ? pairs : NULL);
+        if (grouped)
+            add_plans((enum gy_algorithm)algorithm, growing);
+    }
+    add_tiles();
+    add_flow();
+    cr_assert_eq(
+        number, GY_RULES,
+        "ranks come to something else together than by rules %08x: src/core/rules.h has to say 0x%08xu, and where a "
+        "release has had version %d, GY_HANDSHAKE_VERSION is another one",
+        GY_RULES, number, GY_HANDSHAKE_VERSION);
+}
