@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "core/clock.h"
 #include "core/mem.h"
@@ -30,12 +32,39 @@ static uint64_t round_up(uint64_t value, uint64_t multiple)
     return (value + multiple - 1) / multiple * multiple;
 }
 
+/* The sizes of the structs that ranks share, and of their parts. */
+static uint64_t hash_inside(void)
+{
+    static const size_t sizes[] = {sizeof(struct gy_rank_control),
+                                   sizeof(struct gy_window_line),
+                                   sizeof(struct gy_arrival),
+                                   sizeof(struct gy_offer),
+                                   sizeof(struct gy_entry),
+                                   sizeof(struct gy_window_control),
+                                   sizeof(struct gy_window),
+                                   offsetof(struct gy_window_control, lane),
+                                   offsetof(struct gy_window_control, entry),
+                                   offsetof(struct gy_window_control, entered),
+                                   offsetof(struct gy_window_control, ends),
+                                   offsetof(struct gy_window, shorter),
+                                   offsetof(struct gy_window, vector),
+                                   GY_WINDOW_LINES,
+                                   GY_WINDOW_LANES,
+                                   GY_WINDOW_SLOTS,
+                                   GY_ARRIVALS,
+                                   GY_WAY_KINDS,
+                                   GY_WAY_OCTAVES,
+                                   GY_WAY_QUESTIONS};
+    return XXH3_64bits(sizes, sizeof(sizes));
+}
+
 static struct gy_segment_layout layout_of(const struct gy_world *world)
 {
     struct gy_segment_layout layout = {
         .page = (uint64_t)sysconf(_SC_PAGESIZE),
         .locals = (uint64_t)world->nlocals,
         .slot = world->config->shm_slot,
+        .inside = hash_inside(),
     };
     uint64_t page = layout.page, n = layout.locals;
     layout.heap_bytes = round_up(world->config->shm_reserve, HEAP_ALIGN);
@@ -176,8 +205,10 @@ static gyre_status segment_receive(struct gy_segment *segment, int64_t deadline,
                             (unsigned long long)offer.layout.slot, (unsigned long long)segment->layout.heap_bytes,
                             (unsigned long long)offer.layout.heap_bytes);
     if (memcmp(&offer.layout, &segment->layout, sizeof(offer.layout)) != 0)
-        return gy_error_set(error, GYRE_PROTOCOL, parent, "rank %d and rank %d lay out shared memory differently",
-                            segment->world->rank, parent);
+        return gy_error_set(
+            error, GYRE_PROTOCOL, parent,
+            "rank %d and rank %d lay out shared memory differently: install the same gyre for every rank",
+            segment->world->rank, parent);
     return GYRE_SUCCESS;
 }
 

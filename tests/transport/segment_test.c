@@ -34,13 +34,23 @@ struct local {
 };
 
 static struct local ranks[RANKS];
-static _Atomic int refusals; /* of messages, by the kernel */
+static _Atomic int refusals;       /* of messages, by the kernel */
+static _Atomic bool other_structs; /* offers are those of a build whose structs are others */
 
 ssize_t __real_sendmsg(int socket, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int socket, const struct msghdr *message, int flags);
 
 ssize_t __wrap_sendmsg(int socket, const struct msghdr *message, int flags)
 {
+    struct gy_segment_offer offer;
+    if (atomic_load(&other_structs) && message->msg_iov[0].iov_len == sizeof(offer)) {
+        memcpy(&offer, message->msg_iov[0].iov_base, sizeof(offer));
+        offer.layout.inside++;
+        struct iovec changed = {&offer, sizeof(offer)};
+        struct msghdr copy = *message;
+        copy.msg_iov = &changed;
+        return __real_sendmsg(socket, &copy, flags);
+    }
     if (atomic_fetch_sub(&refusals, 1) <= 0)
         return __real_sendmsg(socket, message, flags);
     errno = ETOOMANYREFS;
@@ -395,6 +405,17 @@ Test(segment, settings_must_agree, .timeout = 120)
     cr_assert_eq(ranks[2].status, GYRE_BAD_CONFIGURATION);
     cr_assert_not_null(strstr(ranks[2].error.text, "GYRE_SHM_SLOT"));
     free_all(3);
+}
+
+Test(segment, structs_must_agree, .timeout = 120)
+{
+    make_worlds(2, 4 << 20, 30 * GY_SECOND);
+    atomic_store(&other_structs, true);
+    create_all(2);
+    atomic_store(&other_structs, false);
+    cr_assert_eq(ranks[1].status, GYRE_PROTOCOL, "%s", ranks[1].error.text);
+    cr_assert_not_null(strstr(ranks[1].error.text, "lay out shared memory differently"));
+    free_all(2);
 }
 
 /* When the first rank cannot make the memory, all know at once, not at the deadline. */
