@@ -50,6 +50,17 @@ set_target_properties(swap_test PROPERTIES ENABLE_EXPORTS ON) # the library call
 foreach(what kinds parts calls roots)
   gyre_system_test(swap.${what} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> ${what})
 endforeach()
+# The slot that was not asked for, and a shorter one.
+foreach(slot default 65536)
+  set(asked ${slot})
+  set(longest ${slot})
+  if(slot STREQUAL default)
+    set(asked)
+    set(longest 1048576)
+  endif()
+  gyre_system_test(swap.sockets.${slot} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_SHM_SLOT=${asked} GYRE_LOG=error
+    $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> sockets ${longest})
+endforeach()
 gyre_system_test(swap.sealed 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_INTEGRITY=encrypt $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> kinds)
 gyre_system_test(swap.disagree 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> disagree)
 

@@ -1,5 +1,6 @@
 #include "meddler.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -13,11 +14,11 @@
 
 #define EACH 3
 #define REFUSALS 5
+#define LENGTH_AT 12 /* in a frame */
 
-struct meddler meddler;
+struct meddler meddler = {.fd = -1};
 
 static bool meddling;
-static int frames_at = -1; /* the descriptor to which frames went last */
 static unsigned calls, refusals;
 
 void meddle(bool on)
@@ -28,6 +29,17 @@ void meddle(bool on)
 static bool is_frame(const void *bytes, size_t count)
 {
     return count >= 2 && memcmp(bytes, "gy", 2) == 0;
+}
+
+/* See frame.c. */
+static void note_length(const struct iovec *header)
+{
+    uint32_t bytes;
+    if (header->iov_len < LENGTH_AT + sizeof bytes)
+        return;
+    memcpy(&bytes, (const char *)header->iov_base + LENGTH_AT, sizeof bytes);
+    bytes = le32toh(bytes);
+    meddler.longest = bytes > meddler.longest ? bytes : meddler.longest;
 }
 
 static ssize_t really_send(int fd, const struct msghdr *message, int flags)
@@ -83,10 +95,11 @@ static ssize_t send_part(int fd, const struct msghdr *message, int flags)
 static ssize_t send_any(int fd, const struct msghdr *message, int flags)
 {
     ssize_t sent;
-    if (meddler.owed > 0 && fd == frames_at) {
+    if (meddler.owed > 0 && fd == meddler.fd) {
         sent = send_rest(fd, message, flags);
     } else if (message->msg_iovlen > 0 && is_frame(message->msg_iov[0].iov_base, message->msg_iov[0].iov_len)) {
-        frames_at = fd;
+        meddler.fd = fd;
+        note_length(message->msg_iov);
         sent = meddling && ++calls % EACH
         == 0 ? send_part(fd, message, flags) : really_send(fd, message, flags);
     } else {
@@ -112,14 +125,14 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 ssize_t recv(int fd, void *bytes, size_t count, int flags)
 {
     ssize_t got = syscall(SYS_recvfrom, fd, bytes, count, flags, NULL, NULL);
-    meddler.receives += fd == frames_at && got > 0;
+    meddler.receives += fd == meddler.fd && got > 0;
     return got;
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
     ssize_t got = syscall(SYS_recvmsg, fd, message, flags);
-    meddler.receives += fd == frames_at && got > 0;
+    meddler.receives += fd == meddler.fd && got > 0;
     return got;
 }
 

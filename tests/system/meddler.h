@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct meddler {
     unsigned long sends;    /* calls that sent anything of frames */
@@ -13,6 +14,8 @@ struct meddler {
     unsigned long clocks;   /* looks at the clock */
     unsigned long parts;    /* frames that were taken in part */
     size_t owed;            /* bytes of the last of these that are still to come */
+    int fd;                 /* where frames went last; −1: nowhere */
+    uint32_t longest;       /* payload of a frame that was the first of its call */
 };
 
 extern struct meddler meddler;

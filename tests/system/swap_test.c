@@ -5,13 +5,17 @@
  *   kinds      every collective and messages, from and to either rank, among requests
  *   parts      the same over a socket that takes parts of frames: no call returns before all of its frame has left
  *   calls      one call of the kernel sends a frame and one receives it, and nothing else is asked
+ *   sockets    options of the link's socket; argument: the longest frame of a broadcast of 2 MiB
  *   memory     there is none for a request, which the call becomes when its partner is late: it fails, nothing has left, and a
  *              second call gives both what is said then
  *   disagree   the two call different things: an error on both that shows both
  *   roots      both send, each as the root: an error on both at the next call that waits */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "meddler.h"
@@ -239,6 +243,23 @@ static void test_calls(void)
             count_calls(kinds[k], root);
 }
 
+/* Where nothing but sockets is between the ranks of a host. */
+static void test_sockets(uint32_t longest)
+{
+    enum { BYTES = 2 << 20 };
+    unsigned char *vector = calloc(1, BYTES);
+    char control[16] = "";
+    int prompt = 0;
+    socklen_t bytes = sizeof prompt, room = sizeof control - 1;
+    CHECK(vector);
+    OK(comm, gyre_broadcast(comm, vector, vector, BYTES, GYRE_UINT8, 0));
+    CHECK(getsockopt(meddler.fd, IPPROTO_TCP, TCP_NODELAY, &prompt, &bytes) == 0 && prompt == 1);
+    CHECK(getsockopt(meddler.fd, IPPROTO_TCP, TCP_CONGESTION, control, &room) == 0 && strcmp(control, "reno") == 0);
+    if (rank == 0 && meddler.longest != longest)
+        rank_fail("a frame of %u bytes, where %u would be the longest", meddler.longest, longest);
+    free(vector);
+}
+
 /* ---- what goes wrong ---- */
 
 static void test_roots(void)
@@ -288,6 +309,8 @@ int main(int argc, char **argv)
         test_parts();
     else if (strcmp(suite, "calls") == 0)
         test_calls();
+    else if (strcmp(suite, "sockets") == 0)
+        test_sockets((uint32_t)strtoul(argc > 2 ? argv[2] : "0", NULL, 10));
     else
         test_results();
     if (strcmp(suite, "disagree") != 0 && strcmp(suite, "roots") != 0)
