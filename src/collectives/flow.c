@@ -210,6 +210,16 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
     gy_lane_next(r, l);
 }
 
+/* Is there nothing but the kernel between this rank's socket and the peer's? */
+static bool is_near(const struct gyre_comm *comm, int peer)
+{
+    const struct gy_context *ctx = comm->ctx;
+    const struct gy_world *world = ctx->world;
+    int rank = gy_group_world(&comm->group, peer);
+    return world->members[rank].host == world->members[world->rank].host &&
+           gy_transport_is_dialled(ctx->ops[ctx->peers[rank].transport]);
+}
+
 /* Is more of the same to be consumed at once, and something left that the peer may send meanwhile? Then one frame gives back all. */
 static bool waits_for_more(const struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
@@ -217,12 +227,10 @@ static bool waits_for_more(const struct gyre_comm *comm, int peer, enum gy_credi
     return link && link->more && comm->channels[peer]->credit[use].owed + gy_eager_most(use) <= gy_credit_most(use);
 }
 
-/* Gives back what was consumed, in batches; tried again at every turn while the frame before is under way. */
-static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use use)
+/* By a frame of its own. */
+static void give_back(struct gyre_comm *comm, int peer, enum gy_credit_use use)
 {
     struct gy_credit *credit = &comm->channels[peer]->credit[use];
-    if (credit->owed < gy_credit_batch(use) || credit->out.queued || waits_for_more(comm, peer, use))
-        return;
     struct gy_frame *frame = &credit->out.header;
     memset(frame, 0, sizeof(*frame));
     frame->kind = GY_FRAME_CREDIT;
@@ -233,6 +241,25 @@ static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use u
     credit->owed = 0;
     credit->out.payload = NULL;
     gy_comm_post(comm, peer, &credit->out);
+}
+
+/* What was consumed, in batches; tried again at every turn while the frame before is under way. */
+static void return_credit(struct gyre_comm *comm, int peer, enum gy_credit_use use)
+{
+    const struct gy_credit *credit = &comm->channels[peer]->credit[use];
+    if (credit->owed >= gy_credit_batch(use) && !credit->out.queued && !waits_for_more(comm, peer, use))
+        give_back(comm, peer, use);
+}
+
+/* While a socket is being sent by, the kernel leaves what comes for its owner, who takes it with everything that belongs to it in
+ * his own cache, and what he sends acknowledges what came before. Otherwise the core of the rank that sends does all that, on lines
+ * that it has to fetch: between two cores of a host one way took a third longer than an exchange. */
+void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence)
+{
+    enum gy_credit_use use = gy_credit_use_of(sequence);
+    const struct gy_credit *credit = &comm->channels[peer]->credit[use];
+    if (credit->owed > 0 && !credit->out.queued && is_near(comm, peer))
+        give_back(comm, peer, use);
 }
 
 uint8_t gy_flow_owed(const struct gyre_comm *comm, int peer, uint64_t sequence)
@@ -257,12 +284,7 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
  * cover the round trip, which the socket knows best; other transports bound it themselves. */
 static uint64_t ahead(const struct gyre_request *r, int peer)
 {
-    const struct gy_context *ctx = r->comm->ctx;
-    const struct gy_world *world = ctx->world;
-    int rank = gy_group_world(&r->comm->group, peer);
-    bool near = world->members[rank].host == world->members[world->rank].host &&
-                gy_transport_is_dialled(ctx->ops[ctx->peers[rank].transport]);
-    return near ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2) : UINT64_MAX / 2;
+    return is_near(r->comm, peer) ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2) : UINT64_MAX / 2;
 }
 
 /* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same

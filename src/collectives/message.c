@@ -146,9 +146,13 @@ bool gy_message_comes(struct gy_awaited *it)
     ctx->awaited = it;
     /* A thread that waits for the lock is let in by a request's turns. There is no pause between two looks: it takes longer than
      * a look where it takes long at all, and an emulated processor leaves its loop for it. */
-    while (!it->arrived && spins-- > 0 && peer->broken == 0 && !ctx->closed &&
-           atomic_load_explicit(&ctx->driver.knockers, memory_order_relaxed) == 0)
+    for (int looks = 0; !it->arrived && looks < spins && peer->broken == 0 && !ctx->closed &&
+                        atomic_load_explicit(&ctx->driver.knockers, memory_order_relaxed) == 0;
+         looks++) {
+        if (looks == 1 && !gives_way)
+            gy_flow_kept_waiting(it->comm, it->rank, it->frame.sequence);
         ops->progress(peer->link);
+    }
     ctx->awaited = NULL;
     return it->arrived;
 }
