@@ -89,6 +89,7 @@ enum {
     PAIR_VECTOR = 32 * 1024,    /* of two ranks: sends no more in one message than in two, and reduces twice as much */
     LONG_VECTOR = 128 * 1024,   /* worth a pipeline */
     LONG_CHAIN = 1 << 20,       /* so many tiles that a chain is full most of the time; of two ranks worth a pipeline */
+    WHOLE_MOST = 1 << 20,       /* of two ranks between sockets of a host: adding all of it twice takes less than a second step */
     SMALL_BLOCK = 1024,         /* may travel log2 N times */
     LONG_PIECE = 65536,         /* of a vector in a ring */
     SHORT_RING = 12288,         /* the same, where halving and doubling has no power of two to work on */
@@ -292,13 +293,22 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
     }
 }
 
-/* A vector from one rank of a host to the other in two halves, which need no grant where the whole of it would. */
-static enum gy_algorithm choose_halves(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
+/* Two ranks of a host. A vector from one to the other goes in two halves, which need no grant where the whole of it would. Where
+ * sockets are all that there is, what both add goes whole from where its halves would need grants: one step instead of two, while
+ * adding twice as much takes less. */
+static enum gy_algorithm choose_pair(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {
     bool pair = comm->size == 2 && comm->window < 0 && comm->grouping.of && comm->grouping.groups == 1;
-    if (!pair || bytes <= EAGER_PIECE || bytes > 2 * EAGER_PIECE)
+    bool halves = bytes > EAGER_PIECE && bytes <= 2 * EAGER_PIECE;
+    if (!pair || bytes <= EAGER_PIECE)
         return GY_ALGORITHMS;
-    return collective == GY_BROADCAST ? GY_HIERARCHICAL : collective == GY_REDUCE_TO ? GY_DOUBLE_TREE : GY_ALGORITHMS;
+    switch (collective) {
+    case GY_BROADCAST: return halves ? GY_HIERARCHICAL : GY_ALGORITHMS;
+    case GY_REDUCE_TO: return halves ? GY_DOUBLE_TREE : GY_ALGORITHMS;
+    case GY_ALL_REDUCE:
+        return !halves && comm->ctx->sockets && bytes <= WHOLE_MOST ? GY_RECURSIVE_DOUBLING : GY_ALGORITHMS;
+    default: return GY_ALGORITHMS;
+    }
 }
 
 /* Blocks with places of their own travel one by one; those of reduce_scatter lie side by side. Of all_to_all no rank
@@ -415,7 +425,7 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
     if (choice == GY_ALGORITHMS && nested && order == GY_ORDER_ANY && !varying)
         choice = choose_groups(&comm->grouping, collective, bytes);
     if (choice == GY_ALGORITHMS && order == GY_ORDER_ANY && !varying)
-        choice = choose_halves(comm, collective, bytes);
+        choice = choose_pair(comm, collective, bytes);
     if (choice == GY_ALGORITHMS && comm->window < 0 && comm->grouping.crowded && order == GY_ORDER_ANY && !varying)
         choice = choose_crowded(collective, bytes, comm->size);
     if (choice == GY_ALGORITHMS)

@@ -157,7 +157,7 @@ static void test_crowded(void)
     expect_chosen("reduce_scatter", 1048576, "ring");
 }
 
-/* Two ranks over TCP: what just needs a grant goes in halves that do not. */
+/* Two ranks over TCP: what just needs a grant goes in halves that do not; what both add goes whole from there on, but for long. */
 static void test_pair(void)
 {
     CHECK(size == 2);
@@ -165,6 +165,10 @@ static void test_pair(void)
     expect_chosen("reduce", 65536, "double_tree");
     expect_chosen("reduce", 65540, "binomial");
     expect_chosen("broadcast", 65536, "hierarchical");
+    expect_chosen("all_reduce", 65536, "halving_doubling");
+    expect_chosen("all_reduce", 65540, "recursive_doubling");
+    expect_chosen("all_reduce", 1048576, "recursive_doubling");
+    expect_chosen("all_reduce", 1048580, "ring");
 }
 
 static uint64_t bytes_sent(void)
