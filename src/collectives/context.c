@@ -399,10 +399,13 @@ static int power_of(size_t bytes)
     return power;
 }
 
-bool gy_context_buffer_waits(const struct gy_context *ctx, size_t bytes)
+bool gy_context_buffers_wait(const struct gy_context *ctx, size_t bytes, int count)
 {
     int power = power_of(bytes);
-    return power < GY_BUFFER_POWERS && ctx->kept[power];
+    void *memory = power < GY_BUFFER_POWERS ? ctx->kept[power] : NULL;
+    for (; memory && count > 1; count--)
+        memcpy(&memory, memory, sizeof(void *));
+    return memory != NULL;
 }
 
 void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p)

@@ -112,8 +112,8 @@ void gy_context_fail(struct gy_context *ctx);
 /* Power-of-two sized memory; NULL when out of memory. What was in use at once is kept for the next time, so that a
  * repeated pattern allocates nothing, however many requests are in flight. */
 void *gy_context_buffer_take(struct gy_context *ctx, size_t bytes, size_t *bytes_p);
-/* Does one wait that is large enough, so that taking it cannot fail? */
-bool gy_context_buffer_waits(const struct gy_context *ctx, size_t bytes);
+/* Do so many wait that are large enough, so that taking them cannot fail? */
+bool gy_context_buffers_wait(const struct gy_context *ctx, size_t bytes, int count);
 void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
 
 /* Frees a channel, at once or, when a link still holds its frame, with the world. NULL is allowed. */

@@ -210,8 +210,7 @@ void gy_flow_consume(struct gyre_request *r, int l, const void *payload)
     gy_lane_next(r, l);
 }
 
-/* Is there nothing but the kernel between this rank's socket and the peer's? */
-static bool is_near(const struct gyre_comm *comm, int peer)
+bool gy_flow_is_near(const struct gyre_comm *comm, int peer)
 {
     const struct gy_context *ctx = comm->ctx;
     const struct gy_world *world = ctx->world;
@@ -258,7 +257,7 @@ void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
     enum gy_credit_use use = gy_credit_use_of(sequence);
     const struct gy_credit *credit = &comm->channels[peer]->credit[use];
-    if (credit->owed > 0 && !credit->out.queued && is_near(comm, peer))
+    if (credit->owed > 0 && !credit->out.queued && gy_flow_is_near(comm, peer))
         give_back(comm, peer, use);
 }
 
@@ -284,7 +283,7 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
  * cover the round trip, which the socket knows best; other transports bound it themselves. */
 static uint64_t ahead(const struct gyre_request *r, int peer)
 {
-    return is_near(r->comm, peer) ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2) : UINT64_MAX / 2;
+    return gy_flow_is_near(r->comm, peer) ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2) : UINT64_MAX / 2;
 }
 
 /* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same

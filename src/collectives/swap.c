@@ -77,19 +77,34 @@ static bool is_chosen(struct gyre_comm *comm, const struct swap *it)
     return true;
 }
 
+/* How long a frame may be here: what all plans of these algorithms send in one piece and without a grant, and the link takes. Over a
+ * wire long ones come in pieces, which a request has a place for when the first is there. */
+static size_t longest(const struct gyre_comm *comm, int peer)
+{
+    const struct gy_context *ctx = comm->ctx;
+    int transport = ctx->peers[gy_group_world(&comm->group, peer)].transport;
+    if (transport < 0 || !gy_flow_is_near(comm, peer))
+        return GY_EAGER_BYTES;
+    size_t tile = gy_min_size(ctx->config.shm_slot, ctx->config.tcp_tile);
+    size_t most = gy_min_size(ctx->ops[transport]->eager, gy_eager_most(GY_FOR_COLLECTIVES) * GY_EAGER_BYTES);
+    return gy_max_size(gy_min_size(tile, most), GY_EAGER_BYTES);
+}
+
 /* Once a frame has left there is no way back: should the call become a request, that is to allocate nothing. In place, some keep
- * their input aside. */
+ * their input aside, and what is added to a long operand has to land. */
 static bool has_reserve(const struct gyre_comm *comm, const struct swap *it)
 {
     const struct gy_call *call = it->call;
-    size_t aside = 0;
+    bool lands = it->way->reduces && it->awaits && it->bytes > GY_EAGER_BYTES;
+    size_t aside = lands ? it->bytes : 0;
+    int buffers = 1;
     if (!it->sends)
         return true;
     if (call->input == call->output && call->collective == GY_ALL_REDUCE)
-        aside = gy_scratch_slot(it->bytes);
+        aside = gy_scratch_slot(it->bytes), buffers += lands;
     else if (call->input == call->output && call->collective == GY_ALL_TO_ALL)
         aside = RANKS * it->bytes;
-    return comm->ctx->idle && (aside == 0 || gy_context_buffer_waits(comm->ctx, aside)) &&
+    return comm->ctx->idle && (aside == 0 || gy_context_buffers_wait(comm->ctx, aside, buffers)) &&
            gy_comm_has_plan(comm, call->collective, it->way->algorithm, call->root);
 }
 
@@ -98,7 +113,8 @@ static bool is_open(struct gyre_comm *comm, const struct swap *it)
 {
     const struct gy_call *call = it->call;
     bool widens = it->way->reduces && gy_comm_canonical(comm) && gy_operation_widens(&it->operation);
-    return !call->varying && call->op < GYRE_PREMUL_SUM && it->bytes <= GY_EAGER_BYTES &&
+    return !call->varying && call->op < GYRE_PREMUL_SUM &&
+           (it->bytes <= GY_EAGER_BYTES || it->bytes <= longest(comm, it->peer)) &&
            (call->count > 0) == (call->collective != GY_BARRIER) && !widens && !comm->attributes.uniform &&
            gy_message_open(comm, it->peer) && has_reserve(comm, it) &&
            (comm->tiny[call->collective].chosen == it->bytes + 1 || is_chosen(comm, it));
@@ -124,14 +140,15 @@ static bool send_now(struct gyre_comm *comm, const struct swap *it, const struct
 {
     struct gy_channel *channel = comm->channels[it->peer];
     struct gy_credit *credit = &channel->credit[GY_FOR_COLLECTIVES];
+    unsigned units = gy_eager_units(frame->bytes);
     struct gy_frame header = *frame;
     header.credit = gy_flow_owed(comm, it->peer, frame->sequence);
-    if (credit->left == 0 || (!it->awaits && gy_channel_any(channel, frame->sequence)) ||
+    if (credit->left < units || (!it->awaits && gy_channel_any(channel, frame->sequence)) ||
         !gy_comm_send_short(comm, it->peer, &header,
                             block(it->call->input, it->way->gives_blocks, it->peer, it->bytes)))
         return false;
     gy_flow_returned(comm, it->peer, &header);
-    credit->left--;
+    credit->left -= units;
     return true;
 }
 

@@ -38,7 +38,7 @@ struct tcp_link {
     bool lengthy;                   /* the last payload was longer than that: see tcp_receive.c */
     size_t start, end;              /* unread bytes of ahead */
     unsigned char ahead[GY_TCP_AHEAD];
-    unsigned char rest[GY_FRAME_SHORT];
+    unsigned char rest[GY_TCP_EAGER];
     struct tcp_rail rail[GY_RAILS_MOST];
     struct tcp_rails *rails; /* what several need besides; NULL: there is one */
 };

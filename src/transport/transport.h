@@ -173,7 +173,7 @@ struct gy_transport_ops {
     gyre_status (*link)(void *instance, int peer, struct gy_link **link_p, struct gy_error *error);
     /* Queues a frame; never blocks, allocates nothing. Tries to send at once. */
     void (*post)(struct gy_link *link, struct gy_frame_out *frame);
-    /* Sends a frame of at most GY_FRAME_SHORT bytes at once, and has no more need of header and payload: true. What the wire did
+    /* Sends a frame of at most `eager` bytes at once, and has no more need of header and payload: true. What the wire did
      * not take of it is the link's own by then, and link->kept until it has left. False: something stands in its way and nothing
      * has happened; post will do. Never blocks. Optional. */
     bool (*send_short)(struct gy_link *link, const struct gy_frame *header, const void *payload);

@@ -25,7 +25,7 @@
 
 #include "support/rank.h"
 
-#define MOST 9000 /* bytes */
+#define MOST 33000 /* bytes */
 
 static gyre_comm *comm;
 static int rank;
@@ -78,7 +78,17 @@ static void test_results(void)
         for (int dtype = 0; gyre_dtype_name((gyre_dtype)dtype); dtype++)
             for (int op = 0; gyre_op_name((gyre_op)op); op++) {
                 size_t element = gyre_dtype_size((gyre_dtype)dtype);
-                size_t counts[] = {0, 1, 2, 3, 31, 4096 / element, 8192 / element, 8192 / element + 1};
+                size_t counts[] = {0,
+                                   1,
+                                   2,
+                                   3,
+                                   31,
+                                   4096 / element,
+                                   8192 / element,
+                                   8192 / element + 1,
+                                   20000 / element,
+                                   32768 / element,
+                                   32768 / element + 1};
                 for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
                     compare((gyre_dtype)dtype, (gyre_op)op, counts[c]);
             }
@@ -106,9 +116,9 @@ static void release(void *user, void *memory)
 }
 
 /* Rank 1 is late: it comes when rank 0, whose call has failed, sends it SIGUSR1. Persistent requests hold every one that there is. */
-static void test_memory(bool in_place)
+static void test_memory(bool in_place, size_t count)
 {
-    float mine[8], all[8];
+    static float mine[MOST], all[MOST];
     float *output = in_place ? mine : all;
     gyre_request *kept[4];
     int32_t own = (int32_t)getpid(), pids[2];
@@ -120,13 +130,13 @@ static void test_memory(bool in_place)
     OK(comm, gyre_all_gather(comm, &own, pids, 1, GYRE_INT32));
     for (int i = 0; i < 4; i++) {
         mine[0] = 1;
-        OK(comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
+        OK(comm, gyre_all_reduce(comm, mine, output, count, GYRE_FLOAT32, GYRE_SUM));
     }
     for (int i = 0; i < 4; i++)
         OK(comm, gyre_barrier_init(comm, &kept[i]));
     OK(comm, gyre_barrier(comm));
-    for (int i = 0; i < 8; i++)
-        mine[i] = (float)(i + rank);
+    for (size_t i = 0; i < count; i++)
+        mine[i] = (float)((int)i + rank);
     exhausted = rank == 0;
     if (rank == 1)
         CHECK(sigwait(&failed, &signal) == 0); /* in vain: the alarm ends it */
@@ -134,14 +144,14 @@ static void test_memory(bool in_place)
         gyre_request *last; /* that of the barrier, if it left one */
         while (gyre_barrier_init(comm, &last) == GYRE_SUCCESS)
             ;
-        GIVES(GYRE_NO_MEMORY, comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
+        GIVES(GYRE_NO_MEMORY, comm, gyre_all_reduce(comm, mine, output, count, GYRE_FLOAT32, GYRE_SUM));
         exhausted = false;
         CHECK(kill((pid_t)pids[1], SIGUSR1) == 0);
-        for (int i = 0; i < 8; i++)
+        for (size_t i = 0; i < count; i++)
             mine[i] = (float)(100 * i);
     }
-    OK(comm, gyre_all_reduce(comm, mine, output, 8, GYRE_FLOAT32, GYRE_SUM));
-    for (int i = 0; i < 8; i++)
+    OK(comm, gyre_all_reduce(comm, mine, output, count, GYRE_FLOAT32, GYRE_SUM));
+    for (size_t i = 0; i < count; i++)
         CHECK(output[i] == (float)(101 * i + 1));
     OK(comm, gyre_barrier(comm));
 }
@@ -187,7 +197,7 @@ static void call_one(enum trial_kind kind, int root, size_t count, unsigned numb
     gyre_request *request;
     trial_fill(&it, number);
     be_late(number);
-    if (number % 7 == 0) {
+    if ((number + (unsigned)rank) % 7 == 0) { /* the other end need not go the same way */
         OK(comm, trial_start(&it, &request));
         OK(comm, gyre_wait(&request));
     } else {
@@ -204,7 +214,7 @@ static void call_one(enum trial_kind kind, int root, size_t count, unsigned numb
 
 static void test_kinds(unsigned rounds)
 {
-    static const size_t counts[] = {1, 3, 500, 501, 2048, 4096, 4097};
+    static const size_t counts[] = {1, 3, 500, 501, 2048, 4096, 4097, 10000, 16384, 16385};
     unsigned number = 0;
     for (unsigned round = 0; round < rounds; round++)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
@@ -222,10 +232,10 @@ static void test_parts(void)
 }
 
 /* Nobody can say how often a rank that waits looks, or whether it sleeps; but what moves is moved by one call. */
-static void count_calls(enum trial_kind kind, int root)
+static void count_calls(enum trial_kind kind, int root, size_t count)
 {
     enum { CALLS = 640, ALONE = 3 };
-    struct trial it = trial_of(kind, root, 2, false);
+    struct trial it = trial_of(kind, root, count, false);
     bool one_way = goes_one_way(kind), sends = gives(kind, root);
     for (int i = 0; i < 3;
          i++) /* the first of them finds out that there is a short way; no credit is used up by so many */
@@ -251,8 +261,11 @@ static void count_calls(enum trial_kind kind, int root)
 static void test_calls(void)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (int root = 0; root < 2; root++)
-            count_calls(kinds[k], root);
+        for (int root = 0; root < 2; root++) {
+            count_calls(kinds[k], root, 2);
+            if (kinds[k] != TRIAL_SEND) /* messages so long wait for a grant */
+                count_calls(kinds[k], root, 8192);
+        }
 }
 
 /* The sender is late, by less than it takes to be asked why. Returns how many frames were sent here. */
@@ -354,7 +367,7 @@ int main(int argc, char **argv)
     else if (strcmp(suite, "roots") == 0)
         test_roots();
     else if (strcmp(suite, "memory") == 0)
-        test_memory(false), test_memory(true);
+        test_memory(false, 8), test_memory(true, 8), test_memory(false, 4000), test_memory(true, 4000);
     else if (strcmp(suite, "kinds") == 0)
         test_kinds(2);
     else if (strcmp(suite, "parts") == 0)
