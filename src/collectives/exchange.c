@@ -97,7 +97,7 @@ static bool together(const struct gy_exchange *it)
 /* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
 static bool worth_pushing(const struct gy_exchange *it, size_t most)
 {
-    return it->bytes > GY_WINDOW_INLINE && gives(it) && can_push() && (it->bytes <= most || together(it));
+    return it->bytes > GY_WINDOW_INLINE && !it->past && gives(it) && can_push() && (it->bytes <= most || together(it));
 }
 
 /* A hint, and no operation where the processor does not know it: the line is wanted elsewhere soon. */
@@ -127,7 +127,7 @@ static inline void each_part(const struct gy_exchange *it, uint64_t number, part
 
 static void put(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
 {
-    memcpy(payload_of(it, it->comm->rank, number) + from, it->input + from, bytes);
+    (it->past ? gy_copy_stream : gy_copy)(payload_of(it, it->comm->rank, number) + from, it->input + from, bytes);
 }
 
 static void push(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
@@ -149,6 +149,8 @@ void gy_exchange_publish(const struct gy_exchange *it)
     struct gy_window_line *mine = &it->comm->control[it->comm->rank]->line[it->number % GY_WINDOW_LINES];
     if (it->bytes > 0 && gives(it))
         each_part(it, it->number, put);
+    if (it->past)
+        gy_stream_fence();
     mine->shape = shape_word(it->shape);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
     if (worth_pushing(it, GY_PUSHED))

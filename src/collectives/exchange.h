@@ -30,7 +30,11 @@ struct gy_exchange {
     size_t block, bytes; /* of `count` elements; of a contribution */
     const unsigned char *input;
     unsigned char *output;
+    bool past; /* its vector is written past the caches */
 };
+
+/* Bytes of a contribution from which on it is asked whether that had better be so (ways.h). */
+#define GY_EXCHANGE_PAST_LEAST 4096
 
 struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
                                   size_t element, const void *input, void *output);

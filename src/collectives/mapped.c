@@ -16,10 +16,12 @@
 #define GY_ALONE_BROADCAST (32u << 20)
 #define GY_ALONE_REDUCED (8u << 20)
 
+#define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better written past the caches */
+
 #define GY_FAR_RANKS 4       /* at most, whose operands of a reduction are read so */
 #define GY_FAR_ALL_RANKS 2   /* at most, each of which reads all of all operands */
 #define GY_FAR_PROVED 65536u /* bytes of an input from which on it is tried whether the kernel reads it, in half a µs */
-#define GY_FAR_LEAST 32768u  /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
+#define GY_FAR_LEAST 16384u  /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
 
 static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
 {
@@ -117,31 +119,43 @@ bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *c
     return true;
 }
 
-void gy_mapped_offer(struct gyre_request *r)
+/* What this rank offers. False: nobody does, whatever the memory. */
+static bool offer(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     bool unread = plan->one_shot && plan->shape.collective == GY_REDUCE_TO && r->comm->rank == plan->shape.root;
     bool shared = is_shared_work(r);
-    r->offer = (struct gy_offer){0};
-    r->whole = false;
-    if (!offers(plan) || r->tiny || (shared && r->comm->ctx->crowded) || r->in.total * r->element < least_of(r))
-        return;
+    if (!offers(plan) || (shared && r->comm->ctx->crowded) || r->in.total * r->element < least_of(r))
+        return false;
     gy_whole_begin(r);
     if (r->in.places || !alone(r->comm))
-        return;
+        return false;
     /* in place, what comes from another rank would overwrite what is still to be read */
     bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
     bool gives = plan->input_blocks > 0 && !exposed && !r->staged.memory;
     uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
     /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
     bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
-    bool reads = (shared || (reached && !place)) && gy_ways_reads(r, shared);
-    if (!shared || reads)
+    bool open = shared || (reached && !place);
+    enum gy_giving giving = open ? gy_ways_given(r, shared) : GY_GIVEN_SLOTS;
+    if (!shared || giving == GY_GIVEN_THERE)
         r->offer.input = place;
-    if (gives && !place && reached && reads && readable(r))
+    if (!place && gives && reached && giving == GY_GIVEN_THERE && readable(r))
         r->offer.far_input = (uint64_t)(uintptr_t)r->input;
     if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.far_input)
         r->offer.output = place_of(r, r->output, r->out.total);
+    r->offer.past = giving == GY_GIVEN_PAST;
+    return open;
+}
+
+void gy_mapped_offer(struct gyre_request *r)
+{
+    r->offer = (struct gy_offer){0};
+    r->whole = r->prefers_slots = false;
+    if (!r->plan->window || r->tiny)
+        return;
+    if (!offer(r) && !r->offer.input && r->in.total * r->element >= GY_PAST_LEAST)
+        r->offer.past = gy_ways_passes(r);
 }
 
 /* The offer that belongs to this very operation: who offered anything cannot have gone on, so one that is being replaced

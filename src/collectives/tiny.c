@@ -30,8 +30,9 @@ static bool may_be_shown(const struct gy_exchange *it)
     return it->number <= comm->inline_done + GY_WINDOW_AHEAD && comm->inline_alone <= comm->inline_done;
 }
 
-static void show(const struct gy_exchange *it)
+static void show(struct gy_exchange *it)
 {
+    it->past = it->bytes >= GY_EXCHANGE_PAST_LEAST && gy_ways_exchanges_past(it->comm, it->shape, it->bytes);
     gy_exchange_publish(it);
     if (it->bytes > GY_WINDOW_SHORT)
         it->comm->inline_alone = it->number;
@@ -41,7 +42,7 @@ void gy_tiny_show(struct gyre_comm *comm)
 {
     bool any = false;
     for (struct gyre_request *r; (r = comm->window_next) && r->tiny; comm->window_next = r->next_window) {
-        const struct gy_exchange it = exchange_of_request(r);
+        struct gy_exchange it = exchange_of_request(r);
         if (!may_be_shown(&it))
             break;
         show(&it);
@@ -210,8 +211,11 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     if ((int64_t)it.bytes > comm->tiny[call->collective].most)
         return false;
     struct gy_context *ctx = comm->ctx;
+    bool counts = it.bytes >= GY_EXCHANGE_PAST_LEAST;
     it.number = ++comm->inline_started;
     shape.sequence = ++comm->sequence;
+    if (counts)
+        gy_ways_begin(comm);
     show(&it);
     gy_window_wake(comm);
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
@@ -231,6 +235,8 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
     gy_exchange_take(&it, &operation, gy_comm_canonical(comm));
     comm->inline_done = it.number;
+    if (counts)
+        gy_ways_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
     if ((it.number & (GY_LOOK_EVERY - 1)) == 0)
         gy_look_around(ctx);

@@ -5,30 +5,40 @@
 #include "core/clock.h"
 #include "transport/fence.h"
 
-_Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES <= 16, "a bit each");
+_Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES * 2 <= 32 && GY_WAYS <= 4, "two bits each");
 _Static_assert(GY_QUESTIONS == GY_WAY_QUESTIONS, "a word each");
+
+static const struct {
+    int ways, least; /* how many there are; the first octave ends at twice two to the power of it */
+} questions[GY_QUESTIONS] = {
+    [GY_HOW_GIVEN] = {3, 13},   /* 8 KiB */
+    [GY_HOW_SHOWN] = {2, 12},   /* 4 KiB */
+    [GY_HOW_WRITTEN] = {2, 20}, /* 1 MiB */
+    [GY_HOW_KEPT] = {2, 20},
+};
 
 /* How a trial goes, for calls of a size. */
 struct terms {
     uint32_t first;      /* calls before the first one: what a program does once it need not wait for */
     uint32_t samples;    /* calls by each way */
-    uint32_t left_out;   /* of them: what they touch for the first time is mapped then */
-    uint32_t pause;      /* calls between two trials of ways that are close, */
-    uint32_t long_pause; /* and of ways of which one takes longer than FAR_PERCENT of the other */
-    uint32_t
-        others; /* calls of other sizes, or by the other way, after which a trial is given up: its own do not come */
+    uint32_t left_out;   /* of them: they touch things for the first time, and who gives may be a call ahead */
+    uint32_t pause;      /* calls between two trials, at least, */
+    uint32_t long_pause; /* and at most */
+    uint32_t others;     /* of other sizes, or by another way, after which a trial is given up: its own do not come */
 };
 
 /* Each call of a few tiles has other slots, a longer one has them all. */
-static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_long = {1, 2, 1, 32, 256, 16};
+static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_long = {1, 3, 1, 32, 256, 16},
+                          of_longest = {1, 2, 1, 32, 256, 16};
 
 #define LONG_BYTES ((size_t)1 << 20)
-#define FAR_PERCENT 130
-#define BETTER_PERCENT 95 /* of the time of the way in use: below, the other one takes its place */
+#define LONGEST_BYTES ((size_t)8 << 20)
+#define COST 200 /* times what a trial loses by the slower ways lies between it and the next, within the limits above */
+#define BETTER_PERCENT 95 /* of the time of the way in use: below, the quickest takes its place */
 
 static const struct terms *terms_of(size_t bytes)
 {
-    return bytes >= LONG_BYTES ? &of_long : &of_short;
+    return bytes >= LONGEST_BYTES ? &of_longest : bytes >= LONG_BYTES ? &of_long : &of_short;
 }
 
 bool gy_way_asks(struct gy_way *way, size_t bytes)
@@ -41,15 +51,12 @@ bool gy_way_asks(struct gy_way *way, size_t bytes)
     way->trial = true;
     way->bytes = bytes;
     way->others = 0;
-    way->tried = way->second;
-    way->seen[0] = way->seen[1] = 0;
-    way->least[0] = way->least[1] = UINT32_MAX;
+    way->tried = way->used;
+    for (int w = 0; w < GY_WAYS; w++) {
+        way->seen[w] = 0;
+        way->least[w] = UINT32_MAX;
+    }
     return true;
-}
-
-static bool is_below(uint32_t value, uint32_t other, uint32_t percent)
-{
-    return (uint64_t)value * 100 < (uint64_t)other * percent;
 }
 
 static void end_trial(struct gy_way *way)
@@ -58,117 +65,163 @@ static void end_trial(struct gy_way *way)
     way->trial = false;
 }
 
-static void judge(struct gy_way *way)
+/* In calls of the way in use. */
+static uint32_t pause_after(const struct gy_way *way, int ways)
 {
-    uint32_t used = way->least[way->second], other = way->least[!way->second];
-    if (is_below(other, used, BETTER_PERCENT))
-        way->second = !way->second;
-    bool close = is_below(used, other, FAR_PERCENT) && is_below(other, used, FAR_PERCENT);
-    way->pause = close ? terms_of(way->bytes)->pause : terms_of(way->bytes)->long_pause;
+    const struct terms *terms = terms_of(way->bytes);
+    uint64_t used = (uint64_t)way->least[way->used] + 1 /* no clock is that fine */, lost = 0;
+    for (int w = 0; w < ways; w++)
+        lost += way->least[w] > used ? way->least[w] - used : 0;
+    uint64_t pause = lost * terms->samples * COST / used;
+    return pause < terms->pause ? terms->pause : pause > terms->long_pause ? terms->long_pause : (uint32_t)pause;
+}
+
+static void judge(struct gy_way *way, int ways)
+{
+    int quickest = way->used;
+    for (int w = 0; w < ways; w++)
+        quickest = way->least[w] < way->least[quickest] ? w : quickest;
+    if ((uint64_t)way->least[quickest] * 100 < (uint64_t)way->least[way->used] * BETTER_PERCENT)
+        way->used = (uint8_t)quickest;
+    way->pause = pause_after(way, ways);
     end_trial(way);
 }
 
-bool gy_way_untold(struct gy_way *way)
+static int now(const struct gy_way *way)
+{
+    return way->trial ? way->tried : way->used;
+}
+
+int gy_way_untold(struct gy_way *way)
 {
     if (way->trial && ++way->others > terms_of(way->bytes)->others) {
         way->pause = terms_of(way->bytes)->long_pause;
         end_trial(way);
     }
-    return way->trial ? way->tried : way->second;
+    return now(way);
 }
 
-bool gy_way_told(struct gy_way *way, size_t bytes, bool second, int64_t ns)
+int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns)
 {
     uint32_t time = ns < 0 || ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
     const struct terms *terms = terms_of(way->bytes);
     if (bytes != way->bytes) {
         if (++way->others > terms->others)
             end_trial(way);
-    } else if (second != way->tried) {
+    } else if (went != way->tried) {
         return gy_way_untold(way);
-    } else if (way->seen[second] < terms->samples) {
-        if (way->seen[second]++ >= terms->left_out && time < way->least[second])
-            way->least[second] = time;
-        if (way->seen[second] == terms->samples) {
-            way->tried = !second;
-            if (way->seen[!second] == terms->samples)
-                judge(way);
+    } else {
+        if (way->seen[went]++ >= terms->left_out && time < way->least[went])
+            way->least[went] = time;
+        if (way->seen[went] == terms->samples) {
+            way->tried = (uint8_t)((went + 1) % ways);
+            if (way->tried == way->used)
+                judge(way, ways);
         }
     }
-    return way->trial ? way->tried : way->second;
+    return now(way);
 }
 
 static int octave_of(enum gy_question question, size_t bytes)
 {
-    static const int least[GY_QUESTIONS] = {[GY_HOW_GIVEN] = 13, [GY_HOW_WRITTEN] = 20}; /* 8 KiB, 1 MiB */
     int octave = 0;
-    while (octave < GY_WAY_OCTAVES - 1 && bytes > (size_t)2 << (least[question] + octave))
+    while (octave < GY_WAY_OCTAVES - 1 && bytes > (size_t)2 << (questions[question].least + octave))
         octave++;
     return octave;
 }
 
-static int judge_of(const struct gyre_request *r)
+/* Of what a question is. */
+struct asked {
+    enum gy_collective collective;
+    int root;
+    size_t bytes;
+    bool told; /* by the giver: how it has gone; otherwise as the verdict says */
+};
+
+static int judge_of(const struct gyre_comm *comm, const struct asked *it)
 {
-    int root = r->plan->shape.root;
-    switch (r->plan->shape.collective) {
+    switch (it->collective) {
     case GY_BROADCAST:
-    case GY_SCATTER_FROM: return (root + 1) % r->comm->size;
+    case GY_SCATTER_FROM: return (it->root + 1) % comm->size;
     case GY_REDUCE_TO:
-    case GY_GATHER_TO: return root;
+    case GY_GATHER_TO: return it->root;
     default: return 0;
     }
 }
 
 /* A rank that gives to the judge. */
-static int giver_of(const struct gyre_request *r)
+static int giver_of(const struct gyre_comm *comm, const struct asked *it)
 {
-    enum gy_collective collective = r->plan->shape.collective;
-    if (collective == GY_BROADCAST || collective == GY_SCATTER_FROM)
-        return r->plan->shape.root;
-    return (judge_of(r) + 1) % r->comm->size;
+    if (it->collective == GY_BROADCAST || it->collective == GY_SCATTER_FROM)
+        return it->root;
+    return (judge_of(comm, it) + 1) % comm->size;
 }
 
-/* Counts the call if this rank is its judge. The second way? */
-static bool ask(struct gyre_request *r, enum gy_question question, size_t bytes)
+/* Counts the call if this rank is its judge. Returns the way. */
+static int ask(struct gyre_comm *comm, enum gy_question question, const struct asked *it)
 {
-    struct gyre_comm *comm = r->comm;
-    enum gy_collective collective = r->plan->shape.collective;
-    int octave = octave_of(question, bytes), judge = judge_of(r);
     if (comm->size < 2)
-        return false;
+        return 0;
+    int octave = octave_of(question, it->bytes), judge = judge_of(comm, it);
+    const _Atomic uint32_t *verdict = &comm->control[judge]->way[question][it->collective];
+    int now = (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave) & 3);
     if (judge == comm->rank && comm->ways.asks && !comm->ways.measured) {
-        struct gy_way *way = &comm->ways.way[question][collective][octave];
-        if (gy_way_asks(way, bytes)) {
+        struct gy_way *way = &comm->ways.way[question][it->collective][octave];
+        if (gy_way_asks(way, it->bytes)) {
             comm->ways.measured = way;
             comm->ways.began = gy_now();
             comm->ways.question = question;
-            comm->ways.giver = giver_of(r);
-            comm->ways.collective = (int)collective;
+            comm->ways.giver = giver_of(comm, it);
+            comm->ways.collective = (int)it->collective;
             comm->ways.octave = octave;
-            comm->ways.bytes = bytes;
+            comm->ways.bytes = it->bytes;
+            comm->ways.went = it->told ? -1 : now;
         }
     }
-    const _Atomic uint16_t *verdict = &comm->control[judge]->second[question][collective];
-    return atomic_load_explicit(verdict, memory_order_relaxed) >> octave & 1;
+    return now;
 }
 
-/* Reading all operands on every rank saves an all_reduce one meeting, and reads them twice. */
-static bool begins_with_slots(int collective)
+static struct asked asked_of(const struct gyre_request *r, size_t bytes, bool told)
 {
-    return collective == GY_ALL_REDUCE;
+    const struct gy_plan_shape *shape = &r->plan->shape;
+    return (struct asked){.collective = shape->collective, .root = shape->root, .bytes = bytes, .told = told};
 }
 
-bool gy_ways_reads(struct gyre_request *r, bool mapped)
+/* Between the number of a way and what it is. Reading all operands on every rank saves an all_reduce one meeting, and reads them
+ * twice. */
+static int swapped(int collective, int way)
 {
+    return collective == GY_ALL_REDUCE && way < 2 ? 1 - way : way;
+}
+
+enum gy_giving gy_ways_given(struct gyre_request *r, bool mapped)
+{
+    const struct asked it = asked_of(r, r->in.total * r->element, true);
     r->comm->ways.mapped = mapped;
-    return ask(r, GY_HOW_GIVEN, r->in.total * r->element) == begins_with_slots((int)r->plan->shape.collective);
+    enum gy_giving giving = (enum gy_giving)swapped((int)it.collective, ask(r->comm, GY_HOW_GIVEN, &it));
+    r->prefers_slots = giving == GY_GIVEN_SLOTS;
+    return giving;
+}
+
+bool gy_ways_passes(struct gyre_request *r)
+{
+    const struct asked it = asked_of(r, r->in.total * r->element, true);
+    r->comm->ways.mapped = false;
+    return !r->comm->ctx->crowded && ask(r->comm, GY_HOW_SHOWN, &it) == 1;
+}
+
+/* Nobody is more than one exchange ahead of its judge, so what the verdict says here has come so, but for the first of its way. */
+bool gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+{
+    const struct asked it = {
+        .collective = (enum gy_collective)shape->collective, .root = (int)shape->root, .bytes = bytes};
+    return !comm->ctx->crowded && ask(comm, GY_HOW_SHOWN, &it) == 1;
 }
 
 bool gy_ways_streams(struct gyre_request *r, size_t bytes)
 {
-    bool second = ask(r, GY_HOW_WRITTEN, bytes);
-    r->comm->ways.written = second;
-    return !second;
+    const struct asked it = asked_of(r, bytes, false);
+    return r->prefers_slots ? ask(r->comm, GY_HOW_KEPT, &it) == 1 : ask(r->comm, GY_HOW_WRITTEN, &it) == 0;
 }
 
 void gy_ways_begin(struct gyre_comm *comm)
@@ -178,18 +231,21 @@ void gy_ways_begin(struct gyre_comm *comm)
 }
 
 /* How the giver's input has come is in its entry, unless it has gone far ahead; it may also lie in memory of gyre, where a choice
- * was made only if the call said so. False: that cannot be told. */
-static bool has_come(const struct gyre_comm *comm, bool *second_p)
+ * was made only if the call said so. -1: that cannot be told. */
+static int has_come(const struct gyre_comm *comm)
 {
     const struct gy_entry *entry = &comm->control[comm->ways.giver]->entry[comm->sequence % GY_ARRIVALS];
     if (atomic_load_explicit(&entry->offered, memory_order_acquire) != comm->sequence)
-        return false;
+        return -1;
     struct gy_offer offer = entry->offer;
     gy_fence(memory_order_acquire);
-    bool through_slots = !offer.far_input && !offer.input;
-    *second_p = through_slots != begins_with_slots(comm->ways.collective);
-    return atomic_load_explicit(&entry->offered, memory_order_relaxed) == comm->sequence &&
-           (!offer.input || comm->ways.mapped);
+    bool there = offer.far_input || offer.input;
+    if (atomic_load_explicit(&entry->offered, memory_order_relaxed) != comm->sequence ||
+        (offer.input && !comm->ways.mapped))
+        return -1;
+    if (comm->ways.question == GY_HOW_SHOWN)
+        return there ? -1 : offer.past;
+    return swapped(comm->ways.collective, there ? GY_GIVEN_THERE : offer.past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS);
 }
 
 void gy_ways_end(struct gyre_comm *comm, bool succeeded)
@@ -199,11 +255,12 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
     if (!ways->measured || !succeeded)
         return;
     int64_t took = gy_now() - ways->began;
-    bool second = ways->written;
-    bool known = ways->question != GY_HOW_GIVEN || has_come(comm, &second);
-    second = known ? gy_way_told(ways->measured, ways->bytes, second, took) : gy_way_untold(ways->measured);
-    _Atomic uint16_t *verdict = &comm->control[comm->rank]->second[ways->question][ways->collective];
-    uint16_t bit = (uint16_t)(1u << ways->octave), now = atomic_load_explicit(verdict, memory_order_relaxed);
-    now = (uint16_t)(second ? now | bit : now & ~bit);
-    atomic_store_explicit(verdict, now, memory_order_relaxed);
+    int went = ways->went >= 0 ? ways->went : has_come(comm);
+    int way = went >= 0 ? gy_way_told(ways->measured, questions[ways->question].ways, ways->bytes, went, took)
+                        : gy_way_untold(ways->measured);
+    _Atomic uint32_t *verdict = &comm->control[comm->rank]->way[ways->question][ways->collective];
+    uint32_t before = atomic_load_explicit(verdict, memory_order_relaxed);
+    uint32_t after = (before & ~(UINT32_C(3) << (2 * ways->octave))) | (uint32_t)way << (2 * ways->octave);
+    if (after != before)
+        atomic_store_explicit(verdict, after, memory_order_relaxed);
 }

@@ -1,24 +1,34 @@
-/* Two questions whose answer is the machine's affair, and how the clock answers them.
+/* Four questions whose answer is the machine's affair, and how the clock answers them.
  *
- *   question                                             first way                    second way
- *   how operands go to other ranks of the host           once, by the kernel, or      through slots, copied twice by the
- *                                                        mapped (mapped.h)            processors; of an all_reduce, where the
- *                                                                                     first way reads all of them twice, these
- *                                                                                     two the other way round
- *   how a long result of a reduction is written          past the caches              into them
+ *   question                           first way                    second way                    third way
+ *   how operands go to other ranks     once, by the kernel, or      through slots, copied twice   likewise, but into the slots
+ *   of the host                        mapped (mapped.h)            by the processors             past the caches
+ *   the same where the first way is    through slots                past the caches
+ *   not open, and what is exchanged
+ *   how a long result of a reduction   past the caches              into them
+ *   is written
+ *   the same where the first question  into the caches              past them
+ *   has been answered by "slots"
+ *
+ * The last two are one question but for where they begin: slots and results that both stay in the caches may be the quickest way
+ * where slots beside results past them are the slowest, and the first question compares what the last ones have found.
+ *
+ * An all_reduce in which the kernel's way reads all operands twice begins with slots: there the first two change places.
  *
  * Entering the kernel and finding pages takes three times as long on one machine as on another, and lines that another core has
- * just written come from a cache that both share, or from afar, as the hypervisor has placed the two. Whether a cache keeps the
- * output of one call until the next, so that nothing is read in order to be overwritten, hangs on how much of it is this program's.
- * So both ways are tried on the program's own calls, and again from time to time.
+ * just written come from a cache that both share, or from afar, as the hypervisor has placed the two: then they come sooner from
+ * memory. Whether a cache keeps the output of one call until the next, so that nothing is read in order to be overwritten, hangs
+ * on how much of it is this program's. So all ways are tried on the program's own calls, and again from time to time.
  *
  *   judge     a rank that takes: the root it goes to, the rank after the root it comes from, rank 0 where everyone takes
- *   a trial   some blocking calls of one size by the way in use, then some by the other; each way counts by its quickest. Of
- *             long calls a program makes few, each of which is worth more: fewer make a trial, and fewer lie between two
- *   verdict   a bit of the judge's window, for a collective and an octave of sizes, which everyone looks at
+ *   a trial   some blocking calls of one size by the way in use, then some by each other one; each way counts by its quickest. Of
+ *             long calls a program makes few, each of which is worth more: fewer make a trial, and fewer lie between two. The
+ *             more a trial has cost, the more calls lie between it and the next
+ *   verdict   the number of a way in the judge's window, for a collective and an octave of sizes, which everyone looks at
  *
- * The verdict is a hint: every rank decides alone how it gives and how it writes, and no bit of a result depends on it. Where
- * ranks share cores the kernel's way is not open (mapped.h). */
+ * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
+ * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), and slots are written
+ * into the caches. */
 #ifndef GY_COLLECTIVES_WAYS_H
 #define GY_COLLECTIVES_WAYS_H
 
@@ -28,18 +38,23 @@
 struct gyre_comm;
 struct gyre_request;
 
+#define GY_WAYS 3 /* at most, of a question */
+
 /* What a judge knows of a collective and an octave of sizes. */
 struct gy_way {
-    uint32_t calls;            /* since the last trial; at first none has been */
-    uint32_t pause;            /* calls from that to the next */
-    uint32_t least[2];         /* nanoseconds, by the first way and by the second */
-    size_t bytes;              /* of the calls that the trial compares */
-    uint32_t others;           /* of other sizes or by the other way, since it began */
-    uint8_t seen[2];           /* calls of the trial that went so */
-    bool second, tried, trial; /* the way in use; which the trial is at; is there one? */
+    uint32_t calls;          /* since the last trial; at first none has been */
+    uint32_t pause;          /* calls from that to the next */
+    uint32_t least[GY_WAYS]; /* nanoseconds, by each way */
+    size_t bytes;            /* of the calls that the trial compares */
+    uint32_t others;         /* of other sizes or by another way, since it began */
+    uint8_t seen[GY_WAYS];   /* calls of the trial that went so */
+    uint8_t used, tried;     /* the way in use; which the trial is at */
+    bool trial;              /* is there one? */
 };
 
-enum gy_question { GY_HOW_GIVEN, GY_HOW_WRITTEN, GY_QUESTIONS };
+enum gy_question { GY_HOW_GIVEN, GY_HOW_SHOWN, GY_HOW_WRITTEN, GY_HOW_KEPT, GY_QUESTIONS };
+/* How what a rank gives comes to the others. */
+enum gy_giving { GY_GIVEN_THERE, GY_GIVEN_SLOTS, GY_GIVEN_PAST };
 
 struct gy_ways {
     struct gy_way way[GY_QUESTIONS][GY_COLLECTIVES][GY_WAY_OCTAVES];
@@ -49,13 +64,17 @@ struct gy_ways {
     size_t bytes;
     enum gy_question question;
     int giver, collective, octave;
-    bool written; /* by the second way, if that is the question */
-    bool mapped;  /* the call may go through slots although what is given lies in memory of gyre */
+    int went;    /* the way of the call, unless that is for its giver to tell */
+    bool mapped; /* the call may go through slots although what is given lies in memory of gyre */
 };
 
-/* At the launch of an operation for which both ways are open: may this rank's input be read where it lies? That is a question
- * of private memory, and of memory of gyre if `mapped`. */
-bool gy_ways_reads(struct gyre_request *request, bool mapped);
+/* At the launch of an operation for which all ways are open: how had this rank better give? That is a question of private memory,
+ * and of memory of gyre if `mapped`. */
+enum gy_giving gy_ways_given(struct gyre_request *request, bool mapped);
+/* Likewise of one that goes through slots: had they better be written past the caches? And the place of an exchange of so many
+ * bytes (exchange.h)? */
+bool gy_ways_passes(struct gyre_request *request);
+bool gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
 /* When an operation begins whose output, so many bytes on this rank, had better be written past the caches if they do not keep it:
  * had it? */
 bool gy_ways_streams(struct gyre_request *request, size_t bytes);
@@ -67,9 +86,10 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded);
 
 /* Counts a call of so many bytes; true: a trial is under way and wants to know how long it takes. */
 bool gy_way_asks(struct gy_way *way, size_t bytes);
-/* It has gone by no way of which the trial is, as the other rank cannot go that way or has reasons not to. By the second from now on? */
-bool gy_way_untold(struct gy_way *way);
-/* It has taken so long, by the second way or the first. By the second from now on? */
-bool gy_way_told(struct gy_way *way, size_t bytes, bool second, int64_t ns);
+/* It has gone by no way of which the trial is, as the other rank cannot go that way or has reasons not to. Returns the way from
+ * now on. */
+int gy_way_untold(struct gy_way *way);
+/* It has taken so long, by the way `went` of `ways`. Returns the way from now on. */
+int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns);
 
 #endif

@@ -7,7 +7,8 @@
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
  * mod GY_WINDOW_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
  * the data is touched. Tiny vectors skip the slots: see tiny.c; shared operands are used in place: see mapped.h. Outputs
- * that outgrow the cache are written past it, slots never: a fence stands between that and the counter. */
+ * that outgrow the cache are written past it, and slots where that is quicker (ways.h): a fence stands between that and the
+ * counter. */
 #include <string.h>
 
 #include "collectives/mapped.h"
@@ -202,7 +203,8 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l, u
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
         if (piece.count > 0)
-            memcpy(slot + place, gy_operand_at(r, step->src, b, piece.start), piece.count * r->element);
+            (r->offer.past ? gy_copy_stream : gy_copy)(slot + place, gy_operand_at(r, step->src, b, piece.start),
+                                                       piece.count * r->element);
     }
 }
 
@@ -239,6 +241,10 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
                                    : published(r, p, b, iteration);
     }
     it->to = (struct gy_targets){.at = it->targets};
+    bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.past; /* those past the caches come first */
+    it->slots += keeps;
+    if (first)
+        it->targets[it->to.count++] = slot_of(r, rank, GY_RESULT, iteration);
     if (step->dst != GY_RESULT)
         it->targets[it->to.count++] = gy_operand_at(r, step->dst, b, start);
     for (int p = 0; p < size && step->keep; p++) {
@@ -246,11 +252,9 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
         if (output)
             it->targets[it->to.count++] = output + start * r->element;
     }
-    it->to.streamed = r->stream ? it->to.count : 0;
-    if (gy_mapped_keeps(r, step)) {
+    it->to.streamed = r->stream ? it->to.count : first;
+    if (keeps && !first)
         it->targets[it->to.count++] = slot_of(r, rank, GY_RESULT, iteration);
-        it->slots++;
-    }
 }
 
 /* Is a place to write to also one to read from? */
@@ -414,7 +418,7 @@ bool gy_window_step(struct gyre_request *r, int l)
         publish(r, step, l, iteration);
     else if (!(step->kind == GY_GATHER ? gather : step->kind == GY_COLLECT ? collect : exchange)(r, step, l, iteration))
         return false;
-    if (r->stream)
+    if (r->stream || r->offer.past)
         gy_stream_fence();
     int shared = r->plan->lane[l].window_lane;
     if (shared < 0)

@@ -21,7 +21,7 @@ struct gy_segment;
 #define GY_WINDOW_LANES 4      /* progress counters per window */
 #define GY_WAY_KINDS 16        /* collectives, room for more */
 #define GY_WAY_OCTAVES 16      /* of sizes, the last one has all that is longer */
-#define GY_WAY_QUESTIONS 2     /* collectives/ways.h has them */
+#define GY_WAY_QUESTIONS 4     /* collectives/ways.h has them */
 #define GY_WINDOW_SLOTS 4      /* slots in the ring of each window half */
 #define GY_ARRIVALS 16         /* nobody shows so many beyond one that somebody else is in: see GY_WINDOW_SHOWN */
 #define GY_WINDOW_SHOWN 4      /* operations that a rank shows at once; it is GY_WINDOW_SLOTS ahead of others at most */
@@ -49,6 +49,7 @@ struct gy_arrival {
  * read through the kernel, its address; 0: none. */
 struct gy_offer {
     uint64_t input, output, far_input;
+    bool past; /* what it gives nobody there it writes to its slots past the caches */
 };
 
 /* An operation that a rank has entered, in one line, so that who waits for it has all of it at once. */
@@ -74,9 +75,9 @@ struct gy_window_control {
                                                                      * before the first signal */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t entered;           /* sequence of the operation this rank is
                                                                      * in, release after its entry */
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends;           /* operations with uniform ends that are complete here */
-    _Atomic uint16_t second[GY_WAY_QUESTIONS][GY_WAY_KINDS]; /* by collective, a bit for an octave of sizes: the second
-                                                              * of two ways is the quicker one: ways.h */
+    _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends;        /* operations with uniform ends that are complete here */
+    _Atomic uint32_t way[GY_WAY_QUESTIONS][GY_WAY_KINDS]; /* by collective, two bits for an octave of sizes: the
+                                                           * quickest of up to three ways: ways.h */
 };
 
 /* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. */
