@@ -283,7 +283,8 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
  * cover the round trip, which the socket knows best; other transports bound it themselves. */
 static uint64_t ahead(const struct gyre_request *r, int peer)
 {
-    return gy_flow_is_near(r->comm, peer) ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2) : UINT64_MAX / 2;
+    return gy_flow_is_near(r->comm, peer) ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2)
+                                          : UINT64_MAX / 2;
 }
 
 /* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same
