@@ -129,7 +129,7 @@ static bool rails_are_there(const struct rank *rank)
 void conformance_short(struct rank *rank)
 {
     enum { KEPT = 5, LAST = 5000 };
-    static unsigned char payload[GY_FRAME_SHORT];
+    static unsigned char payload[GY_TCP_EAGER];
     static struct gy_frame_out grant, last;
     struct gy_frame_out frame;
     int little = 8192, kept = 0;
