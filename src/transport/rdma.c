@@ -31,7 +31,7 @@
 static bool is_quiet(const struct gy_rdma_link *link)
 {
     return link->base.state == GY_LINK_OPEN && !link->base.first && !link->access_first && !link->ended &&
-           !gy_rdma_owes(link) && !gy_rdma_digestible(link);
+           !gy_rdma_owes(link) && !gy_rdma_digestible(link) && link->pulls_posted == link->pulls;
 }
 
 static bool advance(struct gy_rdma_link *link)
@@ -46,6 +46,8 @@ static bool advance(struct gy_rdma_link *link)
             moved |= gy_rdma_flush(link);
             moved |= gy_rdma_reap(link);
         }
+        if (link->pulls_posted < link->pulls)
+            gy_rdma_pull_post(link);
         if (link->rdma->exposed) { /* by who has exposed nothing, nothing is accessed */
             moved |= gy_rdma_access_reap(link);
             moved |= gy_rdma_access_flush(link);
@@ -360,8 +362,8 @@ static bool rdma_arm(void *instance)
         for (int r = 0; r < rdma->rails && link->queue[r].cq; r++)
             if (!arm_queue(link, r))
                 return false;
-        if (link->staging &&
-            (link->untried || gy_rdma_collect(link) || !gy_rdma_may_sleep(link) || gy_rdma_digestible(link)))
+        if (link->staging && (link->untried || gy_rdma_collect(link) || !gy_rdma_may_sleep(link) ||
+                              gy_rdma_digestible(link) || link->pulls_posted < link->pulls))
             return false;
     }
     return true;

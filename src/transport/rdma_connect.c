@@ -96,7 +96,8 @@ static gyre_status make_staging(struct gy_rdma_link *link, struct gy_error *erro
     if (!staging)
         return out_of_memory(link, bytes, error);
     memset(staging, 0, bytes);
-    gyre_status status = gy_rdma_register(&link->rdma->memory, staging, bytes, 0, link->staging_mr, error);
+    gyre_status status = gy_rdma_register(&link->rdma->memory, staging, bytes,
+                                          link->may_pull ? IBV_ACCESS_REMOTE_READ : 0, link->staging_mr, error);
     if (status != GYRE_SUCCESS) {
         gy_free(staging);
         return status;
@@ -286,6 +287,7 @@ static void join(struct gy_rdma_link *link)
     }
     while (link->paths > theirs->paths)
         drop_path(link);
+    link->may_pull = gy_rdma_can_pull(link);
     if (make_staging(link, &error) != GYRE_SUCCESS) {
         gy_link_fail(&link->base, error.status, "%s", error.text);
         return;

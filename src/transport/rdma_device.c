@@ -363,6 +363,7 @@ static gyre_status rail_open(const struct survey *survey, const struct candidate
         .mtu = it->attr.active_mtu,
         .ethernet = it->attr.link_layer == IBV_LINK_LAYER_ETHERNET,
         .most_reads = reads_of(&it->limits),
+        .vendor = it->limits.vendor_id,
         .most_requests = it->limits.max_qp_wr,
         .most_completions = it->limits.max_cqe,
     };

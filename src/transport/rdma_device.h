@@ -33,7 +33,8 @@ struct gy_rdma_rail {
     uint16_t lid;
     enum ibv_mtu mtu;
     bool ethernet;
-    uint8_t most_reads;                  /* that it asks for, and answers, at once on a queue pair; at least 1 */
+    uint8_t most_reads; /* that it asks for, and answers, at once on a queue pair; at least 1 */
+    uint32_t vendor;
     int most_requests, most_completions; /* per queue pair, per completion queue */
     uint32_t most_inline;                /* bytes that a request can carry itself: known with the first queue pair */
 };

@@ -1,6 +1,6 @@
 /* Inside the rdma transport: rdma.c (the table, sleeping), rdma_connect.c (from a socket to queue pairs), rdma_hello.c
  * (what the two say to each other), rdma_events.c (what devices tell), rdma_send.c and rdma_receive.c (the data path),
- * rdma_short.c and rdma_silent.c (short frames), rdma_access.c (one-sided).
+ * rdma_short.c and rdma_silent.c (short frames), rdma_pull.c (what the receiver reads), rdma_access.c (one-sided).
  * Nobody else includes this.
  *
  * A link is a byte stream in each direction, laid out in a ring in the receiver's memory, as between ranks of one host:
@@ -14,12 +14,13 @@
  * deliver in any order: the receiver counts arrivals per queue pair, and the stream goes on as far as chunks are there
  * without a gap. The immediate says how long the chunk is, takes credit back by the way, and says of a short frame that
  * its header need not be sent (rdma_short.c). A short frame for which the peer looks comes without immediate (rdma_silent.c).
+ * Some chunks are told, and read by the receiver (rdma_pull.c).
  *
  * Invariants: a receive request is posted for everything that may arrive, so that the receiver is always ready: a sender
  * has at most GY_RDMA_CHUNKS · n chunks for which it has no credit back, and credits have a reserve of their own (there
- * are never more than 13 on their way, see GY_RDMA_RESERVE). Remote ranks can write into the ring, read and write
- * a page of words of the link (struct gy_rdma_words) and what the program has exposed as a window for as long as it is one,
- * and nothing else. */
+ * are never more than 13 on their way, see GY_RDMA_RESERVE). Remote ranks can write into the ring, read staging where
+ * chunks of it are theirs to read, read and write a page of words of the link (struct gy_rdma_words) and what the program
+ * has exposed as a window for as long as it is one, and nothing else. */
 #ifndef GY_TRANSPORT_RDMA_PRIVATE_H
 #define GY_TRANSPORT_RDMA_PRIVATE_H
 
@@ -43,8 +44,10 @@
 #define GY_RDMA_SILENT 1024u       /* bytes of a payload of which nobody is told, at most */
 #define GY_RDMA_LOUD 64u           /* progresses for which one loud chunk lets others be expected */
 #define GY_RDMA_TAG_BYTES 16u      /* in front of it */
-#define GY_RDMA_SLOTS 8            /* of the pool for one-sided access, */
-#define GY_RDMA_SLOT (32u << 10)   /* and their bytes */
+#define GY_RDMA_PULL_LEAST (16u << 10) /* bytes of a chunk that the receiver reads */
+#define GY_RDMA_PULLS 2                /* chunks that the receiver reads at once */
+#define GY_RDMA_SLOTS 8                /* of the pool for one-sided access, */
+#define GY_RDMA_SLOT (32u << 10)       /* and their bytes */
 #define GY_RDMA_HELLO_BYTES 448u
 
 /* ---- what the two ends tell each other: rdma_hello.c, pure ---- */
@@ -114,6 +117,21 @@ struct gy_rdma_piece {
     uint32_t bytes;
 };
 
+/* A chunk that the peer reads: see rdma_pull.c. */
+struct gy_rdma_pulled {
+    const struct gy_frame_out *frame; /* of which it is a piece; compared, not looked into */
+    uint64_t end;                     /* its number, and 1: known to be read when so many are back. 0: none */
+};
+
+/* A chunk that is read from the peer. */
+struct gy_rdma_pull {
+    uint32_t place, units; /* in `arrived`, and what is written down there when it is here */
+    uint64_t offset;       /* in the ring */
+    uint64_t address;      /* there */
+    uint32_t key;
+    uint32_t number; /* of the request on the path, once posted */
+};
+
 /* What the other's device reaches, besides the ring: see rdma_silent.c. */
 struct gy_rdma_words {
     _Atomic uint32_t looks;  /* written by it: the peer looks for silent frames */
@@ -154,6 +172,9 @@ struct gy_rdma_link {
     struct ibv_sge silent_piece;  /* and where the next one lies */
     struct gy_rdma_direct direct[GY_RDMA_DIRECT_FRAMES];
     uint32_t direct_first, direct_count;
+    bool may_pull;                   /* chunks may be read by who gets them, either way */
+    struct gy_rdma_pulled pulled[2]; /* the last two that the peer was told to read, the newer one behind */
+    uint64_t not_before;             /* the stream's place from which chunks may be read again: the peer sends, too */
 
     /* one-sided */
     struct gy_access *access_first, *access_last; /* not posted to their end */
@@ -174,10 +195,14 @@ struct gy_rdma_link {
     struct ibv_mr *words_mr[GY_RDMA_RAILS];
     uint64_t secret;
     enum gy_rdma_looking looking;
-    uint32_t repeats;    /* frames that came loudly, and could have been silent, since the last sleep */
-    uint32_t loud;       /* progresses that look at the completion queue, too, after a loud chunk */
-    uint32_t glances;    /* progresses that did not */
-    uint32_t asked_for;  /* the number of the request that reads the peer's `begun` */
+    uint32_t repeats;   /* frames that came loudly, and could have been silent, since the last sleep */
+    uint32_t loud;      /* progresses that look at the completion queue, too, after a loud chunk */
+    uint32_t glances;   /* progresses that did not */
+    uint32_t asked_for; /* the number of the request that reads the peer's `begun` */
+    struct gy_rdma_pull pull[GY_RDMA_PULLS];
+    uint32_t pull_first, pulls, pulls_posted;
+    uint64_t told; /* the stream's place behind all chunks that are told; valid while some of them are being read */
+    bool awaited;  /* the sender waits for the credit of a chunk that was read */
     uint64_t owed_bytes; /* consumed and not credited yet */
     uint32_t owed_chunks;
 };
@@ -210,8 +235,9 @@ void gy_rdma_disconnect(struct gy_rdma_link *link);
 #define GY_RDMA_UNITS ((1u << 11) - 1)
 #define GY_RDMA_REMEMBER (1u << 11) /* keep it */
 #define GY_RDMA_REPEAT (1u << 12)   /* it is the one kept, with the next sequence number, and was not sent */
-#define GY_RDMA_CREDIT_CHUNKS 13    /* 6 bits */
-#define GY_RDMA_CREDIT_UNITS 19     /* 13 bits */
+#define GY_RDMA_PULL (GY_RDMA_REMEMBER | GY_RDMA_REPEAT) /* it is not here: the receiver is to read it */
+#define GY_RDMA_CREDIT_CHUNKS 13                         /* 6 bits */
+#define GY_RDMA_CREDIT_UNITS 19                          /* 13 bits */
 
 /* The path of chunk number `link->chunks`, the next one. */
 static inline struct gy_rdma_path *gy_rdma_next_path(struct gy_rdma_link *link)
@@ -223,6 +249,26 @@ static inline struct gy_rdma_path *gy_rdma_next_path(struct gy_rdma_link *link)
 bool gy_rdma_send_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
 /* The chunk at `start` of the stream, behind all others, has come: sees to the header at its beginning. False: there is none. */
 bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate);
+
+/* rdma_pull.c */
+/* Known when the peer's hello is there; the same on both sides. */
+bool gy_rdma_can_pull(const struct gy_rdma_link *link);
+/* Bytes of the next chunk, at most: one that others wait for is short. */
+uint64_t gy_rdma_pull_ahead(const struct gy_rdma_link *link);
+/* Is the next chunk, of link->unsent, one that the peer had better read? */
+bool gy_rdma_is_to_be_pulled(struct gy_rdma_link *link);
+/* Tells the peer of `length` bytes in staging at out_head, a piece of `frame`. False: the link failed. */
+bool gy_rdma_offer_chunk(struct gy_rdma_link *link, const struct gy_frame_out *frame, uint64_t length, bool signal);
+/* May the peer still be reading some of it? */
+bool gy_rdma_is_being_pulled(const struct gy_rdma_link *link, const struct gy_frame_out *frame);
+/* Such a chunk was told: at `start` of the stream, to be written down at `place` when it is here. False: against the rules. */
+bool gy_rdma_pull_begin(struct gy_rdma_link *link, uint32_t place, uint64_t start, uint32_t units);
+/* Posts the read of the oldest one that waits. */
+void gy_rdma_pull_post(struct gy_rdma_link *link);
+/* A chunk has come that is as large as those that are read. */
+void gy_rdma_pull_hear(struct gy_rdma_link *link);
+/* Is the oldest one here? Then it is forgotten. */
+bool gy_rdma_pull_end(struct gy_rdma_link *link, uint32_t *place_p, uint32_t *units_p);
 
 /* rdma_silent.c */
 /* Does the peer look for the next chunk? Only once it has been asked so may the chunk be silent. */
@@ -256,12 +302,13 @@ bool gy_rdma_has_room(struct gy_rdma_link *link);
 bool gy_rdma_flush(struct gy_rdma_link *link);     /* posts what there is room and credit for */
 bool gy_rdma_reap(struct gy_rdma_link *link);      /* gives frames back to their owners */
 void gy_rdma_give_back(struct gy_rdma_link *link); /* all credit that is owed, as far as one message has room for it */
-/* Is enough owed for a message of its own? A quarter of the ring, or of the chunks. */
+/* Is enough owed for a message of its own? A quarter of the ring, or of the chunks, or what somebody waits for. */
 static inline bool gy_rdma_owes(const struct gy_rdma_link *link)
 {
     uint32_t quarter = (uint32_t)link->paths * GY_RDMA_CHUNKS / 4;
 
-    return link->owed_bytes >= (link->in_mask + 1) / 4 || link->owed_chunks >= (quarter < 64 ? quarter : 64);
+    return link->owed_bytes >= (link->in_mask + 1) / 4 || link->owed_chunks >= (quarter < 64 ? quarter : 64) ||
+           (link->awaited && link->in_tail == link->in_head && link->owed_chunks > 0);
 }
 static inline void gy_rdma_return_credit(struct gy_rdma_link *link)
 {

@@ -93,6 +93,9 @@ void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path,
     uint64_t paths = (uint64_t)link->paths, q = (uint64_t)(path - link->path);
     uint32_t units = immediate & GY_RDMA_UNITS, credit = immediate >> GY_RDMA_CREDIT_CHUNKS;
 
+    uint64_t start = link->pulls > 0 ? link->told : link->in_head;
+    uint32_t place = (uint32_t)(path->arrived % GY_RDMA_CHUNKS * paths + q);
+
     if (path->arrived * paths + q - link->next_chunk >= paths * GY_RDMA_CHUNKS || units == 0 ||
         units > GY_RDMA_CHUNK / 64) {
         violated(link, path, "more chunks than it had credit for, or too large");
@@ -100,9 +103,16 @@ void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path,
     }
     if (credit && !take_credit(link, path, credit & 63, (uint64_t)(immediate >> GY_RDMA_CREDIT_UNITS) * 64))
         return;
-    link->arrived[path->arrived % GY_RDMA_CHUNKS * paths + q] = immediate &
-                                                                (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
     path->arrived++;
+    if (units >= GY_RDMA_PULL_LEAST / 64)
+        gy_rdma_pull_hear(link);
+    link->told = start + (uint64_t)units * 64;
+    if ((immediate & GY_RDMA_PULL) == GY_RDMA_PULL) {
+        if (!gy_rdma_pull_begin(link, place, start, units))
+            violated(link, path, "it told of something to be read where that may not be");
+        return;
+    }
+    link->arrived[place] = immediate & (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
     go_on(link, path);
 }
 
@@ -137,6 +147,16 @@ static void loud_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *p
     gy_rdma_chunk_arrived(link, path, immediate);
 }
 
+static void chunks_read(struct gy_rdma_link *link)
+{
+    uint32_t place, units;
+
+    while (gy_rdma_pull_end(link, &place, &units)) {
+        link->arrived[place] = units;
+        go_on(link, &link->path[0]);
+    }
+}
+
 static void credit_arrived(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint32_t credit)
 {
     if (take_credit(link, path, credit >> 25, (uint64_t)(credit & ((1u << 25) - 1)) * 64))
@@ -162,6 +182,8 @@ static void completed(struct gy_rdma_link *link, struct gy_rdma_path *path, cons
     } else if (!(wc->opcode & IBV_WC_RECV)) {
         path->finished = (uint32_t)(wc->wr_id >> 32);
         path->sent_done += (uint32_t)wc->wr_id - (uint32_t)path->sent_done;
+        if (link->pulls_posted > 0)
+            chunks_read(link);
     } else {
         path->empty++;
         if (!(wc->wc_flags & IBV_WC_WITH_IMM))

@@ -29,7 +29,8 @@ struct chunk {
     uint64_t staged, borrowed;   /* bytes on the wire from either */
     const void *payload;         /* of the borrowed piece */
     struct gy_rdma_range *range; /* where it lies */
-    bool ends;                   /* the borrowed payload's frame ends here */
+    bool ends;                   /* a frame that borrows ends here */
+    bool pulled;                 /* the receiver is to read it: all of it is staged, and of one frame */
 };
 
 static struct gy_rdma_direct *newest_direct(struct gy_rdma_link *link)
@@ -80,7 +81,7 @@ static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_fr
     uint64_t piece = gy_min_size(gy_rdma_padded(frame->header.bytes) - frame->sent, room);
     uint64_t bytes = gy_min_size(piece, frame->header.bytes - from); /* without padding */
     const unsigned char *source = (const unsigned char *)frame->payload + from;
-    if (range) {
+    if (range && !chunk->pulled) {
         if (!newest_direct(link)->begun)
             newest_direct(link)->first = link->chunks;
         newest_direct(link)->begun = true;
@@ -93,7 +94,7 @@ static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_fr
     }
     frame->sent += piece;
     chunk->length += piece;
-    return !range;
+    return !range && !chunk->pulled;
 }
 
 /* The frame is laid out to its end, in the chunk that comes next. */
@@ -107,19 +108,20 @@ static void all_posted(struct gy_rdma_link *link, struct chunk *chunk, struct gy
     link->unsent = frame->next;
 }
 
-static struct chunk gather(struct gy_rdma_link *link, uint64_t room)
+static struct chunk gather(struct gy_rdma_link *link, uint64_t room, bool pulled)
 {
-    struct chunk chunk = {.start = link->out_head};
+    struct chunk chunk = {.start = link->out_head, .pulled = pulled};
     uint64_t most = link->out_mask + 1 - (link->out_head & link->out_mask);
     bool more = true;
 
-    most = gy_min_size(gy_min_size(most, room), GY_RDMA_CHUNK);
+    most = gy_min_size(gy_min_size(most, room), gy_rdma_pull_ahead(link));
     while (more && link->unsent && chunk.length < most) {
         struct gy_frame_out *frame = link->unsent;
         more = lay_out(link, &chunk, frame, most - chunk.length);
         if (frame->sent == gy_rdma_padded(frame->header.bytes))
             all_posted(link, &chunk, frame);
     }
+    chunk.pulled = pulled && chunk.length >= GY_RDMA_PULL_LEAST;
     return chunk;
 }
 
@@ -144,6 +146,13 @@ bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct i
     return errnum == 0;
 }
 
+static void credited(struct gy_rdma_link *link, uint32_t chunks, uint32_t units)
+{
+    link->owed_chunks -= chunks;
+    link->owed_bytes -= (uint64_t)units * 64;
+    link->awaited = link->awaited && (link->owed_chunks > 0 || link->in_tail != link->in_head);
+}
+
 /* Credit that this chunk can take along, where enough is owed to be worth new receive requests. What it uses, these are. */
 static uint32_t credit_by_the_way(struct gy_rdma_link *link)
 {
@@ -153,8 +162,7 @@ static uint32_t credit_by_the_way(struct gy_rdma_link *link)
     if (chunks < GY_RDMA_BY_THE_WAY && link->owed_bytes < (link->in_mask + 1) / 8)
         return 0;
     gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
-    link->owed_chunks -= chunks;
-    link->owed_bytes -= (uint64_t)units * 64;
+    credited(link, chunks, units);
     return chunks << GY_RDMA_CREDIT_CHUNKS | units << GY_RDMA_CREDIT_UNITS;
 }
 
@@ -197,7 +205,7 @@ static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
         .wr.rdma = {.remote_addr = path->remote_ring + (chunk->start & link->out_mask), .rkey = path->remote_key},
     };
     /* Somebody waits for the end of a payload; its chunks are on every path. */
-    return gy_rdma_post_chunk(link, &wr, chunk->length, chunk->borrowed && (chunk->ends || link->paths > 1));
+    return gy_rdma_post_chunk(link, &wr, chunk->length, chunk->ends || (chunk->borrowed && link->paths > 1));
 }
 
 bool gy_rdma_has_room(struct gy_rdma_link *link)
@@ -243,8 +251,10 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
 
         if (room == 0 || !gy_rdma_has_room(link) || room < worth_waiting(link))
             break;
-        struct chunk chunk = gather(link, room);
-        if (chunk.length == 0 || !post_chunk(link, &chunk))
+        const struct gy_frame_out *frame = link->unsent;
+        struct chunk chunk = gather(link, room, gy_rdma_is_to_be_pulled(link));
+        if (chunk.length == 0 ||
+            !(chunk.pulled ? gy_rdma_offer_chunk(link, frame, chunk.length, chunk.ends) : post_chunk(link, &chunk)))
             break;
     }
     return link->chunks != before;
@@ -272,6 +282,8 @@ bool gy_rdma_reap(struct gy_rdma_link *link)
 
     while (link->base.first && link->base.first != link->unsent) {
         struct gy_rdma_direct *oldest = &link->direct[link->direct_first];
+        if (gy_rdma_is_being_pulled(link, link->base.first))
+            break;
         if (link->direct_count > 0 && oldest->frame == link->base.first) {
             if (!oldest->whole || !is_done(link, oldest))
                 break;
@@ -305,10 +317,8 @@ void gy_rdma_give_back(struct gy_rdma_link *link)
         return;
     uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 127), units = (uint32_t)(link->owed_bytes / 64);
     gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
-    if (link->base.state == GY_LINK_OPEN && post_credit(link, path, chunks, units, false)) {
-        link->owed_chunks -= chunks;
-        link->owed_bytes -= (uint64_t)units * 64;
-    }
+    if (link->base.state == GY_LINK_OPEN && post_credit(link, path, chunks, units, false))
+        credited(link, chunks, units);
 }
 
 void gy_rdma_flush_marks(struct gy_rdma_link *link)

@@ -61,7 +61,8 @@ bool gy_rdma_is_looked_for(struct gy_rdma_link *link)
 {
     struct gy_rdma_words *words = link->words;
 
-    if (!words || link->paths != 1 || atomic_load_explicit(&words->looks, memory_order_relaxed) == 0)
+    if (!words || link->paths != 1 || link->pulled[1].end > link->chunks_back ||
+        atomic_load_explicit(&words->looks, memory_order_relaxed) == 0)
         return false;
     atomic_store_explicit(&words->begun, htole32((uint32_t)link->chunks + 1), memory_order_relaxed);
     gy_store_load_fence(); /* who is not seen to look any more reads `begun` after this */

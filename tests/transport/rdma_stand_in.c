@@ -8,7 +8,7 @@
 
 struct stand_in_device stand_in_devices[STAND_IN_DEVICES];
 int stand_in_device_count;
-uint32_t stand_in_most_inline = 220;
+uint32_t stand_in_most_inline = 220, stand_in_vendor;
 enum ibv_fork_status stand_in_fork_status = IBV_FORK_UNNEEDED;
 bool stand_in_refuses_fork;
 
@@ -196,6 +196,7 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
 {
     memset(attr_p, 0, sizeof(*attr_p));
     attr_p->phys_port_cnt = (uint8_t)stand_in_devices[stand_in_device_of(context)].ports;
+    attr_p->vendor_id = stand_in_vendor;
     attr_p->max_qp_wr = 1024;
     attr_p->max_qp_rd_atom = attr_p->max_qp_init_rd_atom = 16 >> stand_in_device_of(context);
     attr_p->max_cqe = 65536;

@@ -31,7 +31,7 @@ struct stand_in_device {
 /* The machine. Set before anything is open. */
 extern struct stand_in_device stand_in_devices[STAND_IN_DEVICES];
 extern int stand_in_device_count;
-extern uint32_t stand_in_most_inline;
+extern uint32_t stand_in_most_inline, stand_in_vendor;
 extern enum ibv_fork_status stand_in_fork_status;
 extern bool stand_in_refuses_fork, stand_in_refuses_dmabuf;
 extern _Atomic bool stand_in_mute; /* no event can be asked for */
