@@ -60,6 +60,8 @@
         GY_V(raw, T) is_nan_ = (value) != (value);                                           \
         out = SELECT(GY_V(raw, T), is_nan_, (GY_E(raw))QUIET_##type, (GY_V(raw, T))(value)); \
     }
+/* The same of a value that is known to be a number. */
+#define GY_STORE_BITS(T, type, raw, out, value) out = (GY_V(raw, T))(value);
 
 /* Minima and maxima of floats, as keys. */
 #define KEY(raw, T, bits) ((bits) ^ ((GY_V(raw, T))((bits) < 0) & GY_MOST(raw)))
