@@ -3,6 +3,7 @@
 #include "api/call_group.h"
 #include "api/check.h"
 #include "collectives/ends.h"
+#include "collectives/exchange.h"
 
 static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool blocks)
 {
@@ -24,8 +25,8 @@ static gyre_status make(const char *function, gyre_comm *comm, const struct gy_c
     if (!request_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
     gy_driver_enter(comm->ctx);
-    gy_tiny_own(comm, call);
-    gy_tiny_expect(comm);
+    gy_exchange_own(comm, call);
+    gy_exchange_expect(comm, call);
     gyre_status status = check(comm, call, false);
     if (status == GYRE_SUCCESS)
         status = how(comm, call, request_p);
@@ -46,8 +47,8 @@ static gyre_status run(const char *function, gyre_comm *comm, const struct gy_ca
         return started;
     }
     gy_driver_enter(comm->ctx);
-    gy_tiny_own(comm, call);
-    gy_tiny_expect(comm);
+    gy_exchange_own(comm, call);
+    gy_exchange_expect(comm, call);
     gyre_status status = check(comm, call, true);
     if (status == GYRE_SUCCESS)
         status = gy_run(comm, call);

@@ -61,9 +61,11 @@ struct gyre_comm {
                                       * started */
     uint64_t inline_started; /* direct exchanges started: the number of the last, which is its place and flag value */
     uint64_t inline_done;    /* ... that are complete here */
+    uint64_t inline_seen;    /* ... that every peer is known to have shown */
     uint64_t inline_alone;   /* the last one shown whose vector has no place beside others' */
     uint64_t arrived;        /* sequence of the last operation that the peers have been shown */
-    uint64_t compared;       /* sequence of the last operation in which every peer's shape was compared with ours */
+    /* Sequence of the last operation in which this rank waited for a peer, and compared its shape with those of all it waited for. */
+    uint64_t compared;
     struct {
         bool known;
         uint8_t algorithm;  /* the one that would be chosen */

@@ -2,9 +2,6 @@
 #include "collectives/exchange.h"
 
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "collectives/order.h"
 
@@ -15,20 +12,24 @@
 #define GY_PREPARED 2048
 #define GY_TOGETHER_ROOTED 8192
 #define GY_TOGETHER 4096
-/* Elsewhere: bytes whose place is fetched for writing when the call begins, all lines at once, and that a reader asks for together
- * with the flag. Of more, the lines are asked for twice as often as they travel. */
+/* Bytes up to which the flag's line is fetched for writing when the call begins. Where the processor cannot push, the place is as
+ * well, all lines at once, and a reader asks for fewer bytes together with the flag. Of more, the lines are asked for twice as often
+ * as they travel. */
 #define GY_OWNED 2048
 #define GY_EXPECTED 512
-#define GY_HARDWARE_LINE 64
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
 _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
 
+#define SEQUENCE_MASK UINT64_C(0xffff)
+#define SEQUENCE_SHIFT 48
+
 /* All that two ranks must agree on: no two shapes of direct exchanges with near sequence numbers share a word. */
 static uint64_t shape_word(const struct gy_arrival *shape)
 {
-    return (shape->sequence & 0xffff) << 48 | (uint64_t)(shape->root & 0xfff) << 36 | (uint64_t)shape->op << 28 |
-           (uint64_t)(shape->dtype & 15) << 24 | (uint64_t)(shape->collective & 15) << 20 | (shape->count & 0xfffff);
+    return (shape->sequence & SEQUENCE_MASK) << SEQUENCE_SHIFT | (uint64_t)(shape->root & 0xfff) << 36 |
+           (uint64_t)shape->op << 28 | (uint64_t)(shape->dtype & 15) << 24 | (uint64_t)(shape->collective & 15) << 20 |
+           (shape->count & 0xfffff);
 }
 
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
@@ -63,30 +64,6 @@ static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_
                                          : gy_window_vector(control, number, it->bytes);
 }
 
-static bool ask_processor(void)
-{
-#if defined(__x86_64__)
-    enum { CPUID_7_ECX_CLDEMOTE = 1 << 25 };
-    unsigned eax, ebx, ecx, edx;
-    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ecx & CPUID_7_ECX_CLDEMOTE);
-#else
-    return false;
-#endif
-}
-
-/* Racing threads find the same. */
-static bool can_push(void)
-{
-    enum { UNKNOWN, YES, NO };
-    static _Atomic int known;
-    int found = atomic_load_explicit(&known, memory_order_relaxed);
-    if (found == UNKNOWN) {
-        found = ask_processor() ? YES : NO;
-        atomic_store_explicit(&known, found, memory_order_relaxed);
-    }
-    return found == YES;
-}
-
 static bool together(const struct gy_exchange *it)
 {
     if (gy_has_root(it->shape->collective))
@@ -97,17 +74,8 @@ static bool together(const struct gy_exchange *it)
 /* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
 static bool worth_pushing(const struct gy_exchange *it, size_t most)
 {
-    return it->bytes > GY_WINDOW_INLINE && !it->past && gives(it) && can_push() && (it->bytes <= most || together(it));
-}
-
-/* A hint, and no operation where the processor does not know it: the line is wanted elsewhere soon. */
-static void hand_over(const unsigned char *line)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("cldemote %0" : : "m"(*line));
-#else
-    (void)line;
-#endif
+    return it->bytes > GY_WINDOW_INLINE && !it->past && gives(it) && gy_line_can_hand_over() &&
+           (it->bytes <= most || together(it));
 }
 
 /* So many bytes of the contribution, from one on, in its place as exchange `number`. */
@@ -134,7 +102,7 @@ static void push(const struct gy_exchange *it, uint64_t number, size_t from, siz
 {
     const unsigned char *place = payload_of(it, it->comm->rank, number) + from;
     for (size_t at = 0; at < bytes; at += GY_HARDWARE_LINE)
-        hand_over(place + at);
+        gy_line_hand_over(place + at);
 }
 
 static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
@@ -163,36 +131,37 @@ void gy_exchange_prepare(const struct gy_exchange *it)
         each_part(it, it->number + 1, fetch_back);
 }
 
-void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call)
+struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
 {
-    const struct gy_arrival shape = {.root = (uint32_t)call->root, .collective = (uint8_t)call->collective};
-    struct gy_exchange it = {.comm = comm, .shape = &shape, .number = comm->inline_started + 1};
-    struct gy_window_line *line = &comm->control[comm->rank]->line[it.number % GY_WINDOW_LINES];
-    it.block = call->count * gy_dtype_bytes(call->dtype);
-    it.bytes = it.block * gy_exchange_blocks(comm, shape.collective);
-    bool given = it.bytes > GY_TINY_FIRST_LINE && gives(&it);
-    if (given && it.bytes > GY_WINDOW_INLINE) {
-        if (it.bytes - (it.bytes == it.block ? 0 : it.block) > GY_OWNED || can_push()) /* my own block is not shown */
-            return;
+    if (it->bytes <= GY_TINY_FIRST_LINE || !gives(it))
+        return (struct gy_owned){.flag = true};
+    if (it->bytes <= GY_WINDOW_INLINE)
+        return (struct gy_owned){.flag = true, .beside = true};
+    size_t shown = it->bytes - (it->bytes == it->block ? 0 : it->block); /* my own block is not */
+    return (struct gy_owned){.flag = shown <= GY_OWNED, .vector = shown <= GY_OWNED && !gy_line_can_hand_over()};
+}
+
+void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call)
+{
+    const struct gy_arrival shape = {
+        .count = call->count, .root = (uint32_t)call->root, .collective = (uint8_t)call->collective};
+    const struct gy_exchange it = gy_exchange_of(comm, &shape, comm->inline_started + 1, gy_dtype_bytes(call->dtype),
+                                                 NULL, NULL);
+    const struct gy_owned owned = gy_exchange_owned(&it);
+    const struct gy_window_line *line = &comm->control[comm->rank]->line[it.number % GY_WINDOW_LINES];
+    if (owned.vector)
         each_part(&it, it.number, fetch_back);
-    }
-    gy_line_own(line); /* the first to be written of two, the last of more */
-    if (given && it.bytes <= GY_WINDOW_INLINE)
+    if (owned.flag) /* the first to be written of two, the last of more */
+        gy_line_own(line);
+    if (owned.beside)
         gy_line_own(line->payload + GY_TINY_FIRST_LINE);
 }
 
 /* Does this rank read anything of a peer's contribution? */
 static bool reads(const struct gy_exchange *it, int peer)
 {
-    int root = (int)it->shape->root;
-    switch (it->shape->collective) {
-    case GY_BARRIER: return false;
-    case GY_BROADCAST:
-    case GY_SCATTER_FROM: return peer == root;
-    case GY_REDUCE_TO:
-    case GY_GATHER_TO: return it->comm->rank == root;
-    default: return true;
-    }
+    const struct gy_ranks needed = gy_exchange_needs(it->comm, it->shape->collective, (int)it->shape->root);
+    return it->shape->collective != GY_BARRIER && peer >= needed.first && peer < needed.end;
 }
 
 struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer)
@@ -203,13 +172,13 @@ struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer)
     const unsigned char *place = payload_of(it, peer, it->number);
     if (it->bytes <= GY_WINDOW_INLINE)
         return (struct gy_span){place + GY_TINY_FIRST_LINE, it->bytes - GY_TINY_FIRST_LINE};
-    if (can_push())
+    if (gy_line_can_hand_over())
         return nothing;
     size_t skip = it->bytes == it->block ? 0 : (size_t)it->comm->rank * it->block;
     return (struct gy_span){place + skip, it->block};
 }
 
-/* Operations with a root, that went before by a plan, may have waited for nobody: then they are compared as well. */
+/* Operations with a root may have waited for nobody here: then they are compared as well. */
 static bool all_compared(const struct gyre_comm *comm, uint64_t sequence)
 {
     const struct gy_arrival *before = &comm->control[comm->rank]->entry[(sequence - 1) % GY_ARRIVALS].arrival;
@@ -225,6 +194,39 @@ enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer)
     if (!gy_window_verify(comm, it->shape->sequence, peer))
         return GY_NO;
     return same ? GY_YES : GY_NOT_YET;
+}
+
+/* The peer has shown exchange `number`, of which this rank may have taken nothing: has it meant the same? */
+static enum gy_answer compare(struct gyre_comm *comm, int peer, uint64_t number)
+{
+    struct gy_window_control *theirs = comm->control[peer];
+    uint64_t mine = comm->control[comm->rank]->line[number % GY_WINDOW_LINES].shape;
+    if (theirs->line[number % GY_WINDOW_LINES].shape == mine)
+        return GY_YES;
+    uint64_t sequence = comm->sequence - ((comm->sequence - (mine >> SEQUENCE_SHIFT)) & SEQUENCE_MASK);
+    bool entered = atomic_load_explicit(&theirs->entered, memory_order_acquire) >= sequence;
+    if (!gy_window_verify(comm, sequence, peer))
+        return GY_NO;
+    return entered ? GY_YES : GY_NOT_YET; /* entered, and nothing found: it has been written over since */
+}
+
+enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p)
+{
+    struct gyre_comm *comm = it->comm;
+    uint64_t ahead = it->bytes > GY_WINDOW_SHORT ? 1 : GY_WINDOW_AHEAD;
+    while (comm->inline_seen + ahead < it->number) {
+        uint64_t number = comm->inline_seen + 1;
+        for (int p = 0; p < comm->size; p++) {
+            *peer_p = p;
+            enum gy_answer answer = p == comm->rank                           ? GY_YES
+                                    : !gy_exchange_published(comm, p, number) ? GY_NOT_YET
+                                                                              : compare(comm, p, number);
+            if (answer != GY_YES)
+                return answer;
+        }
+        comm->inline_seen = number;
+    }
+    return GY_YES;
 }
 
 /* The ranks' operands of a reduction, from element `skip` of the vector on. */

@@ -7,11 +7,18 @@
  * Up to GY_WINDOW_INLINE bytes lie beside the flag, up to GY_WINDOW_VECTOR in a place behind. It gives the bits of the
  * direct plans: operands are combined in rank order, or in the canonical tree.
  *
- * Up to A = GY_WINDOW_AHEAD exchanges are shown at once, so that their lines travel together, and they are completed in the
- * order of their numbers. Who publishes k + 2A has completed k + A: everyone has published that, and whoever has published
- * k + A has completed k. So 2A places are enough, because everyone waits for everyone, whatever the collective. A vector of
- * more than GY_WINDOW_SHORT bytes is shown when all before it is complete, and nothing behind it before it is complete
- * itself: that is the same with A = 1, so that two places are enough.
+ * Where ranks share cores, a rank waits for those alone of whom it takes something, in a barrier for everyone: the root of a
+ * broadcast goes on when it has shown its vector, and so do the others in a reduction to a root. So it makes several calls before
+ * it makes room for the next one, instead of changing places in each. Ranks with cores of their own wait for everyone, since it is
+ * sooner to look at a line that is written now than to fetch, before the next call, the one by which a peer said that it had come
+ * so far. It is nothing to a rank which way the others go.
+ *
+ * Up to A = GY_WINDOW_AHEAD exchanges are shown before the first of them is complete, so that their lines travel together, and they
+ * are completed in the order of their numbers. So who has shown k has completed k - A, and reads nothing up to it any more. There
+ * are 2A places, and k is shown when everyone has been seen to have shown k - A, who all have then completed k - 2A, whose place
+ * it gets: a rank is A ahead of the slowest at most. A vector of more than GY_WINDOW_SHORT bytes is shown when all before it is
+ * complete here and shown everywhere, and nothing behind it before it is complete itself: that is the same with A = 1, so that
+ * two places are enough.
  *
  * A line is fetched for writing by the call that writes it, and no earlier: a peer that is there before looks at the copy that it
  * has still in its own cache, which costs nobody anything until the line is written. Fetched ahead, it would have to be given back
@@ -21,6 +28,10 @@
 #define GY_COLLECTIVES_EXCHANGE_H
 
 #include "collectives/request.h"
+#include "core/line.h"
+
+#define GY_EXPECTED_RANKS 8
+#define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
 
 /* One under way, from a call or from its request. */
 struct gy_exchange {
@@ -40,7 +51,12 @@ struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arriva
                                   size_t element, const void *input, void *output);
 /* How many times `count` elements a contribution has. */
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
-/* There is a place for it. Who may sleep is woken by the caller. */
+/* The peer has shown it, or has shown what makes room for it: does it mean the same? NOT_YET: it has not, or something else, and it
+ * has not written yet what. NO: the world has been told. */
+enum gy_answer { GY_YES, GY_NO, GY_NOT_YET };
+/* Is there a place for it? Who does not let it have one comes out in *peer_p. */
+enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p);
+/* There is. Who may sleep is woken by the caller. */
 void gy_exchange_publish(const struct gy_exchange *it);
 /* What this rank reads of a peer's contribution, where asking for it at every look lets it come together with the flag; no bytes
  * where it does not, or where it lies beside the flag. */
@@ -53,12 +69,12 @@ static inline void gy_span_expect(struct gy_span span)
 {
     if (span.bytes == 0)
         return;
-    for (size_t at = 0; at < span.bytes; at += 64)
+    for (size_t at = 0; at < span.bytes; at += GY_HARDWARE_LINE)
         gy_line_expect(span.first + at);
     gy_line_expect(span.first + span.bytes - 1);
 }
-/* Where the processor can push: the next one is likely to be like this one: the place of its vector is fetched for writing while this one's peers are
- * waited for. */
+/* Where the processor can push: the next one is likely to be like this one, and the place of its vector is fetched for writing
+ * while this one's peers are waited for. */
 void gy_exchange_prepare(const struct gy_exchange *it);
 
 static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer, uint64_t number)
@@ -67,11 +83,65 @@ static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer,
     return atomic_load_explicit(&line->sequence, memory_order_acquire) >= number;
 }
 
-/* The peer has published: does it mean the same? NOT_YET: something else, and it has not written yet what. NO: the world has
- * been told. */
-enum gy_answer { GY_YES, GY_NO, GY_NOT_YET };
 enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer);
-/* Everyone has published: out of the lines into the output. */
+/* All that are waited for have published: out of the lines into the output. */
 void gy_exchange_take(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical);
+
+/* Ranks from `first` on, as far as `end`. */
+struct gy_ranks {
+    int first, end;
+};
+
+/* Those of whom this rank takes something, or learns that they have come; of all, itself is one. */
+static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, unsigned collective, int root)
+{
+    const struct gy_ranks all = {0, comm->size}, none = {0, 0}, one = {root, root + 1};
+    switch (collective) {
+    case GY_BROADCAST:
+    case GY_SCATTER_FROM: return root == comm->rank ? none : one;
+    case GY_REDUCE_TO:
+    case GY_GATHER_TO: return root == comm->rank ? all : none;
+    default: return all;
+    }
+}
+
+/* Those for whom this rank waits, likewise. */
+static inline struct gy_ranks gy_exchange_awaits(const struct gyre_comm *comm, unsigned collective, int root)
+{
+    return comm->ctx->crowded ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
+}
+
+/* A call begins, and may well be a direct exchange: where peers have been faster, what they have published comes while the call is
+ * looked at. Lines that the call does not look at are left to those who write them. */
+static inline void gy_exchange_expect(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    if (!comm->window_reserved || call->root < 0 || call->root >= comm->size) /* it has not been checked */
+        return;
+    const struct gy_ranks awaited = gy_exchange_awaits(comm, call->collective, call->root);
+    for (int p = awaited.first; p < awaited.end && p < GY_EXPECTED_RANKS; p++)
+        if (p != comm->rank)
+            gy_line_expect(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
+}
+
+/* What a call fetches for writing when it begins: the flag's line, the one beside it that has the rest of the payload, the vector's
+ * place. */
+struct gy_owned {
+    bool flag, beside, vector;
+};
+struct gy_owned gy_exchange_owned(const struct gy_exchange *it);
+
+/* What the call will write there, at its very beginning: a peer that is there already looks at it, and having it back takes as long
+ * as looking at the call. Out of line what lies elsewhere than the flag. */
+void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call);
+static inline void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call)
+{
+    if (!comm->window_reserved || call->collective >= GY_SEND_TO || call->count > GY_WINDOW_SHORT ||
+        (unsigned)call->dtype >= GY_DTYPES)
+        return;
+    if (call->count * gy_dtype_bytes(call->dtype) * (size_t)comm->size <= GY_TINY_FIRST_LINE)
+        gy_line_own(&comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_WINDOW_LINES]);
+    else
+        gy_exchange_own_vector(comm, call);
+}
 
 #endif

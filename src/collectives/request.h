@@ -76,7 +76,7 @@ struct gyre_request {
     size_t element;  /* bytes of one */
     uint64_t record; /* in the flight recorder */
     uint64_t tiny_number;
-    int tiny_next;         /* peers below this one have published */
+    int tiny_next;         /* peers below this one have published, as far as they are waited for */
     int waiting_for;       /* a rank that the last attempt missed, in the first lane that missed one; −1 */
     _Atomic bool complete; /* the owner may look from outside */
     bool canonical;        /* order of operands */
@@ -245,57 +245,6 @@ bool gy_window_end(struct gyre_request *request);
 size_t gy_window_tile(const struct gyre_request *request);
 /* Rings the doorbells of those who sleep; after the store that they wait for. */
 void gy_window_wake(const struct gyre_comm *comm);
-
-#define GY_EXPECTED_RANKS 8
-#define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
-
-/* Asked for, to be read. Not by the compiler's own function alone: gcc takes one that does nothing else for pure, and leaves out
- * its calls. */
-static inline void gy_line_expect(const void *line)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("prefetcht0 %0" : : "m"(*(const char *)line));
-#else
-    __builtin_prefetch(line);
-    __asm__ volatile("" : : "r"(line));
-#endif
-}
-
-/* Fetched for writing: the others have a line that they have read, and who writes it waits until they have given it up. */
-static inline void gy_line_own(const void *line)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
-#else
-    __builtin_prefetch(line, 1);
-    __asm__ volatile("" : : "r"(line));
-#endif
-}
-
-/* A call begins, and may well be a direct exchange: where peers have been faster, what they have published comes while the
- * call is looked at. */
-static inline void gy_tiny_expect(const struct gyre_comm *comm)
-{
-    if (!comm->window_reserved)
-        return;
-    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++)
-        if (p != comm->rank)
-            gy_line_expect(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
-}
-
-/* What the call will write there, at its very beginning: a peer that is there already looks at it, and having it back takes as
- * long as looking at the call. In exchange.c what lies on other lines than the flag's. */
-void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call);
-static inline void gy_tiny_own(struct gyre_comm *comm, const struct gy_call *call)
-{
-    if (!comm->window_reserved || call->collective >= GY_SEND_TO || call->count > GY_WINDOW_SHORT ||
-        (unsigned)call->dtype >= GY_DTYPES)
-        return;
-    if (call->count * gy_dtype_bytes(call->dtype) * (size_t)comm->size <= GY_TINY_FIRST_LINE)
-        gy_line_own(&comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_WINDOW_LINES]);
-    else
-        gy_exchange_own(comm, call);
-}
 
 /* tiny.c: short vectors, exchanged directly instead of by a plan. The blocking call, start to end without a request;
  * false: this call takes the general path, and nothing has happened yet. */

@@ -21,13 +21,19 @@ static struct gy_exchange exchange_of_request(const struct gyre_request *r)
     return gy_exchange_of(r->comm, &r->shape, r->tiny_number, r->element, r->input, r->output);
 }
 
-/* Is there a place for it? See above. */
-static bool may_be_shown(const struct gy_exchange *it)
+/* Is it among those that may be shown before the first of them is complete? See exchange.h. */
+static bool has_its_turn(const struct gy_exchange *it)
 {
     const struct gyre_comm *comm = it->comm;
     if (it->bytes > GY_WINDOW_SHORT)
         return it->number == comm->inline_done + 1;
     return it->number <= comm->inline_done + GY_WINDOW_AHEAD && comm->inline_alone <= comm->inline_done;
+}
+
+static bool may_be_shown(const struct gy_exchange *it)
+{
+    int peer;
+    return has_its_turn(it) && gy_exchange_room(it, &peer) == GY_YES;
 }
 
 static void show(struct gy_exchange *it)
@@ -52,12 +58,36 @@ void gy_tiny_show(struct gyre_comm *comm)
         gy_window_wake(comm);
 }
 
+static struct gy_ranks awaited_by(const struct gy_exchange *it)
+{
+    return gy_exchange_awaits(it->comm, it->shape->collective, (int)it->shape->root);
+}
+
+/* All that it waits for is there: what it takes is in the output, and what has been learnt of the peers is noted. */
+static void complete(const struct gy_exchange *it, struct gy_ranks awaited, const struct gy_operation *operation,
+                     bool canonical)
+{
+    struct gyre_comm *comm = it->comm;
+    int ranks = awaited.end - awaited.first;
+    if (ranks > 0)
+        comm->compared = it->shape->sequence;
+    if (ranks == comm->size)
+        comm->inline_seen = it->number;
+    gy_exchange_take(it, operation, canonical);
+    comm->inline_done = it->number;
+}
+
 /* True: it is over, or has been found to be another one than a peer's. */
 static bool advance(struct gyre_request *r)
 {
-    struct gyre_comm *comm = r->comm;
+    const struct gyre_comm *comm = r->comm;
     const struct gy_exchange it = exchange_of_request(r);
-    for (; r->tiny_next < comm->size; r->tiny_next++) {
+    if (!r->begun)
+        return gy_exchange_room(&it, &r->waiting_for) == GY_NO;
+    const struct gy_ranks awaited = awaited_by(&it);
+    if (r->tiny_next < awaited.first)
+        r->tiny_next = awaited.first;
+    for (; r->tiny_next < awaited.end; r->tiny_next++) {
         int p = r->tiny_next;
         if (p == comm->rank)
             continue;
@@ -67,9 +97,7 @@ static bool advance(struct gyre_request *r)
         if (answer != GY_YES)
             return answer == GY_NO;
     }
-    comm->compared = it.shape->sequence;
-    gy_exchange_take(&it, &r->operation, r->canonical);
-    comm->inline_done = it.number;
+    complete(&it, awaited, &r->operation, r->canonical);
     gy_request_through(r);
     return true;
 }
@@ -177,15 +205,25 @@ static void count_bytes(const struct gy_exchange *it)
 }
 
 /* A peer keeps us waiting: the exchange goes on as a request. */
-static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *call, int next)
+static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *call, bool shown, int next)
 {
-    struct gyre_request *r = gy_request_adopt(it->comm, call, it->shape, it->number, true);
+    struct gyre_request *r = gy_request_adopt(it->comm, call, it->shape, it->number, shown);
     gy_recorder_at(&it->comm->recorder, r->record)->began = gy_now();
     r->tiny_next = next;
     gy_wait(r);
     gyre_status status = r->status;
     gy_request_recycle(r);
     return status;
+}
+
+static bool wait_for_room(const struct gy_exchange *it, struct gy_patience *patience)
+{
+    int peer;
+    enum gy_answer answer;
+    while ((answer = gy_exchange_room(it, &peer)) == GY_NOT_YET)
+        if (!gy_patient(patience))
+            return false;
+    return answer == GY_YES;
 }
 
 static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience *patience)
@@ -211,30 +249,36 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     if ((int64_t)it.bytes > comm->tiny[call->collective].most)
         return false;
     struct gy_context *ctx = comm->ctx;
+    struct gy_patience patience = gy_patience_of(ctx);
     bool counts = it.bytes >= GY_EXCHANGE_PAST_LEAST;
     it.number = ++comm->inline_started;
     shape.sequence = ++comm->sequence;
     if (counts)
         gy_ways_begin(comm);
-    show(&it);
-    gy_window_wake(comm);
+    bool room = wait_for_room(&it, &patience);
+    if (room) {
+        show(&it);
+        gy_window_wake(comm);
+    }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
     count_bytes(&it);
     gy_window_arrive(comm, &shape, NULL);
+    if (!room) {
+        *status_p = go_on(&it, call, false, 0);
+        return true;
+    }
     gy_exchange_prepare(&it);
-    struct gy_patience patience = gy_patience_of(ctx);
-    for (int p = 0; p < comm->size; p++) {
+    const struct gy_ranks awaited = awaited_by(&it);
+    for (int p = awaited.first; p < awaited.end; p++) {
         if (p == comm->rank)
             continue;
         if (!wait_for(&it, p, &patience) || gy_exchange_verify(&it, p) != GY_YES) {
-            *status_p = go_on(&it, call, p);
+            *status_p = go_on(&it, call, true, p);
             return true;
         }
     }
-    comm->compared = shape.sequence;
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
-    gy_exchange_take(&it, &operation, gy_comm_canonical(comm));
-    comm->inline_done = it.number;
+    complete(&it, awaited, &operation, gy_comm_canonical(comm));
     if (counts)
         gy_ways_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
@@ -270,7 +314,7 @@ bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gy
     count_bytes(&it);
     struct gyre_request *r = gy_request_adopt(comm, call, &shape, it.number, now);
     gy_request_arrive(comm);
-    gy_tiny_expect(comm); /* for the next one's look at those before it */
+    gy_exchange_expect(comm, call); /* for the next one's look at those before it */
     if ((it.number & (GY_LOOK_EVERY - 1)) == 0)
         gy_look_around(ctx);
     gy_driver_wake(ctx);

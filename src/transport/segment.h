@@ -24,10 +24,10 @@ struct gy_segment;
 #define GY_WAY_QUESTIONS 4     /* collectives/ways.h has them */
 #define GY_WINDOW_SLOTS 4      /* slots in the ring of each window half */
 #define GY_ARRIVALS 16         /* nobody shows so many beyond one that somebody else is in: see GY_WINDOW_SHOWN */
-#define GY_WINDOW_SHOWN 4      /* operations that a rank shows at once; it is GY_WINDOW_SLOTS ahead of others at most */
+#define GY_WINDOW_SHOWN 4      /* operations that a rank shows at once; others are SLOTS + AHEAD behind it at most */
 #define GY_WINDOW_INLINE 112   /* bytes of a vector that lie in the flag's pair of cache lines, 48 of them in its own */
 #define GY_WINDOW_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
-#define GY_WINDOW_AHEAD 4      /* direct exchanges that a rank shows at once: see tiny.c */
+#define GY_WINDOW_AHEAD 4      /* direct exchanges that a rank shows at once: see collectives/exchange.h */
 #define GY_WINDOW_LINES (2 * GY_WINDOW_AHEAD)
 #define GY_WINDOW_SHORT 4096 /* bytes of a vector that has a place for every line; longer ones have two for all */
 

@@ -26,10 +26,10 @@
 #include "order.h"
 
 /* How tiny vectors are exchanged instead of by their one-shot plan: exchange k of the communicator goes through line
- * k mod `lines` of every rank, and whoever leaves it has waited for everyone, or for the root of a broadcast alone. */
+ * k mod `lines` of every rank, and whoever enters it has waited for everyone to enter the one before, or has not. */
 struct gy_checker_tiny {
     int lines;
-    bool waits_for_all;
+    bool makes_room;
 };
 
 /* Operands that others use where they are (mapped.h), a bit per rank: inputs are read instead of what would be published,

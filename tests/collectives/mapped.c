@@ -18,7 +18,7 @@ bool mapped_offers(const struct run *run, int number, int rank, enum gy_space sp
 {
     const struct gy_checker_call *call = &run->calls[number];
     const struct gy_plan *plan = call->plans[rank];
-    if (plan == NULL || call->mapped == NULL || !plan->window)
+    if (plan == NULL || call->mapped == NULL || call->tiny != NULL || !plan->window)
         return false;
     enum gy_collective collective = plan->shape.collective;
     if (plan->side_by_side == 0 && !gy_has_root(collective))

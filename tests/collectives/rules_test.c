@@ -1,9 +1,11 @@
 /* The number of what ranks come to alike without a word (core/rules.h), made from the library: of all plans of some sizes and groups, as far as
- * another rank sees what they do; of the tiles of vectors; of what leaves without a grant, and how much of it. */
+ * another rank sees what they do; of the tiles of vectors; of what leaves without a grant, and how much of it; of who waits for whom in direct
+ * exchanges, and how far ahead of others. */
 #include <criterion/criterion.h>
 
 #include "boot/handshake.h"
 #include "checker.h"
+#include "collectives/exchange.h"
 #include "collectives/request.h"
 #include "collectives/tile.h"
 #include "core/rules.h"
@@ -115,6 +117,18 @@ static void add_flow(void)
         add(gy_transports[t]->eager);
 }
 
+static void add_exchanges(void)
+{
+    static struct gy_context crowded = {.crowded = true};
+    ADD_ALL(GY_WINDOW_AHEAD, GY_WINDOW_LINES, GY_WINDOW_INLINE, GY_WINDOW_SHORT, GY_WINDOW_VECTOR);
+    for (unsigned collective = 0; collective < GY_SEND_TO; collective++)
+        for (int rank = 0; rank < 3; rank++) {
+            const struct gyre_comm comm = {.ctx = &crowded, .size = 3, .rank = rank};
+            const struct gy_ranks awaited = gy_exchange_awaits(&comm, collective, 1);
+            ADD_ALL(awaited.first, awaited.end);
+        }
+}
+
 Test(rules, number_is_that_of_what_ranks_come_to, .timeout = 240)
 {
     static const int pairs[LARGEST] = {0, 0, 1, 1, 2, 2, 3, 3, 4}, growing[LARGEST] = {0, 1, 1, 2, 2, 2, 3, 3, 3};
@@ -126,6 +140,7 @@ Test(rules, number_is_that_of_what_ranks_come_to, .timeout = 240)
     }
     add_tiles();
     add_flow();
+    add_exchanges();
     cr_assert_eq(
         number, GY_RULES,
         "ranks come to something else together than by rules %08x: src/core/rules.h has to say 0x%08xu, and where a "

@@ -149,7 +149,7 @@ static int rejected(struct mixture mixture)
     return count;
 }
 
-Test(sequence, one_line_or_a_root_that_waits_for_nobody_is_rejected)
+Test(sequence, one_line_or_a_root_that_runs_away_is_rejected)
 {
     const struct gy_checker_tiny one_line = {1, true}, runs_ahead = {2, false};
     cr_expect_eq(rejected((struct mixture){.windows = true, .tiny = &two_lines}), 0);

@@ -94,9 +94,9 @@ fi
 
 wrong exchange "-DN=2 -DSHORT"
 wrong exchange "-DN=2 -DEAGER"
-wrong exchange "-DN=2 -DHASTY"
 wrong exchange "-DN=2 -DTOGETHER"
-wrong exchange "-DN=2 -DEARLY"
+wrong exchange "-DN=2 -DUNSEEN"
+wrong exchange "-DN=2 -DLONGER"
 
 right credits "-DOPS=2"
 right credits "-DOPS=3 -DFRAMES=1"

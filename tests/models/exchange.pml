@@ -1,9 +1,11 @@
 /* Direct exchanges over windows (src/collectives/exchange.h) as a model for spin: with up to A of them shown at once, is a
  * place ever written while somebody has still to read it?
  *
- *   N ranks go through EXCHANGES, each as fast or as slow as it likes. Any of them may be long, the same for all.
- *   AHEAD = A: a rank shows exchange k when it has completed k - A; a line of flag and payload for each of 2A numbers.
- *   A long one has its payload in one of two places, by parity, and is shown alone.
+ *   N ranks go through EXCHANGES, each as fast or as slow as it likes. Any of them may be long, the same for all, and any of three
+ *   kinds: all wait for all, all wait for rank 0, which waits for nobody, or rank 0 waits for all, who wait for nobody.
+ *   AHEAD = A: a rank shows exchange k when it has completed k - A, and seen that everyone has shown k - A; a line of flag and
+ *   payload for each of 2A numbers. A long one has its payload in one of two places, by parity, and is shown alone, when everyone
+ *   has shown the one before.
  *
  * Checked whenever a rank reads what another one has shown: it is the exchange that it is in, not a later one, nor one that
  * is being written. Checked where nothing can happen any more: all ranks are through (termination).
@@ -13,9 +15,9 @@
  * The defects that tests/models/check.sh puts in, each of which must be found:
  *   -DSHORT      one place less
  *   -DEAGER      a rank shows one more than A
- *   -DHASTY      a rank completes an exchange that one of the others has not shown
  *   -DTOGETHER   what follows a long one is shown before that is complete
- *   -DEARLY      a long one is shown before all before it are complete */
+ *   -DUNSEEN     a rank does not look whether the others have shown k - A
+ *   -DLONGER     nor, before a long one, whether they have shown the one before: k - A is taken for enough */
 #ifndef N
 #define N 2
 #endif
@@ -39,27 +41,39 @@
 byte flag[N * PLACES];
 byte line[N * PLACES]; /* payloads: the number of the exchange, 0: being written */
 byte vector[N * 2];
-bool long_one[EXCHANGES + 1];
+/* Of an exchange that somebody is in: chosen by the first to show it, forgotten when all are through. */
+bool chosen[EXCHANGES + 2], long_one[EXCHANGES + 2];
+byte kind[EXCHANGES + 2];
+byte through[N];
+#define FROM_ROOT 1
+#define TO_ROOT 2
 
 #define FLAG(rank, k) flag[(rank) * PLACES + (k) % PLACES]
 #define LINE(rank, k) line[(rank) * PLACES + (k) % PLACES]
 #define VECTOR(rank, k) vector[(rank) * 2 + (k) % 2]
 
-#ifdef EARLY
-#define ROOM(k) (!long_one[k] || k <= done + MOST)
-#else
 #define ROOM(k) (!long_one[k] || k == done + 1)
-#endif
 #ifdef TOGETHER
 #define FREE true
 #else
 #define FREE (alone <= done)
 #endif
 
-#ifdef HASTY
-#define ENOUGH (read != 0)
+/* Whom does it wait for, a bit for each? */
+#define ALL ((1 << N) - 1)
+#define AWAITED(k) (kind[k] == 0 || (kind[k] == TO_ROOT && me == 0) -> ALL : (kind[k] == FROM_ROOT && me != 0 -> 1 : 0))
+
+/* How far behind may those be who have not shown it? */
+#ifdef LONGER
+#define BEHIND(k) AHEAD
 #else
-#define ENOUGH (read == (1 << N) - 1)
+#define BEHIND(k) (long_one[k] -> 1 : AHEAD)
+#endif
+#ifdef UNSEEN
+#define SEEN(k) true
+#else
+#define SEEN(k) (k <= BEHIND(k) || (FLAG(0, k - BEHIND(k)) >= k - BEHIND(k) && FLAG(1, k - BEHIND(k)) >= k - BEHIND(k) && \
+                                   FLAG(N - 1, k - BEHIND(k)) >= k - BEHIND(k))) /* two ranks or three */
 #endif
 
 proctype rank(byte me)
@@ -67,7 +81,20 @@ proctype rank(byte me)
     byte shown, done, alone, read, other;
 end:
     do
-    :: shown < EXCHANGES && shown + 1 <= done + MOST && ROOM(shown + 1) && FREE ->
+    :: atomic {
+            shown < EXCHANGES && !chosen[shown + 1] ->
+            if
+            :: kind[shown + 1] = FROM_ROOT
+            :: kind[shown + 1] = TO_ROOT
+            :: skip
+            fi;
+            if
+            :: long_one[shown + 1] = true
+            :: skip
+            fi;
+            chosen[shown + 1] = true
+        }
+    :: shown < EXCHANGES && chosen[shown + 1] && shown + 1 <= done + MOST && ROOM(shown + 1) && FREE && SEEN(shown + 1) ->
         if
         :: long_one[shown + 1] -> VECTOR(me, shown + 1) = 0; VECTOR(me, shown + 1) = shown + 1; alone = shown + 1
         :: else -> LINE(me, shown + 1) = 0; LINE(me, shown + 1) = shown + 1
@@ -81,7 +108,7 @@ end:
             :: break
             od;
             if
-            :: !(read & (1 << other)) && FLAG(other, done + 1) >= done + 1 ->
+            :: AWAITED(done + 1) & ~read & (1 << other) && FLAG(other, done + 1) >= done + 1 ->
                 read = read | (1 << other);
                 if
                 :: long_one[done + 1] -> assert(VECTOR(other, done + 1) == done + 1)
@@ -91,7 +118,22 @@ end:
             fi;
             other = 0
         }
-    :: done < shown && ENOUGH -> d_step { done++; read = 0 }
+    :: done < shown && read == AWAITED(done + 1) ->
+        atomic {
+            done++;
+            read = 0;
+            through[me] = done;
+            other = 0;
+            do
+            :: other < N && through[other] >= done -> other++
+            :: else -> break
+            od;
+            if
+            :: other == N -> kind[done] = 0; long_one[done] = false
+            :: else
+            fi;
+            other = 0
+        }
     :: done == EXCHANGES -> break
     od;
     assert(done == EXCHANGES)
@@ -101,16 +143,6 @@ init
 {
     byte k;
     atomic {
-        k = 1;
-        do
-        :: k <= EXCHANGES ->
-            if
-            :: long_one[k] = true
-            :: skip
-            fi;
-            k++
-        :: else -> break
-        od;
         k = 0;
         do
         :: k < N -> run rank(k); k++

@@ -1,0 +1,45 @@
+/* A line of the processor's caches, asked for before it is needed. Hints: nothing depends on them but the time. */
+#ifndef GY_CORE_LINE_H
+#define GY_CORE_LINE_H
+
+#include <stdbool.h>
+
+#define GY_HARDWARE_LINE 64
+
+/* To be read. Not by the compiler's own function alone: gcc takes one that does nothing else for pure, and leaves out its calls. */
+static inline void gy_line_expect(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetcht0 %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line);
+    __asm__ volatile("" : : "r"(line));
+#endif
+}
+
+/* To be written: the others have a line that they have read, and who writes it waits until they have given it up. */
+static inline void gy_line_own(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line, 1);
+    __asm__ volatile("" : : "r"(line));
+#endif
+}
+
+/* It is wanted elsewhere soon, and leaves this core's caches for one that the cores share; no operation where the processor does not
+ * know it. */
+static inline void gy_line_hand_over(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("cldemote %0" : : "m"(*(const char *)line));
+#else
+    (void)line;
+#endif
+}
+
+/* Does it know? */
+bool gy_line_can_hand_over(void);
+
+#endif

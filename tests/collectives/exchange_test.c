@@ -1,0 +1,100 @@
+/* What short exchanges ask for before they need it (collectives/exchange.h): hints, which no result shows. And who waits for whom. */
+#include <criterion/criterion.h>
+
+#include "collectives/exchange.h"
+
+#define RANKS 3
+
+/* Exchange 5 of rank 1 of three, with root 0. */
+static struct gy_window window[RANKS];
+
+static struct gy_exchange exchange_of(enum gy_collective collective, size_t block)
+{
+    static struct gyre_comm comm;
+    static struct gy_arrival shape;
+    static struct gy_window_control *control[RANKS];
+    comm = (struct gyre_comm){.size = RANKS, .rank = 1, .control = control};
+    shape = (struct gy_arrival){.collective = (uint8_t)collective, .count = block};
+    for (int p = 0; p < RANKS; p++)
+        control[p] = &window[p].control;
+    return gy_exchange_of(&comm, &shape, 5, 1, NULL, NULL);
+}
+
+static void expects(enum gy_collective collective, size_t block, int peer, const unsigned char *first, size_t bytes)
+{
+    const struct gy_exchange it = exchange_of(collective, block);
+    const struct gy_span span = gy_exchange_expected(&it, peer);
+    cr_expect_eq(span.bytes, bytes, "%d of %zu bytes: %zu from rank %d", (int)collective, block, span.bytes, peer);
+    cr_expect(bytes == 0 || span.first == first, "%d of %zu bytes from rank %d", (int)collective, block, peer);
+}
+
+Test(exchange, a_reader_asks_for_what_it_reads_and_the_flag_does_not_bring)
+{
+    const struct gy_window_line *line = &window[0].control.line[5];
+    const unsigned char *place = window[0].shorter[5];
+    size_t far = gy_line_can_hand_over() ? 0 : 1; /* else the lines of a vector are pushed */
+    expects(GY_BARRIER, 0, 0, NULL, 0);
+    expects(GY_ALL_REDUCE, 48, 0, NULL, 0);
+    expects(GY_ALL_REDUCE, 49, 0, line->payload + 48, 1);
+    expects(GY_ALL_REDUCE, 112, 0, line->payload + 48, 64);
+    expects(GY_ALL_REDUCE, 113, 0, place, far * 113);
+    expects(GY_ALL_REDUCE, 512, 0, place, far * 512);
+    expects(GY_ALL_REDUCE, 513, 0, NULL, 0);
+    expects(GY_ALL_TO_ALL, 16, 0, NULL, 0);
+    expects(GY_ALL_TO_ALL, 30, 0, line->payload + 48, 42);
+    expects(GY_ALL_TO_ALL, 200, 0, place + 200, far * 200); /* my block of the root's */
+    expects(GY_REDUCE_SCATTER, 512, 0, place + 512, far * 512);
+    expects(GY_BROADCAST, 200, 0, place, far * 200);
+    expects(GY_BROADCAST, 200, 2, NULL, 0);
+    expects(GY_REDUCE_TO, 200, 0, NULL, 0);
+}
+
+static void owns(enum gy_collective collective, size_t block, struct gy_owned wanted)
+{
+    const struct gy_exchange it = exchange_of(collective, block);
+    const struct gy_owned owned = gy_exchange_owned(&it);
+    cr_expect(owned.flag == wanted.flag && owned.beside == wanted.beside && owned.vector == wanted.vector,
+              "%d of %zu bytes: %d, %d, %d", (int)collective, block, owned.flag, owned.beside, owned.vector);
+}
+
+Test(exchange, a_call_fetches_what_it_will_write)
+{
+    const bool vector = !gy_line_can_hand_over();
+    const struct gy_owned flag = {.flag = true}, both = {.flag = true, .beside = true}, nothing = {.flag = false};
+    const struct gy_owned place = {.flag = true, .vector = vector};
+    owns(GY_BARRIER, 0, flag);
+    owns(GY_ALL_REDUCE, 48, flag);
+    owns(GY_ALL_REDUCE, 49, both);
+    owns(GY_ALL_REDUCE, 112, both);
+    owns(GY_ALL_REDUCE, 113, place);
+    owns(GY_ALL_REDUCE, 2048, place);
+    owns(GY_ALL_REDUCE, 2049, nothing);
+    owns(GY_ALL_TO_ALL, 1024, place); /* its own block is not shown */
+    owns(GY_ALL_TO_ALL, 1025, nothing);
+    owns(GY_BROADCAST, 4096, flag); /* it gives nothing */
+    owns(GY_SCATTER_FROM, 4096, flag);
+    owns(GY_REDUCE_TO, 2048, place);
+    owns(GY_REDUCE_TO, 2049, nothing);
+}
+
+static bool waits(bool crowded, enum gy_collective collective, int root, int rank, int peer)
+{
+    static struct gy_context ctx;
+    ctx.crowded = crowded;
+    const struct gyre_comm comm = {.ctx = &ctx, .size = RANKS, .rank = rank};
+    const struct gy_ranks awaited = gy_exchange_awaits(&comm, collective, root);
+    return peer >= awaited.first && peer < awaited.end;
+}
+
+Test(exchange, a_rank_that_shares_its_core_waits_for_those_of_whom_it_takes_something)
+{
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int peer = 0; peer < RANKS; peer++)
+            for (enum gy_collective c = 0; c < GY_SEND_TO; c++) {
+                bool from_root = c == GY_BROADCAST || c == GY_SCATTER_FROM,
+                     to_root = c == GY_REDUCE_TO || c == GY_GATHER_TO;
+                bool needs = from_root ? peer == 1 && rank != 1 : to_root ? rank == 1 : true;
+                cr_expect_eq(waits(true, c, 1, rank, peer), needs);
+                cr_expect_eq(waits(false, c, 1, rank, peer), true);
+            }
+}

@@ -1,0 +1,210 @@
+/* Short broadcasts, reductions, gathers and scatters over windows, in which a rank that gives and takes nothing waits for nobody
+ * where ranks share cores (collectives/exchange.h), as three do on two:
+ *
+ *   alone    while the others sleep, a rank that gives returns from as many calls as there are places, and from no more; what it gave
+ *            is whole when they come, though it has written over its buffer at once
+ *   order    all kinds, all short lengths, any root, blocking or not, each rank at its own pace and writing over its buffers at once
+ *   differ   ranks that are each the root of what they call find out, though none waits for another */
+#include <stdatomic.h>
+
+#include "support/launcher.h"
+
+#define PLACES 4   /* GY_WINDOW_AHEAD */
+#define SHORT 1024 /* of 4 bytes: longer ones have two places for all */
+#define LONGEST 4096
+#define ROUNDS 3000
+
+enum kind { BROADCAST, SCATTER, REDUCE, GATHER, ALL_REDUCE, BARRIER, KINDS };
+
+static struct page {
+    _Atomic int made, ready;
+} * page;
+
+static enum kind kind;
+static size_t count;
+
+static int32_t value(int rank, int round, size_t i)
+{
+    return (int32_t)((unsigned)(rank + 1) * 100003u + (unsigned)round * 1009u + (unsigned)i);
+}
+
+struct call {
+    enum kind kind;
+    size_t count; /* of a block, where there are blocks */
+    int root, rank, size;
+    int32_t *input, *output;
+};
+
+static bool takes(const struct call *it)
+{
+    return it->kind != BARRIER && ((it->kind != REDUCE && it->kind != GATHER) || it->rank == it->root);
+}
+
+static gyre_status start(gyre_comm *comm, const struct call *it, gyre_request **request_p)
+{
+    const gyre_dtype type = GYRE_INT32;
+    switch (it->kind) {
+    case BROADCAST: return gyre_broadcast_start(comm, it->input, it->output, it->count, type, it->root, request_p);
+    case SCATTER: return gyre_scatter_start(comm, it->input, it->output, it->count, type, it->root, request_p);
+    case REDUCE: return gyre_reduce_start(comm, it->input, it->output, it->count, type, GYRE_SUM, it->root, request_p);
+    case GATHER: return gyre_gather_start(comm, it->input, it->output, it->count, type, it->root, request_p);
+    case ALL_REDUCE: return gyre_all_reduce_start(comm, it->input, it->output, it->count, type, GYRE_SUM, request_p);
+    default: return gyre_barrier_start(comm, request_p);
+    }
+}
+
+static gyre_status run(gyre_comm *comm, const struct call *it)
+{
+    const gyre_dtype type = GYRE_INT32;
+    switch (it->kind) {
+    case BROADCAST: return gyre_broadcast(comm, it->input, it->output, it->count, type, it->root);
+    case SCATTER: return gyre_scatter(comm, it->input, it->output, it->count, type, it->root);
+    case REDUCE: return gyre_reduce(comm, it->input, it->output, it->count, type, GYRE_SUM, it->root);
+    case GATHER: return gyre_gather(comm, it->input, it->output, it->count, type, it->root);
+    case ALL_REDUCE: return gyre_all_reduce(comm, it->input, it->output, it->count, type, GYRE_SUM);
+    default: return gyre_barrier(comm);
+    }
+}
+
+static void fill(const struct call *it, int round)
+{
+    size_t blocks = it->kind == SCATTER ? (size_t)it->size : 1;
+    for (size_t i = 0; i < blocks * it->count; i++)
+        it->input[i] = value(it->rank, round, i);
+}
+
+static int32_t wanted(const struct call *it, int round, size_t i)
+{
+    uint32_t sum = 0;
+    switch (it->kind) {
+    case BROADCAST: return value(it->root, round, i);
+    case SCATTER: return value(it->root, round, (size_t)it->rank * it->count + i);
+    case GATHER: return value((int)(i / it->count), round, i % it->count);
+    default: break;
+    }
+    for (int p = 0; p < it->size; p++)
+        sum += (uint32_t)value(p, round, i);
+    return (int32_t)sum;
+}
+
+static void check(const struct call *it, int round)
+{
+    size_t length = it->kind == GATHER ? it->count * (size_t)it->size : it->count;
+    for (size_t i = 0; i < length && takes(it); i++)
+        if (it->output[i] != wanted(it, round, i))
+            rank_fail("round %d: kind %d, root %d: element %zu of %zu is %d instead of %d", round, (int)it->kind,
+                      it->root, i, length, (int)it->output[i], (int)wanted(it, round, i));
+}
+
+static void take_memory(struct call *it)
+{
+    it->input = calloc(LONGEST * RANKS_MOST, sizeof *it->input);
+    it->output = calloc(LONGEST * RANKS_MOST, sizeof *it->output);
+    CHECK(it->input && it->output);
+}
+
+static void spoil(const struct call *it)
+{
+    memset(it->input, 0x33, LONGEST * RANKS_MOST * sizeof *it->input);
+}
+
+/* Rank 0 has made as many calls as it can make alone. */
+static void see_where_it_stops(int size)
+{
+    size_t shown = kind == SCATTER ? count * (size_t)size : count;
+    int most = shown > SHORT ? 1 : PLACES;
+    while (atomic_load(&page->made) < most)
+        usleep(1000);
+    usleep(100000);
+    CHECK(atomic_load(&page->made) == most);
+    atomic_store(&page->ready, 1);
+}
+
+static void run_alone(int rank)
+{
+    gyre_comm *comm = rank_begin(30);
+    struct call it = {.kind = kind, .count = count, .rank = rank, .size = gyre_comm_size(comm)};
+    it.root = kind == BROADCAST || kind == SCATTER ? 0 : 1;
+    take_memory(&it);
+    fill(&it, 0);
+    OK(comm, run(comm, &it)); /* the first one makes what the others find */
+    OK(comm, gyre_barrier(comm));
+    if (rank == 1)
+        see_where_it_stops(it.size);
+    while (rank > 1 && !atomic_load(&page->ready))
+        usleep(1000);
+    for (int round = 1; round <= 3 * PLACES; round++) {
+        fill(&it, round);
+        OK(comm, run(comm, &it));
+        check(&it, round);
+        spoil(&it);
+        if (rank == 0)
+            atomic_fetch_add(&page->made, 1);
+    }
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+static void run_ordered(int rank)
+{
+    gyre_comm *comm = rank_begin(60);
+    unsigned common = 5, own = (unsigned)rank * 31 + 7;
+    struct call it = {.rank = rank, .size = gyre_comm_size(comm)};
+    take_memory(&it);
+    for (int round = 1; round <= ROUNDS; round++) {
+        gyre_request *request;
+        unsigned most = rand_r(&common) % 4 ? 40 : rand_r(&common) % 2 ? SHORT : LONGEST;
+        it.kind = rand_r(&common) % 4 ? (enum kind)(rand_r(&common) % 4) : (enum kind)(rand_r(&common) % KINDS);
+        it.count = 1 + (size_t)rand_r(&common) % most;
+        it.root = rand_r(&common) % it.size;
+        fill(&it, round);
+        if (rand_r(&own) % 64 == 0)
+            usleep((unsigned)rand_r(&own) % 500);
+        if (rand_r(&own) % 4) {
+            OK(comm, run(comm, &it));
+        } else {
+            OK(comm, start(comm, &it, &request));
+            OK(comm, gyre_wait(&request));
+        }
+        check(&it, round);
+        spoil(&it);
+    }
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+static void run_differing(int rank)
+{
+    gyre_comm *comm = rank_begin(30);
+    struct call it = {.kind = BROADCAST, .count = 1, .rank = rank, .size = 3, .root = rank};
+    take_memory(&it);
+    OK(comm, gyre_barrier(comm));
+    gyre_status status = GYRE_SUCCESS;
+    int calls = 0;
+    while (status == GYRE_SUCCESS && calls++ <= 2 * PLACES)
+        status = run(comm, &it);
+    CHECK(status == GYRE_MISMATCH);
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+int main(int argc, char **argv)
+{
+    const char *scenario = argc > 1 ? argv[1] : "alone";
+    page = launch_share(sizeof *page);
+    if (strcmp(scenario, "order") == 0)
+        return !launch(2, run_ordered, 65, scenario) || !launch(4, run_ordered, 65, scenario);
+    if (strcmp(scenario, "differ") == 0)
+        return !launch(3, run_differing, 35, scenario);
+    static const size_t counts[] = {1, 40, SHORT, SHORT + 1};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (kind = BROADCAST; kind <= GATHER; kind++)
+            for (int ranks = 3; ranks <= 4; ranks++) {
+                char what[64];
+                memset(page, 0, sizeof *page);
+                count = kind == SCATTER ? counts[c] / (size_t)ranks + 1 : counts[c];
+                snprintf(what, sizeof what, "alone, kind %d, %zu elements, %d ranks", (int)kind, count, ranks);
+                if (!launch(ranks, run_alone, 35, what))
+                    return 1;
+            }
+    return 0;
+}
