@@ -89,7 +89,7 @@ enum {
     PAIR_VECTOR = 32 * 1024,    /* of two ranks: sends no more in one message than in two, and reduces twice as much */
     LONG_VECTOR = 128 * 1024,   /* worth a pipeline */
     LONG_CHAIN = 1 << 20,       /* so many tiles that a chain is full most of the time; of two ranks worth a pipeline */
-    WHOLE_MOST = 1 << 20,       /* of two ranks between sockets of a host: adding all of it twice takes less than a second step */
+    WHOLE_MOST = 1 << 20,       /* of two ranks between sockets of a host: added whole, for want of a second step */
     SMALL_BLOCK = 1024,         /* may travel log2 N times */
     LONG_PIECE = 65536,         /* of a vector in a ring */
     SHORT_RING = 12288,         /* the same, where halving and doubling has no power of two to work on */

@@ -10,7 +10,7 @@
 #include "transport/rdma_private.h"
 
 #define MAGIC 0x72646779u /* "ygdr" */
-#define VERSION 4
+#define VERSION 5
 #define HEAD_BYTES 64
 #define END_BYTES 48
 #define RING_LEAST (UINT64_C(1) << 12)
