@@ -109,6 +109,13 @@ static ssize_t send_any(int fd, const struct msghdr *message, int flags)
     return sent;
 }
 
+static ssize_t counted(int fd, ssize_t got)
+{
+    meddler.receives += fd == meddler.fd && got > 0;
+    meddler.misses += fd == meddler.fd && got < 0 && errno == EAGAIN;
+    return got;
+}
+
 #pragma GCC visibility push(default) /* libgyre must find these */
 
 ssize_t send(int fd, const void *bytes, size_t count, int flags)
@@ -124,16 +131,12 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 
 ssize_t recv(int fd, void *bytes, size_t count, int flags)
 {
-    ssize_t got = syscall(SYS_recvfrom, fd, bytes, count, flags, NULL, NULL);
-    meddler.receives += fd == meddler.fd && got > 0;
-    return got;
+    return counted(fd, syscall(SYS_recvfrom, fd, bytes, count, flags, NULL, NULL));
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
-    ssize_t got = syscall(SYS_recvmsg, fd, message, flags);
-    meddler.receives += fd == meddler.fd && got > 0;
-    return got;
+    return counted(fd, syscall(SYS_recvmsg, fd, message, flags));
 }
 
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)

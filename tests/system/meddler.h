@@ -10,6 +10,7 @@
 struct meddler {
     unsigned long sends;    /* calls that sent anything of frames */
     unsigned long receives; /* calls that brought anything from where frames went to */
+    unsigned long misses;   /* ... that found nothing there */
     unsigned long sleeps;   /* calls of poll and epoll_wait */
     unsigned long clocks;   /* looks at the clock */
     unsigned long parts;    /* frames that were taken in part */
