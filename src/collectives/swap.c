@@ -90,22 +90,23 @@ static size_t longest(const struct gyre_comm *comm, int peer)
     return gy_max_size(gy_min_size(tile, most), GY_EAGER_BYTES);
 }
 
-/* Once a frame has left there is no way back: should the call become a request, that is to allocate nothing. In place, some keep
- * their input aside, and what is added to a long operand has to land. */
+/* Should the call become a request, that is to allocate nothing: once a frame has left there is no way back, and the second call of a
+ * shape never does. In place, some keep their input aside, and what is added to a long operand has to land. */
 static bool has_reserve(const struct gyre_comm *comm, const struct swap *it)
 {
     const struct gy_call *call = it->call;
     bool lands = it->way->reduces && it->awaits && it->bytes > GY_EAGER_BYTES;
     size_t aside = lands ? it->bytes : 0;
     int buffers = 1;
+    if (!gy_comm_has_plan(comm, call->collective, it->way->algorithm, call->root))
+        return false;
     if (!it->sends)
         return true;
     if (call->input == call->output && call->collective == GY_ALL_REDUCE)
         aside = gy_scratch_slot(it->bytes), buffers += lands;
     else if (call->input == call->output && call->collective == GY_ALL_TO_ALL)
         aside = RANKS * it->bytes;
-    return comm->ctx->idle && (aside == 0 || gy_context_buffers_wait(comm->ctx, aside, buffers)) &&
-           gy_comm_has_plan(comm, call->collective, it->way->algorithm, call->root);
+    return comm->ctx->idle && (aside == 0 || gy_context_buffers_wait(comm->ctx, aside, buffers));
 }
 
 /* The plan is there from the second call on, and with it the link and the channel. */
