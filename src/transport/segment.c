@@ -24,6 +24,10 @@
 
 #define RING_PAYLOAD (UINT64_C(64) << 10)
 #define HEAP_ALIGN (UINT64_C(2) << 20)
+/* Heaps are no power of two apart: equal places in two of them are written side by side, and some processors find a line of their
+ * first-level cache by a few bits of its address, the same for two lines that lie a multiple of 256 MiB apart (AMD's Zen): each store
+ * then drove the other line out, and took four times as long. */
+#define HEAP_APART HEAP_ALIGN
 
 /* ---- layout ---- */
 
@@ -68,6 +72,7 @@ static struct gy_segment_layout layout_of(const struct gy_world *world)
     };
     uint64_t page = layout.page, n = layout.locals;
     layout.heap_bytes = round_up(world->config->shm_reserve, HEAP_ALIGN);
+    layout.heap_stride = layout.heap_bytes + HEAP_APART;
     layout.ring_bytes = round_up(page + RING_PAYLOAD, page);
     layout.window_control = round_up(sizeof(struct gy_window_control), page);
     layout.window_data = round_up(sizeof(struct gy_window), page);
@@ -75,7 +80,7 @@ static struct gy_segment_layout layout_of(const struct gy_world *world)
     layout.rings = page * (1 + n);
     layout.windows = layout.rings + n * n * layout.ring_bytes;
     layout.heaps = round_up(layout.windows + n * GY_WINDOW_COMMS * layout.window_bytes, HEAP_ALIGN);
-    layout.total = layout.heaps + n * layout.heap_bytes;
+    layout.total = layout.heaps + n * layout.heap_stride;
     return layout;
 }
 

@@ -14,7 +14,7 @@
 
 static uint64_t heap_start(const struct gy_segment *segment, int local)
 {
-    return segment->layout.heaps + (uint64_t)local * segment->layout.heap_bytes;
+    return segment->layout.heaps + (uint64_t)local * segment->layout.heap_stride;
 }
 
 /* Where `bytes` fit: the index before which the block goes, and its offset. */

@@ -12,6 +12,7 @@
 struct gy_segment_layout {
     uint64_t page, locals, slot, heap_bytes;                        /* inputs */
     uint64_t ring_bytes, window_control, window_data, window_bytes; /* sizes of one */
+    uint64_t heap_stride;                                           /* from one heap to the next */
     uint64_t rings, windows, heaps, total;                          /* offsets */
     uint64_t inside; /* a hash of what the structs in these are like, which pages do not tell */
 };

@@ -323,6 +323,21 @@ Test(segment, memory_that_is_withdrawn_is_its_owners_alone, .timeout = 120)
     free_all(2);
 }
 
+/* See segment.c: stores to two such places drive each other out of the cache. */
+Test(segment, equal_places_are_no_multiple_of_256_MiB_apart, .timeout = 120)
+{
+    enum { LOCALS = 3 };
+    create_good(LOCALS, (size_t)1 << 28);
+    for (int a = 0; a < LOCALS; a++)
+        for (int b = 0; b < a; b++) {
+            struct gy_segment *segment = ranks[0].segment;
+            size_t apart = (size_t)((char *)gy_segment_heap_at(segment, a, 0) -
+                                    (char *)gy_segment_heap_at(segment, b, 0));
+            cr_assert_neq(apart % ((size_t)1 << 28), 0, "%d and %d: %zu", a, b, apart);
+        }
+    free_all(LOCALS);
+}
+
 Test(segment, heap_bounds, .timeout = 120)
 {
     create_good(2, 4 << 20);
