@@ -24,10 +24,6 @@
 
 #define RING_PAYLOAD (UINT64_C(64) << 10)
 #define HEAP_ALIGN (UINT64_C(2) << 20)
-/* Heaps are no power of two apart: equal places in two of them are written side by side, and some processors find a line of their
- * first-level cache by a few bits of its address, the same for two lines that lie a multiple of 256 MiB apart (AMD's Zen): each store
- * then drove the other line out, and took four times as long. */
-#define HEAP_APART HEAP_ALIGN
 
 /* ---- layout ---- */
 
@@ -72,7 +68,10 @@ static struct gy_segment_layout layout_of(const struct gy_world *world)
     };
     uint64_t page = layout.page, n = layout.locals;
     layout.heap_bytes = round_up(world->config->shm_reserve, HEAP_ALIGN);
-    layout.heap_stride = layout.heap_bytes + HEAP_APART;
+    /* Equal places in two heaps are written side by side, and some processors find a line of their first-level cache by a few bits
+     * of its address, the same for two lines that lie a multiple of 256 MiB apart (AMD's Zen): each store then drove the other line
+     * out, and took four times as long. Of an odd multiple of 2 MiB only the 128th is one of 256. */
+    layout.heap_stride = layout.heap_bytes | HEAP_ALIGN;
     layout.ring_bytes = round_up(page + RING_PAYLOAD, page);
     layout.window_control = round_up(sizeof(struct gy_window_control), page);
     layout.window_data = round_up(sizeof(struct gy_window), page);

@@ -327,15 +327,18 @@ Test(segment, memory_that_is_withdrawn_is_its_owners_alone, .timeout = 120)
 Test(segment, equal_places_are_no_multiple_of_256_MiB_apart, .timeout = 120)
 {
     enum { LOCALS = 3 };
-    create_good(LOCALS, (size_t)1 << 28);
-    for (int a = 0; a < LOCALS; a++)
-        for (int b = 0; b < a; b++) {
-            struct gy_segment *segment = ranks[0].segment;
-            size_t apart = (size_t)((char *)gy_segment_heap_at(segment, a, 0) -
-                                    (char *)gy_segment_heap_at(segment, b, 0));
-            cr_assert_neq(apart % ((size_t)1 << 28), 0, "%d and %d: %zu", a, b, apart);
-        }
-    free_all(LOCALS);
+    const size_t heaps[] = {256, 254, 126, 128, 1};
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(heaps); i++) {
+        create_good(LOCALS, heaps[i] << 20);
+        for (int a = 0; a < LOCALS; a++)
+            for (int b = 0; b < a; b++) {
+                char *first = gy_segment_heap_at(ranks[0].segment, b, 0);
+                size_t apart = (size_t)((char *)gy_segment_heap_at(ranks[0].segment, a, 0) - first);
+                cr_assert_geq(apart, heaps[i] << 20);
+                cr_assert_neq(apart % ((size_t)1 << 28), 0, "heaps of %zu MiB, %d and %d", heaps[i], a, b);
+            }
+        free_all(LOCALS);
+    }
 }
 
 Test(segment, heap_bounds, .timeout = 120)
