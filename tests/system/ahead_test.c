@@ -4,6 +4,9 @@
  *   alone    while the others sleep, a rank that gives returns from as many calls as there are places, and from no more; what it gave
  *            is whole when they come, though it has written over its buffer at once
  *   order    all kinds, all short lengths, any root, blocking or not, each rank at its own pace and writing over its buffers at once
+ *   leave    who gives, and has destroyed the communicator before the others come, has given all the same
+ *   part     the same of a communicator that is not the world's, while those who have gone make others
+ *   die      a rank ends while another has given ahead of it: who comes later has what was given, and all that are left are told
  *   differ   ranks that are each the root of what they call find out, though none waits for another */
 #include <stdatomic.h>
 
@@ -108,6 +111,14 @@ static void spoil(const struct call *it)
     memset(it->input, 0x33, LONGEST * RANKS_MOST * sizeof *it->input);
 }
 
+static void give(gyre_comm *comm, struct call *it, int round)
+{
+    fill(it, round);
+    OK(comm, run(comm, it));
+    check(it, round);
+    spoil(it);
+}
+
 /* Rank 0 has made as many calls as it can make alone. */
 static void see_where_it_stops(int size)
 {
@@ -134,10 +145,7 @@ static void run_alone(int rank)
     while (rank > 1 && !atomic_load(&page->ready))
         usleep(1000);
     for (int round = 1; round <= 3 * PLACES; round++) {
-        fill(&it, round);
-        OK(comm, run(comm, &it));
-        check(&it, round);
-        spoil(&it);
+        give(comm, &it, round);
         if (rank == 0)
             atomic_fetch_add(&page->made, 1);
     }
@@ -173,6 +181,80 @@ static void run_ordered(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
+/* Rank 0 gives as often as it can alone, and goes. */
+static void run_leaving(int rank)
+{
+    gyre_comm *comm = rank_begin(30);
+    struct call it = {.kind = kind, .count = count, .rank = rank, .size = gyre_comm_size(comm)};
+    it.root = kind == BROADCAST || kind == SCATTER ? 0 : 1;
+    take_memory(&it);
+    fill(&it, 0);
+    OK(comm, run(comm, &it));
+    OK(comm, gyre_barrier(comm));
+    size_t shown = kind == SCATTER ? count * (size_t)it.size : count;
+    usleep((unsigned)rank * 20000);
+    for (int round = 1; round <= (shown > SHORT ? 1 : PLACES); round++)
+        give(comm, &it, round);
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+/* Rank 2 ends before it has come to what rank 0 has given; rank 1 comes later still, and has it or is told. */
+static void run_dying(int rank)
+{
+    gyre_comm *comm = rank_begin(30);
+    struct call it = {.kind = kind, .count = count, .rank = rank, .size = gyre_comm_size(comm)};
+    it.root = kind == BROADCAST || kind == SCATTER ? 0 : 1;
+    take_memory(&it);
+    fill(&it, 0);
+    OK(comm, run(comm, &it));
+    OK(comm, gyre_barrier(comm));
+    if (rank == 2) {
+        usleep(50000);
+        raise(SIGKILL);
+    }
+    if (rank == 1)
+        usleep(200000);
+    gyre_status status = GYRE_SUCCESS;
+    for (int round = 1; status == GYRE_SUCCESS && round <= 3 * PLACES; round++) {
+        fill(&it, round);
+        status = run(comm, &it);
+        if (status == GYRE_SUCCESS)
+            check(&it, round);
+        spoil(&it);
+    }
+    CHECK(status == GYRE_PEER_DEAD);
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+#define PARTS 12
+
+/* The last rank comes late to what rank 0 has given: who has gone makes other communicators meanwhile, with windows of their own. */
+static void run_parting(int rank)
+{
+    gyre_comm *world = rank_begin(60), *some, *all, *next;
+    struct call it = {.kind = BROADCAST, .count = 40, .rank = rank, .size = gyre_comm_size(world)};
+    const bool late = rank == it.size - 1;
+    take_memory(&it);
+    OK(world, gyre_comm_split(world, late, rank, &some));
+    for (int part = 1; part <= PARTS; part++) {
+        OK(world, gyre_comm_split(world, 0, rank, &all));
+        give(all, &it, part * 100); /* makes what the others find */
+        OK(all, gyre_barrier(all));
+        usleep(late ? 20000 : 0);
+        for (int call = 1; call <= PLACES; call++)
+            give(all, &it, part * 100 + call);
+        OK(all, gyre_comm_destroy(all));
+        for (int i = 0; i < 3 && !late; i++) {
+            OK(some, gyre_comm_split(some, 0, rank, &next));
+            give(next, &it, part * 100 + 50 + i);
+            OK(next, gyre_comm_destroy(next));
+        }
+    }
+    OK(some, gyre_comm_destroy(some));
+    OK(world, gyre_barrier(world));
+    OK(world, gyre_comm_destroy(world));
+}
+
 static void run_differing(int rank)
 {
     gyre_comm *comm = rank_begin(30);
@@ -195,15 +277,19 @@ int main(int argc, char **argv)
         return !launch(2, run_ordered, 65, scenario) || !launch(4, run_ordered, 65, scenario);
     if (strcmp(scenario, "differ") == 0)
         return !launch(3, run_differing, 35, scenario);
+    if (strcmp(scenario, "part") == 0)
+        return !launch(3, run_parting, 65, scenario) || !launch(4, run_parting, 65, scenario);
     static const size_t counts[] = {1, 40, SHORT, SHORT + 1};
+    const bool leaves = strcmp(scenario, "leave") == 0, dies = strcmp(scenario, "die") == 0;
+    launch_may_die = dies ? 2 : -1;
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
         for (kind = BROADCAST; kind <= GATHER; kind++)
             for (int ranks = 3; ranks <= 4; ranks++) {
                 char what[64];
                 memset(page, 0, sizeof *page);
                 count = kind == SCATTER ? counts[c] / (size_t)ranks + 1 : counts[c];
-                snprintf(what, sizeof what, "alone, kind %d, %zu elements, %d ranks", (int)kind, count, ranks);
-                if (!launch(ranks, run_alone, 35, what))
+                snprintf(what, sizeof what, "%s, kind %d, %zu elements, %d ranks", scenario, (int)kind, count, ranks);
+                if (!launch(ranks, leaves ? run_leaving : dies ? run_dying : run_alone, 35, what))
                     return 1;
             }
     return 0;
