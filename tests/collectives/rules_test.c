@@ -1,6 +1,6 @@
 /* The number of what ranks come to alike without a word (core/rules.h), made from the library: of all plans of some sizes and groups, as far as
- * another rank sees what they do; of the tiles of vectors; of what leaves without a grant, and how much of it; of who waits for whom in direct
- * exchanges, and how far ahead of others. */
+ * another rank sees what they do; of the tiles of vectors; of what leaves without a grant, and how much of it; of what is said and written
+ * over RDMA; of who waits for whom in direct exchanges, and how far ahead of others. */
 #include <criterion/criterion.h>
 
 #include "boot/handshake.h"
@@ -9,6 +9,8 @@
 #include "collectives/request.h"
 #include "collectives/tile.h"
 #include "core/rules.h"
+#include "transport/rdma_private.h"
+#include "transport/rdma_sum.h"
 #include "transport/transport.h"
 
 #define LARGEST 9
@@ -107,6 +109,51 @@ static void add_tiles(void)
             }
 }
 
+size_t __wrap_gy_segment_window_bytes(
+    const struct gy_segment *segment); /* the linker puts it in the place of gy_segment_window_bytes */
+
+static size_t slot;
+
+size_t __wrap_gy_segment_window_bytes(const struct gy_segment *segment)
+{
+    (void)segment;
+    return 2 * GY_WINDOW_SLOTS * slot;
+}
+
+/* Of what steps over shared memory move: everyone counts their tiles. */
+static void add_window_tiles(void)
+{
+    static const int sizes[] = {2, 3, 5}, side_by_side[] = {0, 1, 2, 4};
+    struct gy_context windows = {.crowded = false};
+    struct gy_plan plan = {.window = true};
+    for (int c = 0; c < GY_SEND_TO * 3 * 4 * 2 * 2; c++) {
+        const struct gyre_comm comm = {.ctx = &windows, .size = sizes[c / 4 % 3]};
+        struct gyre_request r = {.comm = (struct gyre_comm *)(uintptr_t)&comm, .plan = &plan, .element = 4};
+        windows.crowded = c % 2;
+        plan.one_shot = c / 2 % 2;
+        plan.side_by_side = side_by_side[c / 12 % 4];
+        plan.shape.collective = (enum gy_collective)(c / 48);
+        r.in.blocks = plan.blocks = plan.one_shot ? 1 : comm.size;
+        for (slot = 4096; slot <= (size_t)1 << 20; slot *= 4)
+            for (r.in.total = 16; r.in.total <= (size_t)1 << 24; r.in.total = r.in.total * 3 / 2)
+                add(gy_window_tile(&r));
+    }
+}
+
+/* What two ends of a link over RDMA say at first, and what they write to each other's memory. */
+static void add_rdma(void)
+{
+    struct gy_rdma_hello hello = {1 << 20, 0x1234567890, 0x2345678901, 0x345678, 2, {{.qp = 1}, {.qp = 2}}};
+    uint8_t wire[GY_RDMA_HELLO_BYTES];
+    gy_rdma_hello_encode(&hello, wire);
+    for (size_t i = 0; i < sizeof(wire); i++)
+        add(wire[i]);
+    ADD_ALL(GY_RDMA_CHUNK, GY_RDMA_CHUNKS, GY_RDMA_RESERVE, GY_RDMA_SILENT, GY_RDMA_TAG_BYTES, GY_RDMA_PULL_LEAST,
+            GY_RDMA_PULLS, GY_RDMA_UNITS, GY_RDMA_REMEMBER, GY_RDMA_REPEAT, GY_RDMA_PULL, GY_RDMA_CREDIT_CHUNKS,
+            GY_RDMA_CREDIT_UNITS, sizeof(struct gy_rdma_words), offsetof(struct gy_rdma_words, begun));
+    add(gy_rdma_sum(wire, 300, hello.secret, 5));
+}
+
 static void add_flow(void)
 {
     ADD_ALL(GY_EAGER_BYTES, GY_EAGER_UNITS, GY_OLDEST_CREDITS, GY_STASHED_MOST, GY_FRAME_MAX, GY_FRAME_BYTES);
@@ -139,7 +186,9 @@ Test(rules, number_is_that_of_what_ranks_come_to, .timeout = 240)
             add_plans((enum gy_algorithm)algorithm, growing);
     }
     add_tiles();
+    add_window_tiles();
     add_flow();
+    add_rdma();
     add_exchanges();
     cr_assert_eq(
         number, GY_RULES,
