@@ -204,6 +204,12 @@ static void count_bytes(const struct gy_exchange *it)
     it->comm->recorder.page->window_bytes += total;
 }
 
+/* Does the clock look at it, if the call blocks? */
+static bool counts(const struct gy_exchange *it)
+{
+    return it->bytes >= GY_EXCHANGE_PAST_LEAST;
+}
+
 /* A peer keeps us waiting: the exchange goes on as a request. */
 static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *call, bool shown, int next)
 {
@@ -213,6 +219,8 @@ static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *cal
     gy_wait(r);
     gyre_status status = r->status;
     gy_request_recycle(r);
+    if (counts(it))
+        gy_ways_end(it->comm, status == GYRE_SUCCESS);
     return status;
 }
 
@@ -250,10 +258,9 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
         return false;
     struct gy_context *ctx = comm->ctx;
     struct gy_patience patience = gy_patience_of(ctx);
-    bool counts = it.bytes >= GY_EXCHANGE_PAST_LEAST;
     it.number = ++comm->inline_started;
     shape.sequence = ++comm->sequence;
-    if (counts)
+    if (counts(&it))
         gy_ways_begin(comm);
     bool room = wait_for_room(&it, &patience);
     if (room) {
@@ -279,7 +286,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     }
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
     complete(&it, awaited, &operation, gy_comm_canonical(comm));
-    if (counts)
+    if (counts(&it))
         gy_ways_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
     if ((it.number & (GY_LOOK_EVERY - 1)) == 0)

@@ -1,0 +1,175 @@
+/* Slots that the clock would have written past the caches (collectives/ways.h) are written so, all of what others read and nothing else,
+ * and results are what they were. Two ranks; what the clock would say is the test's own. Calls of the library's functions come here
+ * first, by the linker.
+ *
+ * And what is asked of the clock is told: of every blocking call that it begins to look at it sees the end, also where a rank is late. */
+#include "collectives/mapped.h"
+#include "collectives/operation.h"
+#include "core/dtype.h"
+
+#include "support/launcher.h"
+
+#define BLOCK ((size_t)64 << 10)
+#define EXCHANGED 8192
+#define LATE_NS 200000000
+
+static bool past;       /* is the way that the clock has chosen */
+static size_t streamed; /* bytes that were written past the caches */
+static int begun, told; /* blocking calls that the clock looks at; of which it has seen the end */
+
+enum gy_giving __real_gy_ways_given(struct gyre_request *request, bool mapped);
+enum gy_giving __wrap_gy_ways_given(struct gyre_request *request, bool mapped);
+enum gy_giving __wrap_gy_ways_given(struct gyre_request *request, bool mapped)
+{
+    __real_gy_ways_given(request, mapped);
+    return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
+}
+
+bool __wrap_gy_ways_passes(struct gyre_request *request);
+bool __wrap_gy_ways_passes(struct gyre_request *request)
+{
+    (void)request;
+    return past;
+}
+
+bool __wrap_gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
+bool __wrap_gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+{
+    (void)comm, (void)shape, (void)bytes;
+    return past;
+}
+
+void __real_gy_copy_stream(void *dst, const void *src, size_t bytes);
+void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes);
+void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes)
+{
+    streamed += bytes;
+    __real_gy_copy_stream(dst, src, bytes);
+}
+
+void __real_gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
+                            const void *const *sources, int nsources, size_t count);
+void __wrap_gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
+                            const void *const *sources, int nsources, size_t count);
+void __wrap_gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
+                            const void *const *sources, int nsources, size_t count)
+{
+    streamed += (size_t)targets.streamed * count * gy_dtype_bytes(operation->dtype);
+    __real_gy_combine_into(operation, canonical, targets, sources, nsources, count);
+}
+
+void __real_gy_ways_begin(struct gyre_comm *comm);
+void __wrap_gy_ways_begin(struct gyre_comm *comm);
+void __wrap_gy_ways_begin(struct gyre_comm *comm)
+{
+    begun++;
+    __real_gy_ways_begin(comm);
+}
+
+void __real_gy_ways_end(struct gyre_comm *comm, bool succeeded);
+void __wrap_gy_ways_end(struct gyre_comm *comm, bool succeeded);
+void __wrap_gy_ways_end(struct gyre_comm *comm, bool succeeded)
+{
+    told++;
+    __real_gy_ways_end(comm, succeeded);
+}
+
+/* What a call has written past the caches, of what it would have. */
+static void expect_streamed(size_t before, size_t bytes, const char *what)
+{
+    size_t wanted = past ? bytes : 0;
+    if (streamed - before != wanted)
+        rank_fail("%s: %zu bytes went past the caches instead of %zu", what, streamed - before, wanted);
+}
+
+static unsigned char *mine, *all;
+static int rank;
+
+static void fill(int round, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        mine[i] = (unsigned char)(i * 7 + (size_t)round + (size_t)rank * 100);
+    memset(all, 0x5a, 2 * BLOCK);
+}
+
+static void check(const unsigned char *got, int from, size_t place, int round, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (got[i] != (unsigned char)((place + i) * 7 + (size_t)round + (size_t)from * 100))
+            rank_fail("round %d: byte %zu of %zu of rank %d is another", round, i, bytes, from);
+}
+
+static void gather(gyre_comm *comm, int round, size_t bytes, const char *what)
+{
+    size_t before = streamed;
+    fill(round, bytes);
+    OK(comm, gyre_all_gather(comm, mine, all, bytes, GYRE_UINT8));
+    expect_streamed(before, bytes, what);
+    check(all, 0, 0, round, bytes);
+    check(all + bytes, 1, 0, round, bytes);
+}
+
+static void exchange_blocks(gyre_comm *comm, int round, size_t bytes, const char *what)
+{
+    size_t before = streamed;
+    fill(round, 2 * bytes);
+    OK(comm, gyre_all_to_all(comm, mine, all, bytes, GYRE_UINT8));
+    expect_streamed(before, bytes, what);
+    check(all, 0, (size_t)rank * bytes, round, bytes);
+    check(all + bytes, 1, (size_t)rank * bytes, round, bytes);
+}
+
+static void broadcast(gyre_comm *comm, int round, size_t bytes)
+{
+    size_t before = streamed;
+    fill(round, bytes);
+    OK(comm, gyre_broadcast(comm, mine, all, bytes, GYRE_UINT8, 1));
+    expect_streamed(before, rank == 1 ? bytes : 0, "a short broadcast");
+    check(all, 1, 0, round, bytes);
+}
+
+/* In place: half of it is given, and half of the result. */
+static void reduce_all(gyre_comm *comm, int round, size_t bytes)
+{
+    size_t before = streamed;
+    fill(round, bytes);
+    OK(comm, gyre_all_reduce(comm, mine, mine, bytes, GYRE_UINT8, GYRE_SUM));
+    expect_streamed(before, bytes, "all_reduce");
+    for (size_t i = 0; i < bytes; i++)
+        CHECK(mine[i] == (unsigned char)(i * 14 + 2 * (size_t)round + 100));
+}
+
+static void run_rank(int me)
+{
+    gyre_comm *comm = rank_begin(40);
+    rank = me;
+    mine = malloc(2 * BLOCK);
+    all = malloc(2 * BLOCK);
+    CHECK(mine && all);
+    for (int round = 0; round < 6; round++) { /* the first ones go by requests */
+        past = round % 2;
+        for (size_t odd = 0; odd < 2; odd++) {
+            gather(comm, round, EXCHANGED - odd, "a short all_gather");
+            exchange_blocks(comm, round, EXCHANGED / 2 - odd, "a short all_to_all");
+            gather(comm, round, BLOCK - odd, "all_gather");
+            exchange_blocks(comm, round, BLOCK - odd, "all_to_all");
+            broadcast(comm, round, EXCHANGED - odd);
+            reduce_all(comm, round, 2 * BLOCK);
+        }
+        gather(comm, round, 4096, "the shortest all_gather");
+    }
+    for (int late = 0; late < 2; late++) {
+        usleep(late == rank ? LATE_NS / 1000 : 0);
+        gather(comm, late, EXCHANGED, "a late all_gather");
+    }
+    if (begun == 0 || begun != told)
+        rank_fail("the clock has seen the end of %d of %d calls", told, begun);
+    OK(comm, gyre_comm_destroy(comm));
+    _exit(0);
+}
+
+int main(void)
+{
+    setenv("GYRE_SHM_READ", "0", 0);
+    return !launch(2, run_rank, 60, "past");
+}
