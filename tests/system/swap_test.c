@@ -7,8 +7,8 @@
  *   calls      one call of the kernel sends a frame and one receives it, and nothing else is asked
  *   waits      who is kept waiting for what goes one way gives back at once what it owes, so that it comes sooner
  *   sockets    options of the link's socket; argument: the longest frame of a broadcast of 2 MiB
- *   memory     there is none for a request, which the call becomes when its partner is late: it fails, nothing has left, and a
- *              second call gives both what is said then
+ *   memory     there is none for a request, or for a buffer of it, which the call becomes when its partner is late: it fails, nothing
+ *              has left, and a second call gives both what is said then
  *   disagree   the two call different things: an error on both that shows both
  *   roots      both send, each as the root: an error on both at the next call that waits */
 #include <netinet/in.h>
@@ -115,14 +115,44 @@ static void release(void *user, void *memory)
     free(memory);
 }
 
-/* Rank 1 is late: it comes when rank 0, whose call has failed, sends it SIGUSR1. Persistent requests hold every one that there is. */
-static void test_memory(bool in_place, size_t count)
+#define HELD_MOST 16
+
+/* Persistent requests hold every request that there is. */
+static void hold_requests(void)
+{
+    gyre_request *last; /* that of the barrier, if it left one */
+    exhausted = true;
+    while (gyre_barrier_init(comm, &last) == GYRE_SUCCESS)
+        ;
+}
+
+/* Or every buffer of this length but `spare` of them, while there are requests. Returns how many are held. */
+static int hold_buffers(gyre_request **held, const float *input, float *output, size_t count, int spare)
+{
+    int buffers = 0;
+    for (int i = 0; i < HELD_MOST; i++)
+        OK(comm, gyre_barrier_init(comm, &held[i]));
+    for (int i = 0; i < HELD_MOST; i++)
+        OK(comm, gyre_request_free(&held[i]));
+    exhausted = true;
+    while (buffers < HELD_MOST &&
+           gyre_reduce_init(comm, input, output, count, GYRE_FLOAT32, GYRE_SUM, rank, &held[buffers]) == GYRE_SUCCESS)
+        buffers++; /* each has a place where the other's operand lands */
+    CHECK(buffers > spare && buffers < HELD_MOST);
+    for (; spare > 0; spare--)
+        OK(comm, gyre_request_free(&held[--buffers]));
+    return buffers;
+}
+
+/* Rank 1 is late: it comes when rank 0, whose call has failed, sends it SIGUSR1. That lacks a request, or a buffer: it wants one where a
+ * long operand lands, and in place another one for what it sends. */
+static void test_memory(bool in_place, size_t count, bool buffers)
 {
     static float mine[MOST], all[MOST];
     float *output = in_place ? mine : all;
-    gyre_request *kept[4];
+    gyre_request *kept[4], *held[HELD_MOST];
     int32_t own = (int32_t)getpid(), pids[2];
-    int signal;
+    int signal, holding = 0;
     sigset_t failed;
     sigemptyset(&failed);
     sigaddset(&failed, SIGUSR1);
@@ -131,19 +161,20 @@ static void test_memory(bool in_place, size_t count)
     for (int i = 0; i < 4; i++) {
         mine[0] = 1;
         OK(comm, gyre_all_reduce(comm, mine, output, count, GYRE_FLOAT32, GYRE_SUM));
+        OK(comm, gyre_reduce(comm, mine, output, count, GYRE_FLOAT32, GYRE_SUM, 0)); /* its plan is there */
     }
     for (int i = 0; i < 4; i++)
         OK(comm, gyre_barrier_init(comm, &kept[i]));
     OK(comm, gyre_barrier(comm));
     for (size_t i = 0; i < count; i++)
         mine[i] = (float)((int)i + rank);
-    exhausted = rank == 0;
     if (rank == 1)
         CHECK(sigwait(&failed, &signal) == 0); /* in vain: the alarm ends it */
     if (rank == 0) {
-        gyre_request *last; /* that of the barrier, if it left one */
-        while (gyre_barrier_init(comm, &last) == GYRE_SUCCESS)
-            ;
+        if (buffers)
+            holding = hold_buffers(held, mine, all, count, in_place);
+        else
+            hold_requests();
         GIVES(GYRE_NO_MEMORY, comm, gyre_all_reduce(comm, mine, output, count, GYRE_FLOAT32, GYRE_SUM));
         exhausted = false;
         CHECK(kill((pid_t)pids[1], SIGUSR1) == 0);
@@ -153,7 +184,19 @@ static void test_memory(bool in_place, size_t count)
     OK(comm, gyre_all_reduce(comm, mine, output, count, GYRE_FLOAT32, GYRE_SUM));
     for (size_t i = 0; i < count; i++)
         CHECK(output[i] == (float)(101 * i + 1));
+    while (holding > 0)
+        OK(comm, gyre_request_free(&held[--holding]));
     OK(comm, gyre_barrier(comm));
+}
+
+static void test_scarcity(void)
+{
+    for (int buffers = 1; buffers >= 0; buffers--)
+        for (int in_place = 0; in_place < 2; in_place++) {
+            if (!buffers)
+                test_memory(in_place, 8, false);
+            test_memory(in_place, 4000, buffers);
+        }
 }
 
 /* ---- every kind ---- */
@@ -375,7 +418,7 @@ int main(int argc, char **argv)
     else if (strcmp(suite, "roots") == 0)
         test_roots();
     else if (strcmp(suite, "memory") == 0)
-        test_memory(false, 8), test_memory(true, 8), test_memory(false, 4000), test_memory(true, 4000);
+        test_scarcity();
     else if (strcmp(suite, "kinds") == 0)
         test_kinds(2);
     else if (strcmp(suite, "parts") == 0)
