@@ -1,9 +1,7 @@
 /* Deaths and goodbyes over the overlay, with ranks as processes: one is killed, or leaves, or aborts, and the others say
  * when gy_overlay_check told them, and whom it named. Early: one dies between the meeting and its overlay, and another
  * comes to its own only when all the rest have failed because of that; nobody may blame anybody but the dead one.
- * Living: what looks like a death and is none, and two that lose each other.
  * What a busy machine makes sleepers late (fault_noise.c) is allowed thrice beside the 100 ms, as in fault_times.c. */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,10 +9,9 @@
 
 #include "../system/fault_noise.h"
 #include "boot/overlay_private.h"
-#include "core/mem.h"
 #include "ranks.h"
 
-enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, LIVING, AWAIT };
+enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, OWN_BODY, AWAIT };
 
 /* How many said goodbye; when the verdict came; set by the test: begin to wait only when the rank is dead. */
 enum found { FOUND_LEFT, FOUND_WHEN, FOUND_LATE };
@@ -170,23 +167,6 @@ static void aborted(int size, int who)
     ranks_expect(ranks, size, GYRE_ABORTED, "was told to abort");
 }
 
-static void turn(struct gy_poller *poller, struct gy_overlay *overlay, struct rank *rank)
-{
-    rank->status = gy_overlay_check(overlay, &rank->error);
-    gy_poller_poll(poller, GY_MILLISECOND);
-}
-
-/* Waits until all are as far. */
-static void reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, int stage)
-{
-    const struct rank *ranks = rank - rank->rank;
-
-    atomic_store(&rank->stage, stage);
-    for (int i = 0; i < rank->size; i++)
-        while (atomic_load(&ranks[i].stage) < stage)
-            turn(poller, overlay, rank);
-}
-
 /* Rank 0 has its say in memory, and then neither checks nor polls: the others have the whole sentence from there. */
 static struct gy_notice *notice; /* of all ranks */
 
@@ -217,16 +197,16 @@ static void live_claimed(struct rank *rank, struct gy_poller *poller, struct gy_
     int64_t until = gy_now() + 20 * GY_SECOND;
 
     gy_overlay_attach_notice(overlay, notice);
-    reach(rank, poller, overlay, STAGE_READY);
+    ranks_reach(rank, poller, overlay, STAGE_READY);
     if (rank->rank == 0)
         gy_overlay_report(overlay, GYRE_MISMATCH, 2, "rank 2 called one thing, rank 0 another");
     while (rank->status == GYRE_SUCCESS && gy_now() < until)
-        turn(poller, overlay, rank);
+        ranks_turn(rank, poller, overlay);
 }
 
 static void noticed(bool claimed)
 {
-    struct rank *ranks = begin(3, LIVING, 0);
+    struct rank *ranks = begin(3, OWN_BODY, 0);
 
     notice = mmap(NULL, sizeof(*notice), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(notice != MAP_FAILED, "no memory to share");
@@ -279,242 +259,6 @@ static void died_early(int size, int victim)
     ranks_expect(ranks, size, GYRE_PEER_DEAD, "died");
 }
 
-/* ---- what is no proof of death ---- */
-
-/* Rank 1 has no memory for what rank 0 says: that is the end of rank 1, and of nobody else. */
-static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
-{
-    static const uint8_t message[GY_OVERLAY_BODY + 1];
-    int64_t until = gy_now() + 20 * GY_SECOND;
-
-    if (rank->rank == 1)
-        gy_alloc_fail_at(1); /* the next that it asks for is room for this message */
-    reach(rank, poller, overlay, STAGE_READY);
-    if (rank->rank == 0)
-        CHECK(gy_overlay_send(overlay, 1, message, sizeof(message)), "rank 0 is not connected to rank 1");
-    while (gy_now() < until && (rank->status == GYRE_SUCCESS || gy_overlay_fate(overlay, 1)->status == GYRE_SUCCESS))
-        turn(poller, overlay, rank);
-    for (int i = 0; i < rank->size; i++)
-        rank->found[i] = gy_overlay_fate(overlay, i)->status;
-    rank->found[7] = gy_overlay_deaf(overlay) != NULL;
-    reach(rank, poller, overlay, STAGE_TOLD); /* nobody leaves before all have looked */
-}
-
-static void deaf(void)
-{
-    struct rank *ranks = begin(3, LIVING, 0);
-
-    for (int i = 0; i < 3; i++)
-        ranks[i].body = live_deaf;
-    ranks_run(ranks, 3);
-    for (int i = 0; i < 3; i++) {
-        CHECK(ranks[i].status == GYRE_NO_MEMORY && ranks[i].error.rank == 1, "rank %d: %d, blames %d: %s", i,
-              ranks[i].status, ranks[i].error.rank, ranks[i].error.text);
-        CHECK(ranks[i].found[0] == GYRE_SUCCESS && ranks[i].found[1] == GYRE_PEER_LEFT, "rank %d: fates %ld %ld", i,
-              ranks[i].found[0], ranks[i].found[1]);
-        CHECK(ranks[i].found[7] == (i == 1), "rank %d is deaf: %ld", i, ranks[i].found[7]);
-    }
-    printf("ok: who cannot hear gives up, and blames nobody: %s\n", ranks[0].error.text);
-}
-
-/* Rank 0 has lost its connection to rank 1, which has not noticed, and dials it again. */
-static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
-{
-    int64_t until = gy_now() + GY_SECOND / 2;
-    int other = 1 - rank->rank, kept = -1;
-
-    reach(rank, poller, overlay, STAGE_READY);
-    if (rank->rank == 0) {
-        struct gy_neighbour *ours = gy_neighbour_find(overlay, other, true);
-
-        CHECK(ours && ours->connected, "rank 0 has not dialled rank 1");
-        kept = dup(ours->stream.fd); /* so that rank 1 sees no end */
-        ours->ended = true;
-    }
-    while (gy_now() < until || (gy_now() < until + 20 * GY_SECOND && !gy_overlay_reach(overlay, other))) {
-        gy_overlay_reach(overlay, other);
-        turn(poller, overlay, rank);
-    }
-    rank->found[0] = gy_overlay_reach(overlay, other);
-    rank->found[1] = gy_overlay_fate(overlay, other)->status;
-    if (kept >= 0)
-        close(kept);
-}
-
-static void redialled(void)
-{
-    struct rank *ranks = begin(2, LIVING, 0);
-
-    for (int i = 0; i < 2; i++) {
-        ranks[i].body = live_redial;
-        ranks[i].together = true;
-    }
-    ranks_run(ranks, 2);
-    for (int i = 0; i < 2; i++)
-        CHECK(ranks[i].status == GYRE_SUCCESS && ranks[i].found[0] && ranks[i].found[1] == GYRE_SUCCESS,
-              "rank %d: %d, connected %ld, fate %ld: %s", i, ranks[i].status, ranks[i].found[0], ranks[i].found[1],
-              ranks[i].error.text);
-    puts("ok: who dials again is heard again");
-}
-
-/* Ranks 0 and 1 have lost each other, and rank 2 has both: one of them is out, the same for all. `choice`: rank 0 finds it two
- * seconds later, when rank 1 has said so. */
-static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
-{
-    bool later = rank->choice == 1;
-    int kept = -1, other = 1 - rank->rank;
-    struct gy_neighbour *lost = NULL;
-    int64_t until;
-
-    reach(rank, poller, overlay, STAGE_READY);
-    if (rank->rank < 2) {
-        lost = gy_neighbour_find(overlay, other, true);
-        lost = lost ? lost : gy_neighbour_find(overlay, other, false);
-        CHECK(lost && lost->connected, "rank %d is not connected to rank %d", rank->rank, other);
-        kept = dup(lost->stream.fd); /* so that the other sees no end */
-        gy_stream_close(&lost->stream);
-    }
-    reach(rank, poller, overlay, STAGE_TOLD);
-    for (until = gy_now() + 2 * GY_SECOND; later && rank->rank == 0 && gy_now() < until;)
-        turn(poller, overlay, rank);
-    if (lost)
-        gy_neighbour_end(lost, ETIMEDOUT);
-    for (until = gy_now() + (later ? 4 : 2) * GY_SECOND; gy_now() < until;)
-        turn(poller, overlay, rank);
-    rank->found[0] = gy_overlay_fate(overlay, 0)->status;
-    rank->found[1] = gy_overlay_fate(overlay, 1)->status;
-    if (kept >= 0)
-        close(kept);
-}
-
-static void parted(bool later)
-{
-    struct rank *ranks = begin(3, later, 0);
-    int out = later ? 0 : 1;
-
-    for (int i = 0; i < 3; i++) {
-        ranks[i].body = live_parted;
-        ranks[i].together = true;
-    }
-    ranks_run(ranks, 3);
-    for (int i = 0; i < 3; i++)
-        CHECK(ranks[i].found[out] == GYRE_PEER_UNREACHABLE && ranks[i].found[1 - out] == GYRE_SUCCESS &&
-                  ranks[i].error.rank == out,
-              "rank %d: fates %ld %ld, blames %d: %s", i, ranks[i].found[0], ranks[i].found[1], ranks[i].error.rank,
-              ranks[i].error.text);
-    printf("ok: of two that have lost each other one is out: %s\n", ranks[2].error.text);
-}
-
-/* Rank 2 leaves when rank 0 has left, and all that are still connected to it compute for a while. Rank 7, which is not, waits
- * for it and finds its door closed: it must hear the goodbye, and call nobody dead until then. */
-static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
-{
-    const struct rank *ranks = rank - rank->rank;
-    bool computes = rank->rank < 5 || rank->rank == 6;
-    int64_t until;
-
-    reach(rank, poller, overlay, STAGE_READY);
-    if (rank->rank == 0)
-        return;
-    while (!gy_overlay_has_left(overlay, 0))
-        turn(poller, overlay, rank);
-    atomic_store(&rank->stage, STAGE_TOLD);
-    for (int i = 1; i < rank->size; i++)
-        while (atomic_load(&ranks[i].stage) < STAGE_TOLD)
-            usleep(1000); /* or it would hear the goodbye now */
-    if (rank->rank == 2)
-        return;
-    while (atomic_load(&ranks[2].stage) < STAGE_ENDED)
-        usleep(1000);
-    for (until = gy_now() + GY_SECOND / 2; gy_now() < until;
-         computes ? (void)usleep(1000) : turn(poller, overlay, rank))
-        if (rank->rank == 7)
-            gy_overlay_acquaint(overlay, 2);
-    until = gy_now() + 20 * GY_SECOND;
-    while (rank->status == GYRE_SUCCESS && !gy_overlay_has_left(overlay, 2) && gy_now() < until)
-        turn(poller, overlay, rank);
-    rank->found[0] = gy_overlay_has_left(overlay, 2);
-    for (until = gy_now() + 20 * GY_SECOND; !gy_overlay_calm(overlay) && gy_now() < until;)
-        turn(poller, overlay, rank);
-    rank->found[1] = gy_overlay_calm(overlay);
-    atomic_store(&rank->stage, STAGE_ASKED);
-    while (atomic_load(&ranks[7].stage) < STAGE_ASKED) /* there is somebody to be asked as long */
-        turn(poller, overlay, rank);
-}
-
-static void unheard(void)
-{
-    struct rank *ranks = begin(8, LIVING, 0);
-
-    for (int i = 0; i < 8; i++)
-        ranks[i].body = live_unheard;
-    ranks_run(ranks, 8);
-    for (int i = 0; i < 8; i++) {
-        CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d took a goodbye for: %s", i, ranks[i].error.text);
-        CHECK(i == 0 || i == 2 || ranks[i].found[0], "rank %d heard no goodbye", i);
-        CHECK(i == 0 || i == 2 || ranks[i].found[1], "rank %d suspects somebody who has left", i);
-    }
-    puts("ok: who finds a closed door waits for those who know why");
-}
-
-static void await_stage(const struct rank *rank, int stage)
-{
-    while (atomic_load(&rank->stage) < stage)
-        usleep(1000);
-}
-
-/* Rank 7 waits for rank 2, that has left, and is connected to all that could tell but rank 4. That one leaves, too, while
- * it is being asked, and whoever could tell of that has left before: it is none of rank 7's business, until this waits for
- * rank 4 itself. */
-static void live_bystander(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
-{
-    const struct rank *ranks = rank - rank->rank;
-    int64_t until;
-
-    reach(rank, poller, overlay, STAGE_READY);
-    while (rank->rank != 0 && !gy_overlay_has_left(overlay, 0))
-        turn(poller, overlay, rank);
-    atomic_store(&rank->stage, STAGE_TOLD);
-    for (int i = 1; i < rank->size && rank->rank != 0; i++)
-        await_stage(&ranks[i], STAGE_TOLD);
-    if (rank->rank == 0 || rank->rank == 2)
-        return;
-    await_stage(&ranks[2], STAGE_ENDED);
-    for (until = gy_now() + GY_SECOND / 5; rank->rank == 7 && gy_now() < until; turn(poller, overlay, rank))
-        gy_overlay_acquaint(overlay, 2);
-    atomic_store(&rank->stage, STAGE_ASKED);
-    await_stage(&ranks[7], STAGE_ASKED);
-    for (int i = 3; i < 7 && rank->rank == 4; i += i == 3 ? 2 : 1)
-        await_stage(&ranks[i], STAGE_ENDED);
-    if (rank->rank > 2 && rank->rank < 7)
-        return;
-    for (until = gy_now() + 20 * GY_SECOND; rank->rank == 7 && atomic_load(&ranks[4].stage) < STAGE_ENDED;)
-        turn(poller, overlay, rank);
-    await_stage(&ranks[4], STAGE_ENDED);
-    if (rank->rank == 7)
-        for (int64_t later = gy_now() + GY_SECOND / 5; rank->status == GYRE_SUCCESS && gy_now() < later;)
-            turn(poller, overlay, rank);
-    rank->found[0] = rank->status;
-    while (rank->status == GYRE_SUCCESS && gy_now() < until) {
-        if (rank->rank == 7)
-            gy_overlay_acquaint(overlay, 4);
-        turn(poller, overlay, rank);
-    }
-}
-
-static void bystander(void)
-{
-    struct rank *ranks = begin(8, LIVING, 0);
-
-    for (int i = 0; i < 8; i++)
-        ranks[i].body = live_bystander;
-    ranks_run(ranks, 8);
-    CHECK(ranks[7].found[0] == GYRE_SUCCESS, "rank 7 did not wait for: %s", ranks[7].error.text);
-    CHECK(ranks[7].status == GYRE_PEER_DEAD && ranks[7].error.rank == 4, "%d, blames %d: %s", ranks[7].status,
-          ranks[7].error.rank, ranks[7].error.text);
-    puts("ok: whose door is closed is dead only to those who wait for it");
-}
-
 /* It has met, and does nothing more. */
 static void stand(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
@@ -543,7 +287,7 @@ static void connected(struct rank *rank, struct gy_poller *poller, struct gy_ove
  * have waited for 30 s. */
 static void stopped(int size)
 {
-    struct rank *ranks = begin(size, LIVING, 0);
+    struct rank *ranks = begin(size, OWN_BODY, 0);
 
     for (int i = 0; i < size; i++) {
         ranks[i].body = i < size - 1 ? connected : stand;
@@ -584,12 +328,6 @@ static void rightly(void)
     died_early(2, 1);
     for (int victim = 0; victim < 9; victim += 2)
         died_early(9, victim);
-    deaf();
-    redialled();
-    parted(false);
-    parted(true);
-    unheard();
-    bystander();
     stopped(4);
 }
 

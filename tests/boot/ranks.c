@@ -208,6 +208,22 @@ void ranks_expect(const struct rank *ranks, int count, gyre_status status, const
     printf("ok: %d ranks say: %s\n", count, said);
 }
 
+void ranks_turn(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
+{
+    rank->status = gy_overlay_check(overlay, &rank->error);
+    gy_poller_poll(poller, GY_MILLISECOND);
+}
+
+void ranks_reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, enum stage stage)
+{
+    const struct rank *ranks = rank - rank->rank;
+
+    atomic_store(&rank->stage, (int)stage);
+    for (int i = 0; i < rank->size; i++)
+        while (atomic_load(&ranks[i].stage) < (int)stage)
+            ranks_turn(rank, poller, overlay);
+}
+
 /* Below the range from which the kernel takes ports for doors and dialers, of which there are hundreds meanwhile. */
 void ranks_address_tcp(char address_p[96])
 {

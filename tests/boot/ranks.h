@@ -87,6 +87,9 @@ void ranks_end(struct rank *ranks, int count);
 void ranks_run(struct rank *ranks, int count);
 /* Each of them ended with `status` and a sentence that has `words` in it. */
 void ranks_expect(const struct rank *ranks, int count, gyre_status status, const char *words);
+/* For bodies: one turn of the overlay, that tells the rank; and turns until all are as far as `stage`, as this one is now. */
+void ranks_turn(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay);
+void ranks_reach(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay, enum stage stage);
 /* "tcp://127.0.0.1:PORT" with a port that nobody has now; "file:///tmp/…" with a name that nobody has. */
 void ranks_address_tcp(char address_p[96]);
 void ranks_address_file(char address_p[96]);
