@@ -34,7 +34,8 @@ static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_
 #define LONG_BYTES ((size_t)1 << 20)
 #define LONGEST_BYTES ((size_t)8 << 20)
 #define COST 200 /* times what a trial loses by the slower ways lies between it and the next, within the limits above */
-#define BETTER_PERCENT 95 /* of the time of the way in use: below, the quickest takes its place */
+#define BETTER_PERCENT 95  /* of the time of the way in use: below, the quickest takes its place */
+#define CLEARLY_PERCENT 85 /* the same where ranks share cores */
 
 static const struct terms *terms_of(size_t bytes)
 {
@@ -81,7 +82,8 @@ static void judge(struct gy_way *way, int ways)
     int quickest = way->used;
     for (int w = 0; w < ways; w++)
         quickest = way->least[w] < way->least[quickest] ? w : quickest;
-    if ((uint64_t)way->least[quickest] * 100 < (uint64_t)way->least[way->used] * BETTER_PERCENT)
+    uint64_t percent = way->crowded ? CLEARLY_PERCENT : BETTER_PERCENT;
+    if ((uint64_t)way->least[quickest] * 100 < (uint64_t)way->least[way->used] * percent)
         way->used = (uint8_t)quickest;
     way->pause = pause_after(way, ways);
     end_trial(way);
@@ -167,6 +169,7 @@ static int ask(struct gyre_comm *comm, enum gy_question question, const struct a
     int now = (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave) & 3);
     if (judge == comm->rank && comm->ways.asks && !comm->ways.measured) {
         struct gy_way *way = &comm->ways.way[question][it->collective][octave];
+        way->crowded = comm->ctx->crowded;
         if (gy_way_asks(way, it->bytes)) {
             comm->ways.measured = way;
             comm->ways.began = gy_now();
@@ -207,15 +210,16 @@ bool gy_ways_passes(struct gyre_request *r)
 {
     const struct asked it = asked_of(r, r->in.total * r->element, true);
     r->comm->ways.mapped = false;
-    return !r->comm->ctx->crowded && ask(r->comm, GY_HOW_SHOWN, &it) == 1;
+    return ask(r->comm, GY_HOW_SHOWN, &it) == 1;
 }
 
-/* Nobody is more than one exchange ahead of its judge, so what the verdict says here has come so, but for the first of its way. */
+/* Nobody is more than one exchange ahead of its judge, or four where ranks share cores, so what the verdict says here has come so, but
+ * for the first of its way. */
 bool gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
 {
     const struct asked it = {
         .collective = (enum gy_collective)shape->collective, .root = (int)shape->root, .bytes = bytes};
-    return !comm->ctx->crowded && ask(comm, GY_HOW_SHOWN, &it) == 1;
+    return ask(comm, GY_HOW_SHOWN, &it) == 1;
 }
 
 bool gy_ways_streams(struct gyre_request *r, size_t bytes)

@@ -27,8 +27,9 @@
  *   verdict   the number of a way in the judge's window, for a collective and an octave of sizes, which everyone looks at
  *
  * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
- * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), and slots are written
- * into the caches. */
+ * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), and what a call of the
+ * judge takes has other ranks' turns on its core in it: the quickest call by a way has the fewest, and only a way that is clearly
+ * quicker takes the place of the one in use. */
 #ifndef GY_COLLECTIVES_WAYS_H
 #define GY_COLLECTIVES_WAYS_H
 
@@ -50,6 +51,7 @@ struct gy_way {
     uint8_t seen[GY_WAYS];   /* calls of the trial that went so */
     uint8_t used, tried;     /* the way in use; which the trial is at */
     bool trial;              /* is there one? */
+    bool crowded; /* the judge shares its core: what calls take has others' turns in it, and differs by them */
 };
 
 enum gy_question { GY_HOW_GIVEN, GY_HOW_SHOWN, GY_HOW_WRITTEN, GY_HOW_KEPT, GY_QUESTIONS };
