@@ -126,6 +126,18 @@ void gy_nn_dataset_standardize(gyre_nn_dataset *data)
     }
 }
 
+gyre_status gy_nn_dataset_finish(gyre_nn_dataset *data, const char *name, gyre_nn_dataset **data_p)
+{
+    gyre_status status = gy_nn_dataset_split(data, name);
+    if (status != GYRE_SUCCESS) {
+        gyre_nn_dataset_free(data);
+        return status;
+    }
+    gy_nn_dataset_standardize(data);
+    *data_p = data;
+    return GYRE_SUCCESS;
+}
+
 void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_dtype dtype, void *x,
                             int32_t *labels)
 {

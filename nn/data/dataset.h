@@ -27,6 +27,8 @@ gyre_status gy_nn_dataset_split_at(gyre_nn_dataset *data, size_t ntrain);
 
 /* Each feature to mean 0 and deviation 1 over the training samples; a constant one becomes 0. */
 void gy_nn_dataset_standardize(gyre_nn_dataset *data);
+/* Splits and standardizes what a file had; it is in *data_p then, or freed. */
+gyre_status gy_nn_dataset_finish(gyre_nn_dataset *data, const char *name, gyre_nn_dataset **data_p);
 
 gyre_status gy_nn_csv_parse(const struct gy_nn_bytes *text, const char *name, gyre_nn_dataset **data_p); /* unscaled */
 gyre_status gy_nn_csv_open(const char *path, gyre_nn_dataset **data_p);

@@ -156,14 +156,5 @@ gyre_status gy_nn_npy_open(const char *path, gyre_nn_dataset **data_p)
         return status;
     status = gy_nn_npy_parse(&bytes, path, &data);
     free(bytes.data);
-    if (status != GYRE_SUCCESS || !data)
-        return status;
-    status = gy_nn_dataset_split(data, path);
-    if (status != GYRE_SUCCESS) {
-        gyre_nn_dataset_free(data);
-        return status;
-    }
-    gy_nn_dataset_standardize(data);
-    *data_p = data;
-    return GYRE_SUCCESS;
+    return status == GYRE_SUCCESS && data ? gy_nn_dataset_finish(data, path, data_p) : status;
 }

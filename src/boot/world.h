@@ -34,7 +34,7 @@ struct gy_member {
     int local;      /* index among the ranks of that host, in rank order */
 };
 
-/* An accepted, authenticated connection for someone above (purpose GY_DOOR_LINK): the callee owns `fd`
+/* An accepted, authenticated connection for someone above (GY_PURPOSE_LINK or GY_PURPOSE_RDMA): the callee owns `fd`
  * (non-blocking), and seals what it says there with `keys`, which are valid during the call; NULL where fd is −1. */
 typedef void (*gy_door_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
 

@@ -36,9 +36,9 @@
  * is advanced when all lanes of the plan have finished on that rank, never before. The slot of an iteration is its
  * number mod GY_WINDOW_SLOTS, so a reuse need has lag GY_WINDOW_SLOTS.
  *
- * Tiles. A round whose range is w blocks wide has gy_plan_tiles(w) tiles, the same for every lo, so that both sides of
- * a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty message). Steps on
- * windows have gy_plan_tiles(1) iterations, whatever their width; PACK and UNPACK have one. Needs between rounds of
+ * Tiles. A round whose range is w blocks wide has as many as the longest run of w blocks, the same for every lo, so
+ * that both sides of a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty
+ * message). Steps on windows have those of the longest block, whatever their width; PACK and UNPACK have one. Needs between rounds of
  * different width are `whole`.
  *
  * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round

@@ -104,7 +104,7 @@ struct gy_rank_control {
                                                          * + 1, 0 nothing yet, with bit 31 no more */
     _Atomic uint64_t proof;                             /* where its private memory has the word that proves a reach,
                                                          * 0: not told: segment_reach.c */
-    _Atomic uint32_t reaches;                           /* enum gy_reach: whose private memory it can read */
+    _Atomic uint32_t reaches;                           /* enum gy_reading: whose private memory it can read */
 };
 
 /* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local

@@ -40,7 +40,7 @@ struct gy_segment {
     struct sockaddr_un *doors; /* [nlocals] where each local rank's bell hangs */
     socklen_t *door_bytes;
     uint64_t proof; /* a word that only this world's ranks know, for those who try to read this process */
-    enum gy_reach { GY_REACH_UNKNOWN, GY_REACH_ALL, GY_REACH_SOME } own_reach, reach; /* of this rank; of all */
+    enum gy_reading { GY_READING_UNKNOWN, GY_READING_ALL, GY_READING_SOME } own_reach, reach; /* of this rank; of all */
     bool fences_for_all; /* membarrier serves this process */
     bool asymmetric;     /* and every other local rank's */
     unsigned fences;

@@ -70,17 +70,17 @@ bool gy_segment_readable(const void *memory, size_t bytes)
 }
 
 /* UNKNOWN: somebody has not said yet where to look. */
-static enum gy_reach try_all(struct gy_segment *segment)
+static enum gy_reading try_all(struct gy_segment *segment)
 {
     const struct gy_world *world = segment->world;
-    enum gy_reach result = GY_REACH_ALL;
-    for (int local = 0; local < world->nlocals && result == GY_REACH_ALL; local++) {
+    enum gy_reading result = GY_READING_ALL;
+    for (int local = 0; local < world->nlocals && result == GY_READING_ALL; local++) {
         if (local == world->local)
             continue;
         if (atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire) == 0)
-            result = GY_REACH_UNKNOWN;
+            result = GY_READING_UNKNOWN;
         else if (gy_segment_reach(segment, local, 0, 0, NULL) != 0)
-            result = GY_REACH_SOME;
+            result = GY_READING_SOME;
     }
     return result;
 }
@@ -88,18 +88,18 @@ static enum gy_reach try_all(struct gy_segment *segment)
 bool gy_segment_reaches_all(struct gy_segment *segment)
 {
     const struct gy_world *world = segment->world;
-    if (segment->reach != GY_REACH_UNKNOWN)
-        return segment->reach == GY_REACH_ALL;
-    if (segment->own_reach == GY_REACH_UNKNOWN) {
-        segment->own_reach = world->config->shm_read ? try_all(segment) : GY_REACH_SOME;
+    if (segment->reach != GY_READING_UNKNOWN)
+        return segment->reach == GY_READING_ALL;
+    if (segment->own_reach == GY_READING_UNKNOWN) {
+        segment->own_reach = world->config->shm_read ? try_all(segment) : GY_READING_SOME;
         atomic_store_explicit(&gy_segment_rank(segment, world->local)->reaches, segment->own_reach,
                               memory_order_release);
     }
-    enum gy_reach all = GY_REACH_ALL;
-    for (int local = 0; local < world->nlocals && all != GY_REACH_SOME; local++) {
-        enum gy_reach its = atomic_load_explicit(&gy_segment_rank(segment, local)->reaches, memory_order_acquire);
-        all = its == GY_REACH_ALL ? all : its;
+    enum gy_reading all = GY_READING_ALL;
+    for (int local = 0; local < world->nlocals && all != GY_READING_SOME; local++) {
+        enum gy_reading its = atomic_load_explicit(&gy_segment_rank(segment, local)->reaches, memory_order_acquire);
+        all = its == GY_READING_ALL ? all : its;
     }
     segment->reach = all;
-    return all == GY_REACH_ALL;
+    return all == GY_READING_ALL;
 }
