@@ -15,13 +15,15 @@
 
 #define PATIENCE_NS (90 * INT64_C(1000000000))
 #define SPINS_PER_LOOK 4096
+#define ROUNDS 40    /* of a round trip, */
+#define EXCHANGES 25 /* each of so many: microseconds, in which nobody else has a turn most of the time */
 
 struct gy_arena_line {
     _Alignas(128) _Atomic(uint64_t) reached;
 };
 
 struct head {
-    struct gy_arena_line lines[GY_RANKS_MOST];
+    struct gy_arena_line lines[GY_RANKS_MOST], exchange[2];
     _Alignas(128) _Atomic(int64_t) shared;
     _Alignas(4096) struct gy_stamps stamps[GY_RANKS_MOST];
 };
@@ -60,6 +62,7 @@ void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks
         .ranks = ranks,
         .crowded = crowded,
         .lines = head->lines,
+        .exchange = head->exchange,
         .stamps = head->stamps,
         .shared = &head->shared,
         .extra = (unsigned char *)(head + 1),
@@ -90,6 +93,32 @@ void gy_arena_barrier(struct gy_arena *arena)
     atomic_store_explicit(&arena->lines[arena->rank].reached, now, memory_order_release);
     for (int rank = 0; rank < arena->ranks; rank++)
         gy_arena_wait(arena, &arena->lines[rank].reached, now);
+}
+
+static void exchange(struct gy_arena *arena)
+{
+    uint64_t now = ++arena->exchanges;
+    if (arena->rank == 1)
+        gy_arena_wait(arena, &arena->exchange[0].reached, now);
+    atomic_store_explicit(&arena->exchange[arena->rank].reached, now, memory_order_release);
+    if (arena->rank == 0)
+        gy_arena_wait(arena, &arena->exchange[1].reached, now);
+}
+
+double gy_arena_round_trip(struct gy_arena *arena)
+{
+    bool crowded = arena->crowded;
+    int64_t least = INT64_MAX;
+    arena->crowded = false; /* neither gives its core away */
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t begin = gy_now();
+        for (int k = 0; k < EXCHANGES; k++)
+            exchange(arena);
+        int64_t took = gy_now() - begin;
+        least = took < least ? took : least;
+    }
+    arena->crowded = crowded;
+    return (double)least / EXCHANGES / 1e3;
 }
 
 int gy_arena_pin(int rank)

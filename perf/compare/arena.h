@@ -28,6 +28,8 @@ struct gy_arena {
         *extra; /* behind all that: zeroed when the launch begins, for libraries that are no library (perf/limits) */
     size_t extra_bytes;
     struct gy_arena_line *lines;
+    struct gy_arena_line *exchange; /* of ranks 0 and 1, which count the exchanges between them */
+    uint64_t exchanges;
 };
 
 void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks, bool crowded);
@@ -37,6 +39,10 @@ void gy_arena_barrier(struct gy_arena *arena);
 
 /* Waits until *word has reached `value`, with the barrier's way of waiting and its patience. */
 void gy_arena_wait(const struct gy_arena *arena, const _Atomic(uint64_t) *word, uint64_t value);
+
+/* Microseconds for a line to go from rank 0 to rank 1 and back, for both to call, each on a core of its own; the others wait in a
+ * barrier meanwhile. The least of several rounds: others who share the two cores may have a turn in between. */
+double gy_arena_round_trip(struct gy_arena *arena);
 
 /* Keeps this process, and what it starts, on the `rank`-th usable core, counted round. Gives the number of cores. */
 int gy_arena_pin(int rank);

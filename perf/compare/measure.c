@@ -4,7 +4,8 @@
  * The clock is read right after the harness's barrier and right after the call, by every rank, into memory that
  * nobody else reads until the loop is over. What two reads and the way out of the barrier cost is measured the same
  * way, with no call in between, and printed as `empty_us`: it is contained in every figure, and not subtracted. The barrier's own
- * time before each size, `barrier_us`, says how far the ranks' cores were from each other then: a hypervisor moves them. */
+ * time before each size, `barrier_us`, says how far the ranks' cores were from each other then: a hypervisor moves them. Where ranks
+ * share cores they change places in it, and `line_us` says so, a line's way from rank 0 to rank 1 and back; 0: there is one core. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ struct measure {
     struct gy_options options;
     struct gy_arena arena;
     struct gy_world world;
+    int cores;
     enum gy_kind kind; /* of the moment */
     struct gy_call call;
     float *input;
@@ -195,7 +197,7 @@ static void fill(void)
 /* What there is without the library, right before a size. */
 struct surroundings {
     struct gy_samples empty; /* calls of nothing */
-    double barrier_us;
+    double barrier_us, line_us;
 };
 
 static struct surroundings look_around(void)
@@ -206,7 +208,11 @@ static struct surroundings look_around(void)
     struct surroundings found = {
         gy_samples_make(self.arena.stamps, self.world.size, EMPTY_CALLS),
         gy_samples_period(self.arena.stamps, self.world.size, EMPTY_CALLS),
+        0,
     };
+    gy_arena_barrier(&self.arena);
+    if (self.cores > 1 && self.world.size > 1 && self.world.rank < 2)
+        found.line_us = gy_arena_round_trip(&self.arena);
     gy_arena_barrier(&self.arena);
     return found;
 }
@@ -224,7 +230,8 @@ static void print_row(size_t bytes, size_t calls, struct gy_samples samples, str
            samples.median_us, samples.low_us, samples.high_us, samples.least_us, samples.mean_us);
     printf("\"wall_us\": %.4f, \"busbw_gbs\": %.5f, \"tcp_bytes_per_call\": %.0f, ", samples.wall_us,
            factor * (double)bytes / samples.median_us / 1e3, sent / (double)calls);
-    printf("\"empty_us\": %.4f, \"barrier_us\": %.4f}\n", around.empty.median_us, around.barrier_us);
+    printf("\"empty_us\": %.4f, \"barrier_us\": %.4f, \"line_us\": %.4f}\n", around.empty.median_us, around.barrier_us,
+           around.line_us);
     fflush(stdout);
 }
 
@@ -260,8 +267,9 @@ static void join(void)
 {
     self.world = (struct gy_world){.rank = number_from_environment(gy_driver.rank_variable),
                                    .size = self.options.ranks};
-    int cores = gy_arena_pin(self.world.rank);
-    gy_arena_open(&self.arena, self.options.arena, self.world.rank, self.options.ranks, self.options.ranks > cores);
+    self.cores = gy_arena_pin(self.world.rank);
+    gy_arena_open(&self.arena, self.options.arena, self.world.rank, self.options.ranks,
+                  self.options.ranks > self.cores);
     struct gy_world found = gy_driver.init(self.world);
     if (found.rank != self.world.rank || found.size != self.world.size)
         gy_die("the library says rank %d of %d instead of %d of %d", found.rank, found.size, self.world.rank,

@@ -30,17 +30,24 @@ def ends(values):
     return (ordered[aside], ordered[-1 - aside]) if len(ordered) > 2 * aside else (0, 0)
 
 
+def teller(ranks, cores):
+    """What tells how far the ranks' cores are from each other: (part of a row, in words). Where ranks share cores the barrier has their
+    changes of place in it."""
+    return ("barrier_us", "the harness's barrier") if ranks <= cores else ("line_us", "a line's way from one to the other and back")
+
+
 def placed(rows, cores):
     """The rows, each with "cores": where a hypervisor has moved the ranks' cores between places that are near each other and far, which
-    the barrier before each size tells, "near" or "far", so that no figure is of both; else, and where ranks share cores, empty."""
+    is told before each size, "near" or "far", so that no figure is of both; else empty."""
     found = []
     for ranks in sorted({row["ranks"] for row in rows}):
+        part, _ = teller(ranks, cores)
         group = [row for row in rows if row["ranks"] == ranks]
-        barriers = [row["barrier_us"] for row in group if row.get("barrier_us")]
-        low, high = ends(barriers)
-        moved = ranks <= cores and len(barriers) == len(group) and high > FAR * low
+        times = [row[part] for row in group if row.get(part)]
+        low, high = ends(times)
+        moved = len(times) == len(group) and high > FAR * low
         for row in group:
-            place = PLACES[row["barrier_us"] > (low * high) ** 0.5] if moved else ""
+            place = PLACES[row[part] > (low * high) ** 0.5] if moved else ""
             found.append({**row, "cores": place})
     return found
 
@@ -206,13 +213,14 @@ def table_of(case, labels, all_ratios, cores):
     return "\n".join(lines) + "\n"
 
 
-def places(rows):
+def places(rows, cores):
     """What to say where the cores have moved."""
     texts = []
     for ranks in sorted({row["ranks"] for row in rows if row["cores"]}):
-        barriers = {place: [row["barrier_us"] for row in rows if row["ranks"] == ranks and row["cores"] == place] for place in PLACES}
-        texts.append(f"The {ranks} cores were near each other for some sizes and launches and far for others: the harness's barrier before each took " +
-                     " or ".join(f"{quantile(values, 0.5):.2f} µs ({place}, {len(values)} times)" for place, values in barriers.items()) +
+        part, words = teller(ranks, cores)
+        times = {place: [row[part] for row in rows if row["ranks"] == ranks and row["cores"] == place] for place in PLACES}
+        texts.append(f"The cores of {ranks} ranks were near each other for some sizes and launches and far for others: {words} before each took " +
+                     " or ".join(f"{quantile(values, 0.5):.2f} µs ({place}, {len(values)} times)" for place, values in times.items()) +
                      ". The two have tables of their own.")
     return texts
 
@@ -233,7 +241,7 @@ def report(results):
              "“wall” is the time of the whole by the number of calls, the harness's barrier included; it is shown where ranks outnumber "
              "cores.",
              f"An empty call, two readings of the clock and the way out of the barrier, takes {quantile(empty, 0.5):.3f} µs; it is in "
-             "every figure." if empty else "Nothing was measured.", *places(rows), "",
+             "every figure." if empty else "Nothing was measured.", *places(rows, about["cores"]), "",
              "Libraries: " + "; ".join(f"{name}: {text}" for name, text in sorted(results["versions"].items())) + ".", ""]
     lines += [f"**Failed**: {failure}" for failure in results["failures"]] + [""] * bool(results["failures"])
     lines += [table_of(case, labels, all_ratios, about["cores"]) for case, labels in sorted(cases.items())]

@@ -35,10 +35,10 @@ regressions = load_script("regressions")
 BUILD = sys.argv.pop() if len(sys.argv) > 1 else None
 
 
-def rows(library, medians, variant="", size=4, memory="private", ranks=2, wall=2.0, barrier=0.1):
+def rows(library, medians, variant="", size=4, memory="private", ranks=2, wall=2.0, barrier=0.1, line=0.1):
     return [{"library": library, "collective": "all_reduce", "mode": "isolated", "ranks": ranks, "transport": "shm", "memory": memory,
              "bytes": size, "median_us": median, "wall_us": wall * median, "busbw_gbs": size / median / 1e3, "empty_us": 0.02,
-             "barrier_us": barrier, "cores": "", "variant": variant, "launch": number} for number, median in enumerate(medians)]
+             "barrier_us": barrier, "line_us": line, "cores": "", "variant": variant, "launch": number} for number, median in enumerate(medians)]
 
 
 CASE = ("all_reduce", 2, "shm", "isolated", "")
@@ -99,7 +99,7 @@ class Summary(unittest.TestCase):
     def test_cores_that_have_been_moved(self):
         near = rows("gyre", [1, 2]) + rows("openmpi", [3, 4], barrier=0.12)
         far = rows("gyre", [10], barrier=0.33) + rows("openmpi", [15], barrier=0.36)
-        four = rows("gyre", [7, 8], ranks=4, barrier=2) + rows("gyre", [9], ranks=4, barrier=9)     # they share cores: who knows
+        four = rows("gyre", [7, 8], ranks=4, barrier=2) + rows("gyre", [9], ranks=4, barrier=9)     # they share cores, and take turns in it
         cases = summary.gather(summary.placed(near + far + four, 2))
         self.assertEqual(sorted(cases), [(*CASE[:4], "far"), (*CASE[:4], "near"), ("all_reduce", 4, *CASE[2:])])
         found = {ratio["cores"]: (ratio["median"], regressions.key_of(ratio)) for ratio in summary.ratios(cases, ["openmpi"])}
@@ -116,6 +116,17 @@ class Summary(unittest.TestCase):
         self.assertIn("### all_reduce, 2 ranks, shm, cores far from each other", text)
         self.assertIn("0.11 µs (near, 4 times) or 0.34 µs (far, 2 times)", text)
         self.assertNotIn("each other", summary.report({**results, "rows": near}))
+
+    def test_cores_that_ranks_share_and_that_have_been_moved(self):
+        near = rows("gyre", [1, 2], ranks=4, barrier=9, line=0.09)
+        far = rows("gyre", [10, 12], ranks=4, barrier=2, line=0.3)
+        cases = summary.gather(summary.placed(near + far, 2))
+        case = ("all_reduce", 4, *CASE[2:4])
+        self.assertEqual({key: labels["gyre"][4]["median"] for key, labels in cases.items()}, {(*case, "near"): 1.5, (*case, "far"): 11})
+        before = [{part: value for part, value in row.items() if part != "line_us"} for row in near + far]      # by an older harness
+        self.assertEqual(list(summary.gather(summary.placed(before, 2))), [(*case, "")])
+        self.assertIn("a line's way from one to the other and back before each took 0.09 µs (near, 2 times) or 0.30 µs (far, 2 times)",
+                      "".join(summary.places(summary.placed(near + far, 2), 2)))
 
     def test_a_variant_behind_everywhere(self):
         measured = (rows("gyre", [1]) + rows("openmpi", [10, 10, 10]) + rows("openmpi", [22, 22, 99], "sm") + rows("mpich", [30] * 3) +
