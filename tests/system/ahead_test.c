@@ -4,6 +4,7 @@
  *   alone    while the others sleep, a rank that gives returns from as many calls as there are places, and from no more; what it gave
  *            is whole when they come, though it has written over its buffer at once
  *   order    all kinds, all short lengths, any root, blocking or not, each rank at its own pace and writing over its buffers at once
+ *   many     the same, several under way together, some of which go by a plan
  *   leave    who gives, and has destroyed the communicator before the others come, has given all the same
  *   part     the same of a communicator that is not the world's, while those who have gone make others
  *   die      a rank ends while another has given ahead of it: who comes later has what was given, and all that are left are told
@@ -15,7 +16,9 @@
 #define PLACES 4   /* GY_WINDOW_AHEAD */
 #define SHORT 1024 /* of 4 bytes: longer ones have two places for all */
 #define LONGEST 4096
+#define LONG 30000 /* goes by a plan */
 #define ROUNDS 3000
+#define TOGETHER 6
 
 enum kind { BROADCAST, SCATTER, REDUCE, GATHER, ALL_REDUCE, BARRIER, KINDS };
 
@@ -101,14 +104,14 @@ static void check(const struct call *it, int round)
 
 static void take_memory(struct call *it)
 {
-    it->input = calloc(LONGEST * RANKS_MOST, sizeof *it->input);
-    it->output = calloc(LONGEST * RANKS_MOST, sizeof *it->output);
+    it->input = calloc((size_t)LONG * RANKS_MOST, sizeof *it->input);
+    it->output = calloc((size_t)LONG * RANKS_MOST, sizeof *it->output);
     CHECK(it->input && it->output);
 }
 
 static void spoil(const struct call *it)
 {
-    memset(it->input, 0x33, LONGEST * RANKS_MOST * sizeof *it->input);
+    memset(it->input, 0x33, (it->kind == SCATTER ? (size_t)it->size : 1) * it->count * sizeof *it->input);
 }
 
 static void give(gyre_comm *comm, struct call *it, int round)
@@ -176,6 +179,48 @@ static void run_ordered(int rank)
         }
         check(&it, round);
         spoil(&it);
+    }
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+/* One of those that are under way together; some go by a plan. */
+static void choose(struct call *it, unsigned *dice)
+{
+    unsigned most = rand_r(dice) % 4 ? 40 : rand_r(dice) % 2 ? SHORT : rand_r(dice) % 2 ? LONGEST : LONG;
+    it->kind = rand_r(dice) % 4 ? (enum kind)(rand_r(dice) % 4) : (enum kind)(rand_r(dice) % KINDS);
+    it->count = 1 + (size_t)rand_r(dice) % most;
+    it->root = rand_r(dice) % it->size;
+}
+
+static void run_many(int rank)
+{
+    gyre_comm *comm = rank_begin(60);
+    unsigned common = 11, own = (unsigned)rank * 17 + 3;
+    struct call calls[TOGETHER];
+    gyre_request *requests[TOGETHER];
+    for (int c = 0; c < TOGETHER; c++) {
+        calls[c] = (struct call){.rank = rank, .size = gyre_comm_size(comm)};
+        take_memory(&calls[c]);
+    }
+    for (int round = 1; round <= ROUNDS; round++) {
+        int number = 1 + rand_r(&common) % TOGETHER;
+        for (int c = 0; c < number; c++) {
+            choose(&calls[c], &common);
+            fill(&calls[c], round * 10 + c);
+            requests[c] = NULL;
+            if (rand_r(&own) % 64 == 0)
+                usleep((unsigned)rand_r(&own) % 500);
+            if (rand_r(&own) % 3)
+                OK(comm, start(comm, &calls[c], &requests[c]));
+            else
+                OK(comm, run(comm, &calls[c]));
+        }
+        for (int c = number; c-- > 0;) { /* the last one first */
+            OK(comm, gyre_wait(&requests[c]));
+            check(&calls[c], round * 10 + c);
+            spoil(&calls[c]);
+        }
     }
     OK(comm, gyre_barrier(comm));
     OK(comm, gyre_comm_destroy(comm));
@@ -275,6 +320,8 @@ int main(int argc, char **argv)
     page = launch_share(sizeof *page);
     if (strcmp(scenario, "order") == 0)
         return !launch(2, run_ordered, 65, scenario) || !launch(4, run_ordered, 65, scenario);
+    if (strcmp(scenario, "many") == 0)
+        return !launch(3, run_many, 65, scenario) || !launch(4, run_many, 65, scenario);
     if (strcmp(scenario, "differ") == 0)
         return !launch(3, run_differing, 35, scenario);
     if (strcmp(scenario, "part") == 0)
