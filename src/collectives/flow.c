@@ -257,7 +257,9 @@ void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence)
 {
     enum gy_credit_use use = gy_credit_use_of(sequence);
     const struct gy_credit *credit = &comm->channels[peer]->credit[use];
-    if (credit->owed > 0 && !credit->out.queued && gy_flow_is_near(comm, peer))
+    const struct gy_context *ctx = comm->ctx;
+    bool socket = ctx->ops[ctx->peers[gy_group_world(&comm->group, peer)].transport] == &gy_transport_tcp;
+    if (credit->owed > 0 && !credit->out.queued && socket && gy_flow_is_near(comm, peer))
         give_back(comm, peer, use);
 }
 

@@ -204,9 +204,10 @@ bool gy_flow_is_eager(const struct gyre_request *request, int lane, const struct
 uint8_t gy_flow_owed(const struct gyre_comm *comm, int peer, uint64_t sequence);
 void gy_flow_returned(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
 void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame *frame);
-/* Is there nothing but the kernel between this rank's socket and the peer's? */
+/* Do both ends of a link that is dialled, over TCP or RDMA, lie on this host? */
 bool gy_flow_is_near(const struct gyre_comm *comm, int peer);
-/* Nothing is there of the short message that a call waits for: what is owed is given back now, if that brings it sooner. */
+/* Nothing is there of the short message that a call waits for: what is owed is given back now, if that brings it sooner, as between
+ * sockets of a host. */
 void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence);
 void gy_flow_consume(struct gyre_request *request, int lane, const void *payload);
 void gy_frame_fill(const struct gyre_request *request, struct gy_frame *frame, enum gy_frame_kind kind, int channel,

@@ -96,3 +96,38 @@ Test(flow, short_steps_need_no_grant_in_tiles_either, .timeout = 20)
     gy_plan_free(request.plan);
     request.plan = NULL;
 }
+
+static int posted;
+
+void __wrap_gy_context_post(struct gy_context *context, int peer,
+                            struct gy_frame_out *frame); /* the linker puts it in front */
+
+void __wrap_gy_context_post(struct gy_context *context, int peer, struct gy_frame_out *frame)
+{
+    (void)context, (void)peer, (void)frame;
+    posted++;
+}
+
+/* Over RDMA it would be a message more, which brings nothing sooner. */
+Test(flow, who_is_kept_waiting_gives_back_over_sockets_of_a_host_alone, .timeout = 20)
+{
+    static struct gy_member members[RANKS];
+    static const struct gy_transport_ops *const ways[] = {&gy_transport_tcp, &gy_transport_rdma, &gy_transport_shm};
+    comm.ctx = &ctx;
+    world.members = members;
+    channels[1] = gy_channel_create();
+    cr_assert_not_null(channels[1]);
+    for (int way = 0; way < 3; way++)
+        for (int host = 0; host < 2; host++) {
+            bool gives = way == 0 && host == 0;
+            ctx.ops[0] = ways[way];
+            members[1].host = host;
+            channels[1]->credit[GY_FOR_MESSAGES].owed = 3;
+            posted = 0;
+            gy_flow_kept_waiting(&comm, 1, GY_POINT_TO_POINT | 7);
+            cr_expect_eq(posted, gives, "%s, host %d", ways[way]->name, host);
+            cr_expect_eq(channels[1]->credit[GY_FOR_MESSAGES].owed, gives ? 0 : 3);
+        }
+    gy_channel_free(channels[1]);
+    channels[1] = NULL;
+}
