@@ -9,6 +9,8 @@
  *     overhead  what each of many small messages costs, one behind the other: both ends are taken alike
  *     latency   alone, without both overheads
  *     bandwidth from the difference of two long messages
+ *     burst     the most of a message, of three lengths, that took no time at that bandwidth: a shaper lets so much pass at once, and
+ *               while a message goes one way those of the other way fill
  *     copy      what a middle-sized message takes beyond all of these; on one host, what a long one takes
  *
  * and, by rank 0 for itself, how fast it adds up two vectors; and with a rank of the same host, if there is one, the local
@@ -21,6 +23,7 @@
 
 #include <gyre/gyre.h>
 
+#include "burst.h"
 #include "launch.h"
 #include "meeting.h"
 #include "options.h"
@@ -46,7 +49,7 @@ struct tune {
 };
 
 struct figures {
-    double hosts, ranks_per_host, bandwidth, latency, overhead, copy, reduce, local_latency;
+    double hosts, ranks_per_host, bandwidth, latency, burst, overhead, copy, reduce, local_latency;
     double local_copy; /* 0: nobody to measure it with */
 };
 
@@ -122,6 +125,18 @@ static double bandwidth_of(const struct tune *tune, int peer)
     return gy_slope(shorter, longer);
 }
 
+/* Bytes that pass at once to `peer`. */
+static double burst_of(const struct tune *tune, int peer, double alone, double bandwidth)
+{
+    double burst = 0;
+    for (size_t bytes = MIDDLE; bytes < LONG; bytes *= 4) {
+        struct gy_timed message = {(double)bytes, there_and_back(tune, peer, bytes, 15)};
+        double passed = gy_burst(message, alone, bandwidth);
+        burst = passed > burst ? passed : burst;
+    }
+    return burst;
+}
+
 /* Bytes of a sum's result per second. */
 static double reduction_speed(struct tune *tune)
 {
@@ -153,7 +168,10 @@ static void measure(struct tune *tune, struct figures *figures)
         figures->overhead = stream < alone / 2 ? stream : alone / 2;
         figures->latency = alone - 2 * figures->overhead;
         figures->bandwidth = bandwidth_of(tune, other);
-        double copies = middle - alone - (double)MIDDLE / figures->bandwidth;
+        if (tune->far >= 0)
+            figures->burst = burst_of(tune, other, alone, figures->bandwidth);
+        double slowed = at_least((double)MIDDLE - figures->burst, 0);
+        double copies = middle - alone - slowed / figures->bandwidth;
         figures->copy = 2 * (double)MIDDLE / at_least(copies, 2 * (double)MIDDLE / 50e9);
         if (tune->far < 0) /* inside a host both copies are all there is */
             figures->copy = 2 * figures->bandwidth;
@@ -207,7 +225,8 @@ static bool write_file(const char *path, const struct figures *figures)
             file,
             "# hierarchical algorithms: by local_latency and local_copy inside a host, by the others between hosts\n");
     if (figures->hosts > 1)
-        fprintf(file, "bandwidth = %.4g\nlatency = %.4g\n", figures->bandwidth, figures->latency);
+        fprintf(file, "bandwidth = %.4g\nlatency = %.4g\nburst = %.4g\n", figures->bandwidth, figures->latency,
+                figures->burst);
     bool written = fflush(file) == 0 && !ferror(file);
     return (file == stdout || fclose(file) == 0) && written;
 }

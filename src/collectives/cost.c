@@ -74,10 +74,20 @@ static double thread_time(const struct gy_cluster *c, const struct share *share)
            (share->sent + share->received) / c->copy + share->reduced / c->reduce;
 }
 
+static double link_bytes(const struct gy_cost_case *it, const struct share *share)
+{
+    return longer(share->sent, share->received) * it->ranks_per_host;
+}
+
+/* Of bytes on a host's link, after a pause. */
+static double slowed(const struct gy_cluster *c, double bytes)
+{
+    return longer(0, bytes - c->burst) / c->bandwidth;
+}
+
 static double link_time(const struct gy_cost_case *it, const struct share *share)
 {
-    double slowed = longer(share->sent, share->received) * it->ranks_per_host - it->cluster->burst;
-    return longer(0, slowed) / it->cluster->bandwidth;
+    return slowed(it->cluster, link_bytes(it, share));
 }
 
 /* From one rank to the next, beside the bytes. */
@@ -103,62 +113,67 @@ static double in_lockstep(const struct gy_cost_case *it, const struct share *sha
         return hops * hop(c) + longer(thread, link);
     }
     /* A ring's rounds follow each other tile by tile: the link has no pause while the first tile goes on. */
-    double path = hop(c) + tile * it->ranks_per_host / c->bandwidth + fill(c, tile, share->reduced > 0);
-    double link = link_time(it, share) / rounds;
-    double pace = longer(longer(link, thread_time(c, share) / rounds), path);
-    return share->granted * hop(c) + path + (rounds - 1) * pace + (messages / rounds - 1) * tile / c->bandwidth;
+    double start = hop(c) + fill(c, tile, share->reduced > 0);
+    double path = start + tile * it->ranks_per_host / c->bandwidth;
+    double link = link_bytes(it, share) / c->bandwidth / rounds, thread = thread_time(c, share) / rounds;
+    double pace = longer(longer(link, thread), path);
+    double at_once = shorter(c->burst, link_bytes(it, share)) / c->bandwidth;
+    at_once = shorter(at_once, rounds * (pace - longer(thread, start))); /* of what the link alone makes a round take */
+    double rest = (messages / rounds - 1) * tile * it->ranks_per_host / c->bandwidth; /* of the first round */
+    return share->granted * hop(c) + path + (rounds - 1) * pace + rest - at_once;
 }
 
 /* ---- trees and chains ---- */
 
-/* The plan's lanes that do this, in the first of its trees; the other end of one of them, or −1. */
-static int lanes_of(const struct gy_plan *plan, enum gy_step_kind kind, int *peer_p)
+/* The plan's lanes that do this: in the first of its trees, and in all; the other end of one of the first, or −1. */
+static struct lanes {
+    int first, all, peer;
+} lanes_of(const struct gy_plan *plan, enum gy_step_kind kind)
 {
-    int lanes = 0;
-    *peer_p = -1;
+    struct lanes lanes = {.peer = -1};
     for (int l = 0; l < plan->lanes; l++) {
         const struct gy_step *step = &plan->step[plan->lane[l].first];
-        bool second = plan->shape.algorithm == GY_DOUBLE_TREE && plan->lane[l].channel >= 4;
-        if (step->kind != kind || second)
+        if (step->kind != kind)
             continue;
-        *peer_p = step->peer;
-        lanes++;
+        lanes.all++;
+        if (plan->shape.algorithm == GY_DOUBLE_TREE && plan->lane[l].channel >= 4)
+            continue;
+        lanes.peer = step->peer;
+        lanes.first++;
     }
     return lanes;
 }
 
 static int parent_of(const struct gy_plan *plan)
 {
-    int parent;
-    lanes_of(plan, plan->shape.collective == GY_REDUCE_TO ? GY_SEND : GY_RECV, &parent);
-    return parent;
+    return lanes_of(plan, plan->shape.collective == GY_REDUCE_TO ? GY_SEND : GY_RECV).peer;
 }
 
-static int children_of(const struct gy_plan *plan)
+static struct lanes children_of(const struct gy_plan *plan)
 {
-    int child;
-    return lanes_of(plan, plan->shape.collective == GY_BROADCAST ? GY_SEND : GY_RECV_REDUCE, &child);
+    return lanes_of(plan, plan->shape.collective == GY_BROADCAST ? GY_SEND : GY_RECV_REDUCE);
 }
 
 /* How long one tile needs from here to the root, or from the root to here: at every rank on the way its children, one
- * after the other, share the link. */
+ * after the other, share the link, those in the other tree, too. */
 static double climb(const struct gy_cost_case *it, int rank, double tile, bool reduces)
 {
     const struct gy_cluster *c = it->cluster;
     double time = 0;
-    for (int steps = 0; rank != it->root && steps < it->ranks; steps++) {
+    int root = it->collective == GY_ALL_REDUCE ? -1 : it->root; /* a tree of all ranks has a root of its own */
+    for (int steps = 0; rank != root && steps < it->ranks; steps++) {
         struct gy_plan_shape shape = {it->collective, it->algorithm, rank, it->ranks, it->root, NULL};
         struct gy_plan *plan = gy_plan_build(&shape);
         int parent = plan ? parent_of(plan) : -1;
         gy_plan_free(plan);
         if (parent < 0)
-            break; /* the root of a tree whose root is not the call's */
+            break;
         shape.rank = rank = parent;
         plan = gy_plan_build(&shape);
-        int children = plan ? children_of(plan) : 1;
+        struct lanes children = plan ? children_of(plan) : (struct lanes){1, 1, 0};
         gy_plan_free(plan);
-        time += hop(c) + fill(c, tile, reduces) + (children > 1 ? children - 1 : 0) * fill(c, tile, reduces) / 2 +
-                (children > 1 ? children : 1) * longer(0, tile - c->burst) * it->ranks_per_host / c->bandwidth;
+        time += hop(c) + fill(c, tile, reduces) + longer(0, children.first - 1) * fill(c, tile, reduces) / 2 +
+                slowed(c, longer(1, children.all) * tile * it->ranks_per_host);
     }
     return time;
 }
@@ -167,8 +182,7 @@ static double climb(const struct gy_cost_case *it, int rank, double tile, bool r
 static double chain(const struct gy_cost_case *it, double tile, bool reduces)
 {
     const struct gy_cluster *c = it->cluster;
-    double link = longer(0, tile - c->burst) * it->ranks_per_host / c->bandwidth;
-    return (it->ranks - 1) * (hop(c) + fill(c, tile, reduces) + link);
+    return (it->ranks - 1) * (hop(c) + fill(c, tile, reduces) + slowed(c, tile * it->ranks_per_host));
 }
 
 static double pipelined(const struct gy_cost_case *it, const struct share *share)
@@ -183,8 +197,24 @@ static double pipelined(const struct gy_cost_case *it, const struct share *share
         slowest = longer(slowest, climb(it, rank, tile, share->reduced > 0));
     }
     bool twice = it->collective == GY_ALL_REDUCE;
-    double all = longer(link_time(it, share), thread_time(c, share));
-    return (twice ? 2 : 1) * slowest + hop(c) + all * (tiles - 1) / tiles;
+    double first = link_bytes(it, share) / tiles; /* went with the first tile, and the burst with it */
+    double link = longer(0, link_time(it, share) - slowed(c, first));
+    double thread = thread_time(c, share) * (tiles - 1) / tiles;
+    return longer((twice ? 2 : 1) * slowest + longer(link, thread), link_time(it, share)) + hop(c);
+}
+
+/* A binomial tree: its root sends or hears the whole vector log2 N times, one after another, and those on the longest way hand it
+ * on meanwhile, tile by tile. Who receives has granted long before its turn comes, so that only the first waits for it. */
+static double binomial(const struct gy_cost_case *it, const struct share *share)
+{
+    const struct gy_cluster *c = it->cluster;
+    double rounds = 0, bytes = bytes_of(it), tile = shorter((double)it->tile * (double)it->element, bytes);
+    for (int reached = 1; reached < it->ranks; reached *= 2)
+        rounds++;
+    double hops = rounds + (share->granted > 0);
+    bool reduces = share->reduced > 0;
+    return hops * hop(c) + (reduces ? rounds : 1) * fill(c, tile, reduces) +
+           slowed(c, rounds * bytes * it->ranks_per_host);
 }
 
 /* The one of a few ranks that has most to do. */
@@ -230,10 +260,11 @@ static double over_links(const struct gy_cost_case *it)
     struct share most = heaviest(it);
     if (most.rounds == 0)
         return -1;
-    if (it->collective == GY_REDUCE_TO && it->algorithm != GY_RING)
+    if (it->collective == GY_REDUCE_TO && it->algorithm != GY_RING && it->algorithm != GY_BINOMIAL)
         return -1; /* how a parent takes turns between its children decides, up to a third */
     switch (it->algorithm) {
     case GY_RING: return chain ? pipelined(it, &most) : in_lockstep(it, &most);
+    case GY_BINOMIAL: return chain ? binomial(it, &most) : -1;
     case GY_BRUCK: return it->collective == GY_ALL_GATHER ? in_lockstep(it, &most) : -1;
     case GY_HALVING_DOUBLING:
     case GY_RECURSIVE_DOUBLING:

@@ -380,9 +380,10 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
     return gy_select_ordered(comm, collective, varying, bytes, order, algorithm_p, error);
 }
 
-/* The cheapest on the described cluster. GYRE_TUNING says nothing of groups that are no hosts, nor of orders and counts that
- * leave few algorithms to choose from. */
-static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
+/* What is cheaper on the described cluster than the choice without it. GYRE_TUNING says nothing of groups that are no hosts, nor of
+ * orders and counts that leave few algorithms to choose from. */
+static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                                      enum gy_algorithm otherwise)
 {
     unsigned allowed = 0;
     if (collective == GY_REDUCE_SCATTER || collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL ||
@@ -395,7 +396,24 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
         if (windows == (comm->window >= 0) && usable(comm, collective, false, GY_ORDER_ANY, (enum gy_algorithm)a))
             allowed |= 1u << a;
     }
-    return gy_tuned_choose(comm->tuned, collective, bytes, allowed);
+    return gy_tuned_choose(comm->tuned, collective, bytes, allowed, otherwise);
+}
+
+/* By thresholds. */
+static enum gy_algorithm choose(const struct gyre_comm *comm, enum gy_collective collective, bool any, size_t bytes,
+                                enum gy_operand_order order)
+{
+    enum gy_algorithm choice = GY_ALGORITHMS;
+    if (any && comm->window < 0 && gy_grouping_nested(&comm->grouping))
+        choice = choose_groups(&comm->grouping, collective, bytes);
+    if (choice == GY_ALGORITHMS && any)
+        choice = choose_pair(comm, collective, bytes);
+    if (choice == GY_ALGORITHMS && any && comm->window < 0 && comm->grouping.crowded)
+        choice = choose_crowded(collective, bytes, comm->size);
+    if (choice != GY_ALGORITHMS)
+        return choice;
+    return comm->window >= 0 ? choose_windows(collective, bytes, comm->size, comm->grouping.crowded)
+                             : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
 }
 
 gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
@@ -417,20 +435,10 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
         if (choice != GY_ALGORITHMS)
             return fail_forced(comm, collective, varying, order, choice, error);
     }
-    choice = GY_ALGORITHMS;
-    bool nested = comm->window < 0 && gy_grouping_nested(&comm->grouping);
-    if (comm->tuned && (!nested || comm->tuned->by_host) && order == GY_ORDER_ANY && !varying &&
-        !gy_is_point_to_point(collective))
-        choice = choose_tuned(comm, collective, bytes);
-    if (choice == GY_ALGORITHMS && nested && order == GY_ORDER_ANY && !varying)
-        choice = choose_groups(&comm->grouping, collective, bytes);
-    if (choice == GY_ALGORITHMS && order == GY_ORDER_ANY && !varying)
-        choice = choose_pair(comm, collective, bytes);
-    if (choice == GY_ALGORITHMS && comm->window < 0 && comm->grouping.crowded && order == GY_ORDER_ANY && !varying)
-        choice = choose_crowded(collective, bytes, comm->size);
-    if (choice == GY_ALGORITHMS)
-        choice = comm->window >= 0 ? choose_windows(collective, bytes, comm->size, comm->grouping.crowded)
-                                   : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
+    bool any = order == GY_ORDER_ANY && !varying, nested = comm->window < 0 && gy_grouping_nested(&comm->grouping);
+    choice = choose(comm, collective, any, bytes, order);
+    if (any && comm->tuned && (!nested || comm->tuned->by_host) && !gy_is_point_to_point(collective))
+        choice = choose_tuned(comm, collective, bytes, choice);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
         if (i == GY_ARRAY_LENGTH(fallback))
             return gy_error_set(error, GYRE_UNSUPPORTED, -1, "there is no algorithm for %s on %d ranks%s%s%s",

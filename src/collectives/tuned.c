@@ -1,4 +1,4 @@
-/* Sizes fall into classes, two to an octave, and a class's choice is that of its smallest size: what two algorithms
+/* Sizes fall into classes, two to an octave, and a class's costs are those of its smallest size: what two algorithms
  * cost differs little near where they cross. */
 #include "collectives/tuned.h"
 
@@ -57,37 +57,42 @@ static size_t tile_of(const struct gy_tuned *tuned, const struct gy_cost_case *i
     return gy_max_size(bytes / ELEMENT, 1);
 }
 
-static enum gy_algorithm cheapest(const struct gy_tuned *tuned, struct gy_cost_case *it, unsigned usable)
+/* Costs of all that may be used, negative where there is none; their least. */
+static struct gy_tuned_class compare(const struct gy_tuned *tuned, struct gy_cost_case *it, unsigned usable)
 {
-    enum gy_algorithm best = GY_ALGORITHMS;
-    double least = 0;
+    struct gy_tuned_class class = {.known = true, .cheapest = GY_ALGORITHMS};
+    double cost[GY_ALGORITHMS], least = 0;
     for (int a = 0; a < GY_ALGORITHMS; a++) {
+        cost[a] = -1;
         it->algorithm = (enum gy_algorithm)a;
         if (!(usable & (1u << a)) || !gy_plan_exists(it->collective, it->algorithm, tuned->ranks))
             continue;
         it->tile = tile_of(tuned, it);
-        double cost = gy_cost(it);
-        if (!(cost >= 0) || (best != GY_ALGORITHMS && cost >= least))
+        cost[a] = gy_cost(it);
+        if (!(cost[a] >= 0) || (class.cheapest != GY_ALGORITHMS && cost[a] >= least))
             continue;
-        best = it->algorithm;
-        least = cost;
+        class.cheapest = (uint8_t)a;
+        least = cost[a];
     }
-    return best;
+    for (int a = 0; a < GY_ALGORITHMS; a++)
+        class.dearer |= cost[a] > GY_TUNED_DOUBT * least ? 1u << a : 0;
+    return class;
 }
 
-enum gy_algorithm gy_tuned_choose(struct gy_tuned *tuned, enum gy_collective collective, size_t bytes, unsigned usable)
+enum gy_algorithm gy_tuned_choose(struct gy_tuned *tuned, enum gy_collective collective, size_t bytes, unsigned usable,
+                                  enum gy_algorithm otherwise)
 {
-    unsigned class = class_of(bytes);
-    uint8_t *choice = &tuned->choice[collective][class];
-    if (*choice == 0) {
-        size_t total = least_of(class) / ELEMENT;
+    unsigned number = class_of(bytes);
+    struct gy_tuned_class *class = &tuned->classes[collective][number];
+    if (!class->known) {
+        size_t total = least_of(number) / ELEMENT;
         struct gy_cost_case it = {.cluster = tuned->cluster,
                                   .collective = collective,
                                   .ranks = tuned->ranks,
                                   .ranks_per_host = tuned->ranks_per_host,
                                   .total = total > 0 ? total : 1,
                                   .element = ELEMENT};
-        *choice = (uint8_t)(cheapest(tuned, &it, usable) + 1);
+        *class = compare(tuned, &it, usable);
     }
-    return (enum gy_algorithm)(*choice - 1);
+    return class->dearer & (1u << otherwise) ? (enum gy_algorithm) class->cheapest : otherwise;
 }
