@@ -1,6 +1,8 @@
 /* ways.h says what is tried, and why so. */
 #include "collectives/ways.h"
 
+#include <sched.h>
+
 #include "collectives/mapped.h"
 #include "core/clock.h"
 #include "transport/fence.h"
@@ -220,6 +222,22 @@ bool gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *sha
     const struct asked it = {
         .collective = (enum gy_collective)shape->collective, .root = (int)shape->root, .bytes = bytes};
     return ask(comm, GY_HOW_SHOWN, &it) == 1;
+}
+
+void gy_ways_show_core(const struct gyre_comm *comm)
+{
+    _Atomic uint32_t *shown = &comm->control[comm->rank]->core;
+    if (!comm->ctx->crowded)
+        return;
+    uint32_t core = 1 + (uint32_t)sched_getcpu(); /* unknown: 0 */
+    if (atomic_load_explicit(shown, memory_order_relaxed) != core)
+        atomic_store_explicit(shown, core, memory_order_relaxed);
+}
+
+bool gy_ways_shares_core(const struct gyre_comm *comm, int rank)
+{
+    uint32_t mine = atomic_load_explicit(&comm->control[comm->rank]->core, memory_order_relaxed);
+    return mine != 0 && mine == atomic_load_explicit(&comm->control[rank]->core, memory_order_relaxed);
 }
 
 bool gy_ways_streams(struct gyre_request *r, size_t bytes)

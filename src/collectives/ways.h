@@ -29,7 +29,8 @@
  * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
  * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), and what a call of the
  * judge takes has other ranks' turns on its core in it: the quickest call by a way has the fewest, and only a way that is clearly
- * quicker takes the place of the one in use. */
+ * quicker takes the place of the one in use. What only a rank of the same core will read stays in the caches that both have, whatever
+ * the verdict: each shows which core it is on. */
 #ifndef GY_COLLECTIVES_WAYS_H
 #define GY_COLLECTIVES_WAYS_H
 
@@ -77,6 +78,9 @@ enum gy_giving gy_ways_given(struct gyre_request *request, bool mapped);
  * bytes (exchange.h)? */
 bool gy_ways_passes(struct gyre_request *request);
 bool gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
+/* When a call of tiles begins: shows which core this rank is on, where ranks share cores. Was `rank` on the same one at its last? */
+void gy_ways_show_core(const struct gyre_comm *comm);
+bool gy_ways_shares_core(const struct gyre_comm *comm, int rank);
 /* When an operation begins whose output, so many bytes on this rank, had better be written past the caches if they do not keep it:
  * had it? */
 bool gy_ways_streams(struct gyre_request *request, size_t bytes);

@@ -157,6 +157,7 @@ gyre_status gy_window_begin(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->begun = true;
+    gy_ways_show_core(comm);
     r->stream = outgrows(r);
     r->window_base = comm->window_base;
     comm->window_base += gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
@@ -191,6 +192,12 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
     return !ours || r->verified || verify_everyone(r);
 }
 
+/* Of several blocks each is for the rank of its number alone. */
+static bool goes_past(const struct gyre_request *r, const struct gy_step *step, int32_t b)
+{
+    return r->offer.past && !(step->range.width > 1 && gy_ways_shares_core(r->comm, b));
+}
+
 static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
     if (r->offer.input || r->offer.far_input) /* they read it where it is */
@@ -203,8 +210,8 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l, u
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
         if (piece.count > 0)
-            (r->offer.past ? gy_copy_stream : gy_copy)(slot + place, gy_operand_at(r, step->src, b, piece.start),
-                                                       piece.count * r->element);
+            (goes_past(r, step, b) ? gy_copy_stream : gy_copy)(
+                slot + place, gy_operand_at(r, step->src, b, piece.start), piece.count * r->element);
     }
 }
 
