@@ -282,7 +282,8 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
 /* Messages that may be under way at once. Between sockets of one host the kernel's queue holds them, and while that stays
  * short it stays in the caches and never fills the socket: bytes take two thirds of the time. It does so where tiles are short;
  * two messages there are always, however long, or the sender would stand still at every grant. Over a wire the queue has to
- * cover the round trip, which the socket knows best; other transports bound it themselves. */
+ * cover the round trip, which the socket knows best; links over RDMA inside a host are bounded alike, and other
+ * transports bound it themselves. */
 static uint64_t ahead(const struct gyre_request *r, int peer)
 {
     return gy_flow_is_near(r->comm, peer) ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2)
