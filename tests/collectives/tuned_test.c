@@ -275,6 +275,14 @@ Test(tuned, tiles_in_a_host_are_long_over_sockets)
             }
 }
 
+/* A tree of all ranks hangs on none of them: what goes up comes down again, between two ranks, too. */
+Test(tuned, two_trees_of_two_ranks_take_two_hops)
+{
+    struct gy_cluster c = gy_cluster_default();
+    struct gy_cost_case it = case_of(&c, GY_DOUBLE_TREE, 2, 2);
+    cr_assert_geq(gy_cost(&it), 1.999 * (c.send_overhead + c.latency + c.receive_overhead));
+}
+
 Test(tuned, sizes_beyond_all_classes_and_none)
 {
     struct gy_cluster cluster = gy_cluster_default();
