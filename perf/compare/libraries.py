@@ -52,7 +52,8 @@ LIBRARIES = (
     Library("gloo", "perf/compare/drive_gloo.cc", ("g++", "-std=c++17"), ("-lgloo", "-lpthread"), packages=("libgloo-dev", "g++"),
             transports=("tcp",), variants={label: ("", {"COMPARE_VARIANT": label}, ()) for label in ("ring", "bcube")}),
     Library("limit_private", "", peer=False, transports=("shm",), ranks=(2,),
-            variants={f"{tile}k": ("", {"COMPARE_TILE": str(tile << 10)}, ()) for tile in TILES}),
+            variants={f"{tile}k{'-claim' if claim else ''}": ("", {"COMPARE_TILE": str(tile << 10), "COMPARE_CLAIM": str(claim)}, ())
+                      for tile in TILES for claim in (0, 1)}),
     Library("limit_shared", "", peer=False, memories=("own",), transports=("shm",), ranks=(2,),
             variants={label: ("", {"COMPARE_VARIANT": label}, ()) for label in ("store", "stream")}),
 )

@@ -9,7 +9,8 @@
  *                       take      its slot `out` -> my output
  *
  * Slots of a small call alternate: who is in call k+2 has seen the other in k+1, which has read everything of k.
- * COMPARE_TILE is the tile in bytes; the best one is looked for by launching several. */
+ * COMPARE_TILE is the tile in bytes; the best one is looked for by launching several. COMPARE_CLAIM=1: who reads a slot writes a byte of
+ * each line of it as it was, since on some processors what another core has only read takes several times as long to be written again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ struct side {
 static struct side *mine, *other;
 static const struct gy_arena *arena;
 static int my_rank;
-static size_t tile;    /* floats */
+static size_t tile; /* floats */
+static bool claims;
 static uint64_t calls; /* small ones */
 static uint64_t
     in_base; /* tiles that have gone through my slots `in` before this call: each counter counts through all calls */
@@ -45,6 +47,15 @@ static void add_twice(float *restrict to, float *restrict too, const float *a, c
 {
     for (size_t i = 0; i < count; i++)
         to[i] = too[i] = a[i] + b[i];
+}
+
+/* What the other rank has shown, before it is read. */
+static const float *shown(const float *slot, size_t count)
+{
+    volatile unsigned char *at = (volatile unsigned char *)(uintptr_t)slot;
+    for (size_t i = 0; claims && i < count * sizeof *slot; i += 64)
+        at[i] = at[i];
+    return slot;
 }
 
 static void exchange(const struct gy_call *it)
@@ -63,7 +74,7 @@ static void publish(const struct gy_call *it)
     memcpy(mine->vector[set], it->input, it->count * sizeof(float));
     gy_counter_raise(&mine->small[set], calls);
     gy_arena_wait(arena, &other->small[set].value, calls);
-    add(it->output, it->input, other->vector[set], it->count);
+    add(it->output, it->input, shown(other->vector[set], it->count), it->count);
 }
 
 struct part {
@@ -102,8 +113,9 @@ static uint64_t reduce(const struct gy_call *it, const struct part *part, uint64
         gy_counter_read(&other->taken) + SLOTS <= number)
         return done;
     size_t first = part->first + done * tile;
-    add_twice(it->output + first, mine->out[number % SLOTS], it->input + first, other->in[from % SLOTS],
-              tile_floats(part, done));
+    size_t count = tile_floats(part, done);
+    add_twice(it->output + first, mine->out[number % SLOTS], it->input + first, shown(other->in[from % SLOTS], count),
+              count);
     gy_counter_raise(&mine->used, from + 1);
     gy_counter_raise(&mine->reduced, number + 1);
     return done + 1;
@@ -114,7 +126,8 @@ static uint64_t take(const struct gy_call *it, const struct part *part, uint64_t
     uint64_t from = reduced_base + done;
     if (done == part->tiles || gy_counter_read(&other->reduced) <= from)
         return done;
-    memcpy(it->output + part->first + done * tile, other->out[from % SLOTS], tile_floats(part, done) * sizeof(float));
+    size_t count = tile_floats(part, done);
+    memcpy(it->output + part->first + done * tile, shown(other->out[from % SLOTS], count), count * sizeof(float));
     gy_counter_raise(&mine->taken, from + 1);
     return done + 1;
 }
@@ -148,7 +161,7 @@ static void all_reduce(const struct gy_call *it)
 
 static struct gy_world join(struct gy_world world)
 {
-    const char *text = getenv("COMPARE_TILE");
+    const char *text = getenv("COMPARE_TILE"), *claim = getenv("COMPARE_CLAIM");
     size_t bytes = text ? strtoul(text, NULL, 10) : 131072;
     arena = gy_launch_arena();
     if (world.size != 2 || bytes < 64 || bytes > TILE_MOST || arena->extra_bytes < 2 * sizeof(struct side))
@@ -158,6 +171,7 @@ static struct gy_world join(struct gy_world world)
     mine = &sides[my_rank];
     other = &sides[!my_rank];
     tile = bytes / 64 * 16;
+    claims = claim && strcmp(claim, "1") == 0;
     return world;
 }
 

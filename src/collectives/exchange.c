@@ -229,12 +229,29 @@ enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p)
     return GY_YES;
 }
 
+/* Does no other rank read what this one does of a peer's vector? */
+static bool reads_alone(const struct gy_exchange *it)
+{
+    unsigned collective = it->shape->collective;
+    return it->comm->size == 2 ||
+           (collective != GY_ALL_REDUCE && collective != GY_ALL_GATHER && collective != GY_BROADCAST);
+}
+
+/* So many bytes of rank p's contribution, from one on. */
+static const unsigned char *shown(const struct gy_exchange *it, int p, size_t from, size_t bytes)
+{
+    const unsigned char *place = payload_of(it, p, it->number) + from;
+    if (it->claims && reads_alone(it))
+        gy_line_claim(place, bytes);
+    return place;
+}
+
 /* The ranks' operands of a reduction, from element `skip` of the vector on. */
 static void reduce(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical, size_t skip)
 {
     const void *sources[GY_WINDOW_RANKS];
     for (int p = 0; p < it->comm->size; p++)
-        sources[p] = (p == it->comm->rank ? it->input : payload_of(it, p, it->number)) + skip;
+        sources[p] = p == it->comm->rank ? it->input + skip : shown(it, p, skip, it->block);
     (canonical ? gy_combine_tree : gy_combine_many)(operation, it->output, NULL, sources, it->comm->size,
                                                     it->shape->count);
     gy_operation_end(operation, it->output, it->shape->count, it->comm->size);
@@ -243,8 +260,8 @@ static void reduce(const struct gy_exchange *it, const struct gy_operation *oper
 /* Block `from` of rank p's contribution to block `to` of the output; my own may be in its place. */
 static void copy(const struct gy_exchange *it, int p, int from, int to)
 {
-    const unsigned char *source = p == it->comm->rank ? it->input : payload_of(it, p, it->number);
-    source += (size_t)from * it->block;
+    size_t place = (size_t)from * it->block;
+    const unsigned char *source = p == it->comm->rank ? it->input + place : shown(it, p, place, it->block);
     unsigned char *target = it->output + (size_t)to * it->block;
     if (source != target)
         memcpy(target, source, it->block);

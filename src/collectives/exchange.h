@@ -41,11 +41,12 @@ struct gy_exchange {
     size_t block, bytes; /* of `count` elements; of a contribution */
     const unsigned char *input;
     unsigned char *output;
-    bool past; /* its vector is written past the caches */
+    bool past;   /* its vector is written past the caches */
+    bool claims; /* this rank claims the lines of vectors that it alone reads: ways.h */
 };
 
-/* Bytes of a contribution from which on it is asked whether that had better be so (ways.h). */
-#define GY_EXCHANGE_PAST_LEAST 4096
+/* Bytes of a contribution from which on it is asked whether that had better be so. */
+#define GY_EXCHANGE_ASKED_LEAST 4096
 
 struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
                                   size_t element, const void *input, void *output);

@@ -16,7 +16,7 @@
 #define GY_ALONE_BROADCAST (32u << 20)
 #define GY_ALONE_REDUCED (8u << 20)
 
-#define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better written past the caches */
+#define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better written past the caches, or claimed */
 
 #define GY_FAR_RANKS 4       /* at most, whose operands of a reduction are read so */
 #define GY_FAR_ALL_RANKS 2   /* at most, each of which reads all of all operands */
@@ -119,6 +119,12 @@ bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *c
     return true;
 }
 
+static void give_by_slots(struct gyre_request *r, enum gy_giving giving)
+{
+    r->offer.past = giving == GY_GIVEN_PAST;
+    r->offer.claimed = r->claims = giving == GY_GIVEN_CLAIMED;
+}
+
 /* What this rank offers. False: nobody does, whatever the memory. */
 static bool offer(struct gyre_request *r)
 {
@@ -144,18 +150,18 @@ static bool offer(struct gyre_request *r)
         r->offer.far_input = (uint64_t)(uintptr_t)r->input;
     if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.far_input)
         r->offer.output = place_of(r, r->output, r->out.total);
-    r->offer.past = giving == GY_GIVEN_PAST;
+    give_by_slots(r, giving);
     return open;
 }
 
 void gy_mapped_offer(struct gyre_request *r)
 {
     r->offer = (struct gy_offer){0};
-    r->whole = r->prefers_slots = false;
+    r->whole = r->prefers_slots = r->claims = false;
     if (!r->plan->window || r->tiny)
         return;
     if (!offer(r) && !r->offer.input && r->in.total * r->element >= GY_PAST_LEAST)
-        r->offer.past = gy_ways_passes(r);
+        give_by_slots(r, gy_ways_shown(r));
 }
 
 /* The offer that belongs to this very operation: who offered anything cannot have gone on, so one that is being replaced

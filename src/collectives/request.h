@@ -93,6 +93,7 @@ struct gyre_request {
     uint64_t ends;                   /* its number among those that end alike everywhere, 0: it is none; see ends.h */
     struct gy_offer offer;           /* mapped.c: what others use in place */
     bool prefers_slots;              /* by the clock, which had other ways, too: ways.h */
+    bool claims;                     /* lines of slots that it alone reads: ways.h */
     int64_t idle_since, asked, told; /* clocks: see liveness.c */
 
     const unsigned char *user_input; /* the call's */

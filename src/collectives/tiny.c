@@ -18,7 +18,9 @@
 
 static struct gy_exchange exchange_of_request(const struct gyre_request *r)
 {
-    return gy_exchange_of(r->comm, &r->shape, r->tiny_number, r->element, r->input, r->output);
+    struct gy_exchange it = gy_exchange_of(r->comm, &r->shape, r->tiny_number, r->element, r->input, r->output);
+    it.claims = r->claims;
+    return it;
 }
 
 /* Is it among those that may be shown before the first of them is complete? See exchange.h. */
@@ -38,7 +40,10 @@ static bool may_be_shown(const struct gy_exchange *it)
 
 static void show(struct gy_exchange *it)
 {
-    it->past = it->bytes >= GY_EXCHANGE_PAST_LEAST && gy_ways_exchanges_past(it->comm, it->shape, it->bytes);
+    enum gy_giving giving = it->bytes >= GY_EXCHANGE_ASKED_LEAST ? gy_ways_exchanged(it->comm, it->shape, it->bytes)
+                                                                 : GY_GIVEN_SLOTS;
+    it->past = giving == GY_GIVEN_PAST;
+    it->claims = giving == GY_GIVEN_CLAIMED;
     gy_exchange_publish(it);
     if (it->bytes > GY_WINDOW_SHORT)
         it->comm->inline_alone = it->number;
@@ -52,6 +57,7 @@ void gy_tiny_show(struct gyre_comm *comm)
         if (!may_be_shown(&it))
             break;
         show(&it);
+        r->claims = it.claims;
         r->begun = any = true;
     }
     if (any)
@@ -207,7 +213,7 @@ static void count_bytes(const struct gy_exchange *it)
 /* Does the clock look at it, if the call blocks? */
 static bool counts(const struct gy_exchange *it)
 {
-    return it->bytes >= GY_EXCHANGE_PAST_LEAST;
+    return it->bytes >= GY_EXCHANGE_ASKED_LEAST;
 }
 
 /* A peer keeps us waiting: the exchange goes on as a request. */
@@ -216,6 +222,7 @@ static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *cal
     struct gyre_request *r = gy_request_adopt(it->comm, call, it->shape, it->number, shown);
     gy_recorder_at(&it->comm->recorder, r->record)->began = gy_now();
     r->tiny_next = next;
+    r->claims = it->claims;
     gy_wait(r);
     gyre_status status = r->status;
     gy_request_recycle(r);
@@ -320,6 +327,7 @@ bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gy
         record->began = gy_now_coarse();
     count_bytes(&it);
     struct gyre_request *r = gy_request_adopt(comm, call, &shape, it.number, now);
+    r->claims = it.claims;
     gy_request_arrive(comm);
     gy_exchange_expect(comm, call); /* for the next one's look at those before it */
     if ((it.number & (GY_LOOK_EVERY - 1)) == 0)

@@ -13,8 +13,8 @@ _Static_assert(GY_QUESTIONS == GY_WAY_QUESTIONS, "a word each");
 static const struct {
     int ways, least; /* how many there are; the first octave ends at twice two to the power of it */
 } questions[GY_QUESTIONS] = {
-    [GY_HOW_GIVEN] = {3, 13},   /* 8 KiB */
-    [GY_HOW_SHOWN] = {2, 12},   /* 4 KiB */
+    [GY_HOW_GIVEN] = {4, 13},   /* 8 KiB */
+    [GY_HOW_SHOWN] = {3, 12},   /* 4 KiB */
     [GY_HOW_WRITTEN] = {2, 20}, /* 1 MiB */
     [GY_HOW_KEPT] = {2, 20},
 };
@@ -29,8 +29,9 @@ struct terms {
     uint32_t others;     /* of other sizes, or by another way, after which a trial is given up: its own do not come */
 };
 
-/* Each call of a few tiles has other slots, a longer one has them all. */
-static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_long = {1, 3, 1, 32, 256, 16},
+/* Each short exchange has another place, each call of a few tiles has other slots, a longer one has them all. */
+static const struct terms of_shortest = {8, 12, GY_WINDOW_LINES, 512, 4096, 64},
+                          of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_long = {1, 3, 1, 32, 256, 16},
                           of_longest = {1, 2, 1, 32, 256, 16};
 
 #define LONG_BYTES ((size_t)1 << 20)
@@ -41,7 +42,10 @@ static const struct terms of_short = {8, 8, GY_WINDOW_SLOTS, 512, 4096, 64}, of_
 
 static const struct terms *terms_of(size_t bytes)
 {
-    return bytes >= LONGEST_BYTES ? &of_longest : bytes >= LONG_BYTES ? &of_long : &of_short;
+    return bytes >= LONGEST_BYTES     ? &of_longest
+           : bytes >= LONG_BYTES      ? &of_long
+           : bytes <= GY_WINDOW_SHORT ? &of_shortest
+                                      : &of_short;
 }
 
 bool gy_way_asks(struct gy_way *way, size_t bytes)
@@ -161,6 +165,13 @@ static int giver_of(const struct gyre_comm *comm, const struct asked *it)
     return (judge_of(comm, it) + 1) % comm->size;
 }
 
+/* Where ranks share cores nothing is claimed: that has not been measured. */
+static int ways_of(const struct gyre_comm *comm, enum gy_question question)
+{
+    int all = questions[question].ways;
+    return comm->ctx->crowded && question == GY_HOW_SHOWN ? all - 1 : all;
+}
+
 /* Counts the call if this rank is its judge. Returns the way. */
 static int ask(struct gyre_comm *comm, enum gy_question question, const struct asked *it)
 {
@@ -204,24 +215,24 @@ enum gy_giving gy_ways_given(struct gyre_request *r, bool mapped)
     const struct asked it = asked_of(r, r->in.total * r->element, true);
     r->comm->ways.mapped = mapped;
     enum gy_giving giving = (enum gy_giving)swapped((int)it.collective, ask(r->comm, GY_HOW_GIVEN, &it));
-    r->prefers_slots = giving == GY_GIVEN_SLOTS;
+    r->prefers_slots = giving == GY_GIVEN_SLOTS || giving == GY_GIVEN_CLAIMED;
     return giving;
 }
 
-bool gy_ways_passes(struct gyre_request *r)
+enum gy_giving gy_ways_shown(struct gyre_request *r)
 {
     const struct asked it = asked_of(r, r->in.total * r->element, true);
     r->comm->ways.mapped = false;
-    return ask(r->comm, GY_HOW_SHOWN, &it) == 1;
+    return (enum gy_giving)(GY_GIVEN_SLOTS + ask(r->comm, GY_HOW_SHOWN, &it));
 }
 
 /* Nobody is more than one exchange ahead of its judge, or four where ranks share cores, so what the verdict says here has come so, but
  * for the first of its way. */
-bool gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
 {
     const struct asked it = {
         .collective = (enum gy_collective)shape->collective, .root = (int)shape->root, .bytes = bytes};
-    return ask(comm, GY_HOW_SHOWN, &it) == 1;
+    return (enum gy_giving)(GY_GIVEN_SLOTS + ask(comm, GY_HOW_SHOWN, &it));
 }
 
 void gy_ways_show_core(const struct gyre_comm *comm)
@@ -265,9 +276,10 @@ static int has_come(const struct gyre_comm *comm)
     if (atomic_load_explicit(&entry->offered, memory_order_relaxed) != comm->sequence ||
         (offer.input && !comm->ways.mapped))
         return -1;
+    int slots = offer.past ? GY_GIVEN_PAST : offer.claimed ? GY_GIVEN_CLAIMED : GY_GIVEN_SLOTS;
     if (comm->ways.question == GY_HOW_SHOWN)
-        return there ? -1 : offer.past;
-    return swapped(comm->ways.collective, there ? GY_GIVEN_THERE : offer.past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS);
+        return there ? -1 : slots - GY_GIVEN_SLOTS;
+    return swapped(comm->ways.collective, there ? GY_GIVEN_THERE : slots);
 }
 
 void gy_ways_end(struct gyre_comm *comm, bool succeeded)
@@ -278,7 +290,7 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
         return;
     int64_t took = gy_now() - ways->began;
     int went = ways->went >= 0 ? ways->went : has_come(comm);
-    int way = went >= 0 ? gy_way_told(ways->measured, questions[ways->question].ways, ways->bytes, went, took)
+    int way = went >= 0 ? gy_way_told(ways->measured, ways_of(comm, ways->question), ways->bytes, went, took)
                         : gy_way_untold(ways->measured);
     _Atomic uint32_t *verdict = &comm->control[comm->rank]->way[ways->question][ways->collective];
     uint32_t before = atomic_load_explicit(verdict, memory_order_relaxed);

@@ -1,14 +1,18 @@
 /* Four questions whose answer is the machine's affair, and how the clock answers them.
  *
- *   question                           first way                    second way                    third way
+ *   question                           first way                    second way                    third way, and fourth
  *   how operands go to other ranks     once, by the kernel, or      through slots, copied twice   likewise, but into the slots
- *   of the host                        mapped (mapped.h)            by the processors             past the caches
- *   the same where the first way is    through slots                past the caches
+ *   of the host                        mapped (mapped.h)            by the processors             past the caches; or claimed
+ *   the same where the first way is    through slots                past the caches               claimed
  *   not open, and what is exchanged
  *   how a long result of a reduction   past the caches              into them
  *   is written
  *   the same where the first question  into the caches              past them
  *   has been answered by "slots"
+ *
+ * A slot is claimed when who alone reads it writes a byte of each line as it was (gy_line_claim): on AMD's processors a line that
+ * one core writes and another one only reads takes five times as long to be written again, once there are more than about a
+ * hundred such lines.
  *
  * The last two are one question but for where they begin: slots and results that both stay in the caches may be the quickest way
  * where slots beside results past them are the slowest, and the first question compares what the last ones have found.
@@ -27,10 +31,10 @@
  *   verdict   the number of a way in the judge's window, for a collective and an octave of sizes, which everyone looks at
  *
  * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
- * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), and what a call of the
- * judge takes has other ranks' turns on its core in it: the quickest call by a way has the fewest, and only a way that is clearly
- * quicker takes the place of the one in use. What only a rank of the same core will read stays in the caches that both have, whatever
- * the verdict: each shows which core it is on. */
+ * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), nothing is claimed, and
+ * what a call of the judge takes has other ranks' turns on its core in it: the quickest call by a way has the fewest, and only a way
+ * that is clearly quicker takes the place of the one in use. What only a rank of the same core will read stays in the caches that both
+ * have, whatever the verdict: each shows which core it is on. */
 #ifndef GY_COLLECTIVES_WAYS_H
 #define GY_COLLECTIVES_WAYS_H
 
@@ -40,7 +44,7 @@
 struct gyre_comm;
 struct gyre_request;
 
-#define GY_WAYS 3 /* at most, of a question */
+#define GY_WAYS 4 /* at most, of a question */
 
 /* What a judge knows of a collective and an octave of sizes. */
 struct gy_way {
@@ -57,7 +61,7 @@ struct gy_way {
 
 enum gy_question { GY_HOW_GIVEN, GY_HOW_SHOWN, GY_HOW_WRITTEN, GY_HOW_KEPT, GY_QUESTIONS };
 /* How what a rank gives comes to the others. */
-enum gy_giving { GY_GIVEN_THERE, GY_GIVEN_SLOTS, GY_GIVEN_PAST };
+enum gy_giving { GY_GIVEN_THERE, GY_GIVEN_SLOTS, GY_GIVEN_PAST, GY_GIVEN_CLAIMED };
 
 struct gy_ways {
     struct gy_way way[GY_QUESTIONS][GY_COLLECTIVES][GY_WAY_OCTAVES];
@@ -74,10 +78,9 @@ struct gy_ways {
 /* At the launch of an operation for which all ways are open: how had this rank better give? That is a question of private memory,
  * and of memory of gyre if `mapped`. */
 enum gy_giving gy_ways_given(struct gyre_request *request, bool mapped);
-/* Likewise of one that goes through slots: had they better be written past the caches? And the place of an exchange of so many
- * bytes (exchange.h)? */
-bool gy_ways_passes(struct gyre_request *request);
-bool gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
+/* Likewise of one that goes through slots; and of an exchange of so many bytes (exchange.h). */
+enum gy_giving gy_ways_shown(struct gyre_request *request);
+enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
 /* When a call of tiles begins: shows which core this rank is on, where ranks share cores. Was `rank` on the same one at its last? */
 void gy_ways_show_core(const struct gyre_comm *comm);
 bool gy_ways_shares_core(const struct gyre_comm *comm, int rank);

@@ -14,6 +14,7 @@
 #include "collectives/mapped.h"
 #include "collectives/ways.h"
 #include "collectives/whole.h"
+#include "core/line.h"
 #include "core/topology.h"
 #include "transport/fence.h"
 
@@ -24,6 +25,7 @@
 #define GY_FAR_BOUNCE (32u << 10) /* bytes of operands that are read through the kernel before they are reduced */
 #define GY_FAR_TILES 8            /* that are read through the kernel at once: entering it takes half a microsecond */
 #define GY_TILE_LEAST (32u << 10)
+#define GY_CLAIMED (4u << 10)      /* of slots that are claimed at once, and used from the first-level cache */
 #define GY_TILE_ROOTED (16u << 10) /* between two ranks one gives while the other takes */
 
 static int local_of(const struct gyre_comm *comm, int rank)
@@ -226,6 +228,7 @@ static const unsigned char *published(const struct gyre_request *r, int p, int32
 struct operands {
     int size; /* ranks, as far as which the rest is filled */
     const void *sources[GY_WINDOW_RANKS];
+    bool shown[GY_WINDOW_RANKS];   /* a source is in its rank's slot */
     uint64_t far[GY_WINDOW_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
     int fars, slots;               /* how many of them are; and how many are in slots, the result included */
     unsigned char *targets[GY_WINDOW_RANKS + 1];
@@ -242,7 +245,8 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
         const unsigned char *input = p == rank ? NULL : gy_mapped_input(r, p);
         it->far[p] = p == rank ? 0 : gy_mapped_far_input(r, p);
         it->fars += it->far[p] != 0;
-        it->slots += p != rank && !it->far[p] && !input;
+        it->shown[p] = p != rank && !it->far[p] && !input;
+        it->slots += it->shown[p];
         it->sources[p] = p == rank ? gy_operand_at(r, step->src, b, start)
                          : input   ? input + start * r->element
                                    : published(r, p, b, iteration);
@@ -262,6 +266,55 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
     it->to.streamed = r->stream ? it->to.count : first;
     if (keeps && !first)
         it->targets[it->to.count++] = slot_of(r, rank, GY_RESULT, iteration);
+}
+
+/* Where element `at` of the result goes, and the next ones. */
+static struct gy_targets targets_from(const struct gyre_request *r, const struct operands *it, size_t at,
+                                      unsigned char **to)
+{
+    for (int t = 0; t < it->to.count; t++)
+        to[t] = it->targets[t] + at * r->element;
+    return (struct gy_targets){.at = to, .count = it->to.count, .streamed = it->to.streamed};
+}
+
+/* Does this rank claim the slots of which the step reads? Not what others read, too. */
+static bool claims(const struct gyre_request *r, const struct gy_step *step)
+{
+    enum gy_collective collective = r->plan->shape.collective;
+    bool alone = r->comm->size == 2 || step->kind == GY_EXCHANGE || (step->kind == GY_GATHER && !r->plan->one_shot) ||
+                 collective == GY_REDUCE_TO || collective == GY_GATHER_TO;
+    return r->claims && alone;
+}
+
+static void combine(struct gyre_request *r, const struct gy_step *step, struct operands *it, size_t count)
+{
+    bool claiming = claims(r, step);
+    size_t most = claiming ? GY_CLAIMED / r->element : count, n;
+    for (size_t at = 0; at < count; at += n) {
+        const void *from[GY_WINDOW_RANKS];
+        unsigned char *to[GY_WINDOW_RANKS + 1];
+        n = gy_min_size(most, count - at);
+        for (int p = 0; p < it->size; p++) {
+            from[p] = (const unsigned char *)it->sources[p] + at * r->element;
+            if (claiming && it->shown[p])
+                gy_line_claim(from[p], n * r->element);
+        }
+        gy_combine_into(&r->operation, r->canonical, targets_from(r, it, at, to), from, it->size, n);
+    }
+}
+
+/* Out of a slot into the output. */
+static void put_shown(const struct gyre_request *r, const struct gy_step *step, unsigned char *to,
+                      const unsigned char *slot, size_t bytes)
+{
+    bool claiming = claims(r, step);
+    size_t most = claiming ? GY_CLAIMED : bytes, n;
+    for (size_t at = 0; at < bytes; at += n) {
+        n = gy_min_size(most, bytes - at);
+        if (claiming)
+            gy_line_claim(slot + at, n);
+        gy_put(r, to + at, slot + at, n);
+    }
 }
 
 /* Is a place to write to also one to read from? */
@@ -293,9 +346,8 @@ static bool gather_far(struct gyre_request *r, struct operands *it, size_t start
                 return false;
             next += n * r->element;
         }
-        for (int t = 0; t < it->to.count; t++)
-            to[t] = it->targets[t] + at * r->element;
-        struct gy_targets targets = {.at = to, .count = it->to.count, .streamed = straight ? 0 : it->to.streamed};
+        struct gy_targets targets = targets_from(r, it, at, to);
+        targets.streamed = straight ? 0 : it->to.streamed;
         gy_combine_into(&r->operation, r->canonical, targets, from, it->size, n);
     }
     return true;
@@ -338,7 +390,7 @@ static bool gather(struct gyre_request *r, const struct gy_step *step, int l, ui
         return true;
     if (it.fars > 0)
         return gather_far(r, &it, piece.start, piece.count);
-    gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, piece.count);
+    combine(r, step, &it, piece.count);
     return true;
 }
 
@@ -371,11 +423,10 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     uint64_t far = step->src == GY_WINDOW ? gy_mapped_far_input(r, from) : 0;
     if (far)
         return gy_mapped_fetch(r, from, far, within, bytes, to);
-    gy_put(r, to,
-           whole   ? whole + piece->start * r->element
-           : block ? block + within
-                   : slot_of(r, from, step->src, iteration),
-           bytes);
+    if (whole || block)
+        gy_put(r, to, whole ? whole + piece->start * r->element : block + within, bytes);
+    else
+        put_shown(r, step, to, slot_of(r, from, step->src, iteration), bytes);
     return true;
 }
 
@@ -410,8 +461,10 @@ static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, 
         size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
         if (bytes > 0 && far && !gy_mapped_fetch(r, p, far, mine, bytes, to))
             return false;
-        if (bytes > 0 && !far)
-            gy_put(r, to, input ? input + mine : published(r, p, r->comm->rank, iteration), bytes);
+        if (bytes > 0 && input)
+            gy_put(r, to, input + mine, bytes);
+        else if (bytes > 0 && !far)
+            put_shown(r, step, to, published(r, p, r->comm->rank, iteration), bytes);
     }
     return true;
 }

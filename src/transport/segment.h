@@ -49,7 +49,8 @@ struct gy_arrival {
  * read through the kernel, its address; 0: none. */
 struct gy_offer {
     uint64_t input, output, far_input;
-    bool past; /* what it gives nobody there it writes to its slots past the caches */
+    bool past;    /* what it gives nobody there it writes to its slots past the caches */
+    bool claimed; /* or for readers who claim the lines (ways.h) */
 };
 
 /* An operation that a rank has entered, in one line, so that who waits for it has all of it at once. */
@@ -77,7 +78,7 @@ struct gy_window_control {
                                                                      * in, release after its entry */
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends;        /* operations with uniform ends that are complete here */
     _Atomic uint32_t way[GY_WAY_QUESTIONS][GY_WAY_KINDS]; /* by collective, two bits for an octave of sizes: the
-                                                           * quickest of up to three ways: ways.h */
+                                                           * quickest of up to four ways: ways.h */
     _Atomic uint32_t
         core; /* 1 + the one on which this rank began its last call of tiles, where ranks share cores; 0: not told */
 };

@@ -1,6 +1,9 @@
 /* What short exchanges ask for before they need it (collectives/exchange.h): hints, which no result shows. And who waits for whom. */
 #include <criterion/criterion.h>
 
+#include <signal.h>
+#include <sys/mman.h>
+
 #include "collectives/exchange.h"
 
 #define RANKS 3
@@ -97,4 +100,53 @@ Test(exchange, a_rank_that_shares_its_core_waits_for_those_of_whom_it_takes_some
                 cr_expect_eq(waits(true, c, 1, rank, peer), needs);
                 cr_expect_eq(waits(false, c, 1, rank, peer), true);
             }
+}
+
+/* Takes what rank 0 of three has shown, by lines that may be read alone. */
+static void take_from_read_only(enum gy_collective collective)
+{
+    enum { BLOCK = 1024 };
+    static unsigned char input[RANKS * BLOCK], output[RANKS * BLOCK];
+    struct gy_exchange it = exchange_of(collective, BLOCK);
+    struct gy_operation operation = {.dtype = GYRE_UINT8, .op = GYRE_SUM};
+    struct gy_window *theirs = mmap(NULL, sizeof *theirs, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(theirs, MAP_FAILED);
+    it.comm->control[0] = &theirs->control;
+    it.input = input;
+    it.output = output;
+    it.claims = true;
+    gy_exchange_take(&it, &operation, false);
+    munmap(theirs, sizeof *theirs);
+}
+
+/* What others read as well is not claimed, */
+Test(exchange, what_others_read_is_left_alone)
+{
+    take_from_read_only(GY_ALL_REDUCE);
+    take_from_read_only(GY_ALL_GATHER);
+    take_from_read_only(GY_BROADCAST);
+}
+
+/* and what nobody else reads is. */
+Test(exchange, what_nobody_else_reads_is_claimed, .signal = SIGSEGV)
+{
+    take_from_read_only(GY_ALL_TO_ALL);
+}
+
+/* Bytes stay as they are, and none beside them is touched. */
+Test(exchange, a_claim_changes_nothing)
+{
+    enum { PAGE = 4096 };
+    unsigned char *pages = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(pages, MAP_FAILED);
+    cr_assert_eq(mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+    for (int i = 0; i < PAGE; i++)
+        pages[PAGE + i] = (unsigned char)(i * 7);
+    gy_line_claim(pages + PAGE, PAGE);
+    gy_line_claim(pages + PAGE + 1, PAGE - 1);
+    gy_line_claim(pages + 2 * PAGE - 1, 1);
+    gy_line_claim(pages, 0);
+    for (int i = 0; i < PAGE; i++)
+        cr_assert_eq(pages[PAGE + i], (unsigned char)(i * 7));
+    munmap(pages, 3 * PAGE);
 }

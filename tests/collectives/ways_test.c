@@ -266,24 +266,25 @@ static enum gy_giving given(struct gyre_comm *comm, enum gy_collective collectiv
     struct gy_entry *entry = &comm->control[1]->entry[++comm->sequence % GY_ARRIVALS];
     gy_ways_begin(comm);
     enum gy_giving giving = gy_ways_given(&r, false);
-    entry->offer = (struct gy_offer){.far_input = giving == GY_GIVEN_THERE, .past = giving == GY_GIVEN_PAST};
+    entry->offer = (struct gy_offer){
+        .far_input = giving == GY_GIVEN_THERE, .past = giving == GY_GIVEN_PAST, .claimed = giving == GY_GIVEN_CLAIMED};
     atomic_store(&entry->offered, comm->sequence);
     now += took[giving];
     gy_ways_end(comm, true);
     return giving;
 }
 
-/* Whichever of the three that is, and whichever comes first. */
+/* Whichever of the four that is, and whichever comes first. */
 Test(ways, what_is_given_goes_the_quickest_way)
 {
     static const enum gy_collective collectives[] = {GY_ALL_GATHER, GY_ALL_REDUCE};
     for (unsigned c = 0; c < 2; c++)
-        for (int quick = 0; quick < 3; quick++) {
+        for (int quick = GY_GIVEN_THERE; quick <= GY_GIVEN_CLAIMED; quick++) {
             struct gy_window_control control[2] = {0};
             struct gy_window_control *controls[2] = {&control[0], &control[1]};
             struct gy_context ctx = {0};
             struct gyre_comm comm = {.ctx = &ctx, .size = 2, .control = controls};
-            int64_t took[] = {200000, 200000, 200000};
+            int64_t took[] = {200000, 200000, 200000, 200000};
             int settled = 0;
             took[quick] = 20000;
             cr_assert_eq(given(&comm, collectives[c], took), c == 0 ? GY_GIVEN_THERE : GY_GIVEN_SLOTS);
@@ -294,7 +295,7 @@ Test(ways, what_is_given_goes_the_quickest_way)
 }
 
 /* Of what goes by slots anyway only that is asked, and who looks at the verdict alone follows it; where ranks share cores, too. */
-static void expect_shown_the_quicker_way(int quick, bool crowded)
+static void expect_shown_the_quicker_way(enum gy_giving quick, bool crowded)
 {
     struct gy_window_control control[2] = {0};
     struct gy_window_control *controls[2] = {&control[0], &control[1]};
@@ -305,20 +306,21 @@ static void expect_shown_the_quicker_way(int quick, bool crowded)
     other.rank = 1;
     for (int i = 0; i < 20000 && settled < 100; i++) {
         gy_ways_begin(&comm);
-        bool past = gy_ways_exchanges_past(&comm, &shape, 8192);
-        now += past == quick ? 20000 : 200000;
+        enum gy_giving giving = gy_ways_exchanged(&comm, &shape, 8192);
+        now += giving == quick ? 20000 : 200000;
         gy_ways_end(&comm, true);
-        settled = past == quick ? settled + 1 : 0;
+        settled = giving == quick ? settled + 1 : 0;
     }
     cr_expect_eq(settled, 100);
-    cr_expect_eq(gy_ways_exchanges_past(&other, &shape, 8192), quick);
+    cr_expect_eq(gy_ways_exchanged(&other, &shape, 8192), quick);
 }
 
 Test(ways, an_exchange_is_shown_the_quicker_way)
 {
-    for (int quick = 0; quick < 2; quick++) {
+    for (enum gy_giving quick = GY_GIVEN_SLOTS; quick <= GY_GIVEN_CLAIMED; quick++) {
         expect_shown_the_quicker_way(quick, false);
-        expect_shown_the_quicker_way(quick, true);
+        if (quick < GY_GIVEN_CLAIMED) /* which is nothing for ranks that share cores */
+            expect_shown_the_quicker_way(quick, true);
     }
 }
 

@@ -28,6 +28,7 @@
 #define ROUNDS 8 /* worlds: what goes wrong may do so in one of them only */
 #define LIMIT_NS INT64_C(35000000000)
 #define SLOW_NS 500000000
+#define FEW 64 /* calls, in which all ways have been tried */
 #define SEEN __attribute__((visibility("default"))) /* by libraries */
 
 static struct page {
@@ -164,11 +165,10 @@ static int run_crowded(void)
     return !(launch((int)ranks, run_crowded_rank, 50, scenario) && free_to_move);
 }
 
-/* In a few calls both ways have been tried. */
 static void leave_the_slow_way(gyre_comm *comm)
 {
     slow = true;
-    for (int i = 0; i < 40; i++)
+    for (int i = 0; i < FEW; i++)
         OK(comm, gather(comm));
     unsigned before = reads;
     for (int i = 0; i < 100; i++) {
@@ -206,7 +206,7 @@ static void reduce_all(gyre_comm *comm, int32_t *input, int32_t *output, size_t 
 static void come_to_prefer_reading(gyre_comm *comm, int32_t *input, int32_t *output, size_t count)
 {
     OK(comm, gyre_comm_trace(comm, end_of_call, NULL));
-    for (int i = 0; i < 40; i++)
+    for (int i = 0; i < FEW; i++)
         reduce_all(comm, input, output, count, i);
     OK(comm, gyre_comm_trace(comm, NULL, NULL));
 }

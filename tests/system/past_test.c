@@ -25,18 +25,18 @@ enum gy_giving __wrap_gy_ways_given(struct gyre_request *request, bool mapped)
     return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
 }
 
-bool __wrap_gy_ways_passes(struct gyre_request *request);
-bool __wrap_gy_ways_passes(struct gyre_request *request)
+enum gy_giving __wrap_gy_ways_shown(struct gyre_request *request);
+enum gy_giving __wrap_gy_ways_shown(struct gyre_request *request)
 {
     (void)request;
-    return past;
+    return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
 }
 
-bool __wrap_gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
-bool __wrap_gy_ways_exchanges_past(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+enum gy_giving __wrap_gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
+enum gy_giving __wrap_gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
 {
     (void)comm, (void)shape, (void)bytes;
-    return past;
+    return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
 }
 
 void __real_gy_copy_stream(void *dst, const void *src, size_t bytes);
