@@ -28,7 +28,7 @@
 #define ROUNDS 8 /* worlds: what goes wrong may do so in one of them only */
 #define LIMIT_NS INT64_C(35000000000)
 #define SLOW_NS 500000000
-#define FEW 64 /* calls, in which all ways have been tried */
+#define FEW 64                                      /* calls, in which all ways have been tried */
 #define SEEN __attribute__((visibility("default"))) /* by libraries */
 
 static struct page {
