@@ -2,7 +2,7 @@
 it has, and one that resumes makes the launches that are missing. The first line of every piece says how it was made.
 
     {"piece": {...}}                                                             about(), of `run`
-    {"launch": LABEL, "number": N, "collectives": [...], "library": ..., "version": ..., "rows": [...]}
+    {"launch": LABEL, "number": N, "collectives": [...], "library": ..., "version": ..., "rows": [...], "others": [...]}
     {"failure": TEXT}
 """
 import json
@@ -11,7 +11,7 @@ import json
 class Record:
     def __init__(self, folder, about, peers, resume):
         self.path = folder / "launches.jsonl"
-        self.results = {"about": about, "pieces": [], "peers": peers, "versions": {}, "failures": [], "rows": []}
+        self.results = {"about": about, "pieces": [], "peers": peers, "versions": {}, "failures": [], "rows": [], "others": []}
         self.known = {}         # (label, number, collective) -> is it offered?
         folder.mkdir(parents=True, exist_ok=True)
         lines = self.path.read_text(encoding="utf-8").splitlines() if resume and self.path.exists() else []
@@ -44,10 +44,12 @@ class Record:
             if entry["version"] is not None:
                 self.results["versions"][entry["library"]] = entry["version"]
             self.results["rows"] += entry["rows"]
+            self.results["others"] += [entry["others"]] if "others" in entry else []    # older pieces did not look
 
-    def add(self, label, number, collectives, library, version, rows):
-        """A launch; without a version where it offers none of these collectives."""
-        self.put({"launch": label, "number": number, "collectives": collectives, "library": library, "version": version, "rows": rows})
+    def add(self, label, number, collectives, library, version, rows, others):
+        """A launch; without a version where it offers none of these collectives. `others`: what other processes took meanwhile."""
+        self.put({"launch": label, "number": number, "collectives": collectives, "library": library, "version": version, "rows": rows,
+                  "others": others})
 
     def fail(self, text):
         print(f"  {text}", flush=True)

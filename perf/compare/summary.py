@@ -2,6 +2,8 @@
 import subprocess
 from pathlib import Path
 
+import others
+
 LATENCY_MOST = 8192     # bytes: up to here a ratio counts as latency, above as bandwidth
 FAR = 1.8               # times as long a barrier: the cores are in another place than before, and so is every figure
 PLACES = ("near", "far")
@@ -241,7 +243,8 @@ def report(results):
              "“wall” is the time of the whole by the number of calls, the harness's barrier included; it is shown where ranks outnumber "
              "cores.",
              f"An empty call, two readings of the clock and the way out of the barrier, takes {quantile(empty, 0.5):.3f} µs; it is in "
-             "every figure." if empty else "Nothing was measured.", *places(rows, about["cores"]), "",
+             "every figure." if empty else "Nothing was measured.", *places(rows, about["cores"]),
+             others.text_of(results["others"]), "",
              "Libraries: " + "; ".join(f"{name}: {text}" for name, text in sorted(results["versions"].items())) + ".", ""]
     lines += [f"**Failed**: {failure}" for failure in results["failures"]] + [""] * bool(results["failures"])
     lines += [table_of(case, labels, all_ratios, about["cores"]) for case, labels in sorted(cases.items())]

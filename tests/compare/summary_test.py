@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -20,6 +21,7 @@ COMPARE = Path(__file__).resolve().parent.parent.parent / "perf" / "compare"
 sys.path.insert(0, str(COMPARE))
 import launch           # noqa: E402
 import libraries        # noqa: E402
+import others           # noqa: E402
 import record           # noqa: E402
 import summary          # noqa: E402
 
@@ -85,11 +87,13 @@ class Summary(unittest.TestCase):
     def test_table(self):
         measured = rows("gyre", [2, 2, 2], size=1 << 20) + rows("openmpi", [5, 5, 5], size=1 << 20)
         results = {"rows": measured, "peers": ["openmpi"], "failures": ["mpich died"], "versions": {"gyre": "0"},
+                   "others": [[0.02, [0.02, "sshd 7"]], [0.61, [0.5, "mpich 5694"]]],
                    "about": {"what": "test", "date": "today", "machine": "m", "cores": 2},
                    "pieces": [{"gyre": "x", "load": "0", "date": "today", "command": "run it"}]}
         text = summary.report(results)
         self.assertIn("| 1 Mi | 2.00 (2.00–2.00) | 5.00 (5.00–5.00) | 2.50 (2.50–2.50) openmpi |", text)
         self.assertIn("mpich died", text)
+        self.assertIn("during 1 of 2 launches other processes took more than 0.05 of a processor, at most 0.61, of which mpich 5694 took 0.50.", text)
         self.assertIn("`run it`", text)
         self.assertIn("Launches: gyre 3, openmpi 3.", text)
         self.assertNotIn(" wall 4.00", text)
@@ -110,7 +114,7 @@ class Summary(unittest.TestCase):
         disturbed = rows("gyre", [3], barrier=0.9)      # one of few rows moves nothing, nor does one of two
         self.assertEqual(list(summary.gather(summary.placed(near + disturbed, 2))), [CASE])
         self.assertEqual(list(summary.gather(summary.placed(near[:1] + disturbed, 2))), [CASE])
-        results = {"rows": near + far, "peers": ["openmpi"], "failures": [], "versions": {}, "pieces": [],
+        results = {"rows": near + far, "peers": ["openmpi"], "failures": [], "versions": {}, "pieces": [], "others": [],
                    "about": {"what": "test", "date": "today", "machine": "m", "cores": 2}}
         text = summary.report(results)
         self.assertIn("### all_reduce, 2 ranks, shm, cores far from each other", text)
@@ -141,8 +145,8 @@ class Kept(unittest.TestCase):
     def test_what_is_measured_is_not_measured_again(self):
         with tempfile.TemporaryDirectory() as folder:
             with record.Record(Path(folder), {"date": "a"}, ["mpich"], True) as first:
-                first.add("gyre", 0, ["all_reduce", "barrier"], "gyre", "1", rows("gyre", [2]))
-                first.add("gloo", 0, ["reduce_scatter"], "gloo", None, [])
+                first.add("gyre", 0, ["all_reduce", "barrier"], "gyre", "1", rows("gyre", [2]), (0.2, (0.1, "a 1")))
+                first.add("gloo", 0, ["reduce_scatter"], "gloo", None, [], (0, (0, "")))
                 with contextlib.redirect_stdout(io.StringIO()):
                     first.fail("died")
             with open(Path(folder, "launches.jsonl"), "a", encoding="utf-8") as file:
@@ -154,8 +158,39 @@ class Kept(unittest.TestCase):
                 self.assertEqual((len(second.results["rows"]), second.results["failures"], second.results["versions"]),
                                  (1, [], {"gyre": "1"}))
                 self.assertEqual([piece["date"] for piece in second.results["pieces"]], ["a", "b"])
+                self.assertEqual(second.results["others"], [[0.2, [0.1, "a 1"]], [0, [0, ""]]])
             with record.Record(Path(folder), {"date": "c"}, ["mpich"], False) as third:
                 self.assertEqual(third.results["rows"], [])
+
+
+class Others(unittest.TestCase):
+    def test_who_computes_meanwhile_is_named(self):
+        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+            try:
+                begun, end = others.stat_of(process.pid), time.monotonic() + 60
+                while others.stat_of(process.pid)[3] < begun[3] + 0.2 and time.monotonic() < end:
+                    time.sleep(0.05)
+                after = {who: what for who, what in others.look().items() if who[0] == process.pid}
+            finally:
+                process.kill()
+        before = {who: begun[::3] for who in after}
+        together, (share, name) = others.taken(before, after, 1)
+        self.assertEqual((together, name), (share, f"{begun[0]} {process.pid}"))
+        self.assertGreaterEqual(share, 0.2)
+
+    def test_who_has_begun_counts_whole_and_who_has_ended_not(self):
+        before, after = {(1, 10): ("a", 5.0), (2, 10): ("b", 9.0)}, {(1, 10): ("a", 6.0), (2, 30): ("c", 3.0)}
+        self.assertEqual(others.taken(before, after, 2), (2.0, (1.5, "c 2")))
+        self.assertEqual(others.taken(before, {}, 2), (0, (0, "")))
+
+    def test_neither_this_process_nor_the_kernels(self):
+        found = others.look()
+        self.assertNotIn(os.getpid(), [pid for pid, _ in found])
+        self.assertFalse([name for name, _ in found.values() if name.startswith(("kthreadd", "ksoftirqd"))])
+
+    def test_what_the_table_says(self):
+        self.assertIn("not looked at", others.text_of([]))
+        self.assertIn("During none of 2 launches", others.text_of([[0.01, [0.01, "a 1"]]] * 2))
 
 
 class Regressions(unittest.TestCase):
