@@ -266,7 +266,13 @@ class Run(unittest.TestCase):
                 self.assertIn(("gyre", "all_reduce", "tcp", size), seen)
                 self.assertIn(("limit_private", "all_reduce", "shm", size), seen)
             self.assertIn(("gyre", "barrier", "shm", 0), seen)
-            self.assertTrue(all(row["median"] > 0 and len(row["medians"]) == 2 for row in results["figures"]))
+            self.assertTrue(all(row["median"] > 0 for row in results["figures"]))
+            launches = {}                   # of near cores and of far ones together: on a busy machine one may seem the other
+            for row in results["figures"]:
+                key = row["label"], row["collective"], row["transport"], row["bytes"]
+                if row["label"].startswith("gyre"):     # it has one variant, so that no other's launches count for it
+                    launches[key] = launches.get(key, 0) + len(row["medians"])
+            self.assertEqual(set(launches.values()), {2})
             self.assertIn("### all_reduce, 2 ranks, shm", Path(folder, "table.md").read_text(encoding="utf-8"))
 
     def gyre(self, claimed, used, options=("--max", "4096")):
