@@ -37,13 +37,18 @@ def taken(before, after, seconds):
     return sum(shares.values()), (shares[most], f"{after[most][0]} {most[0]}")
 
 
+def disturbed(found):
+    """Of what was taken during a launch: [all together, ...]."""
+    return found[0] > DISTURBS
+
+
 def text_of(launches):
     """For the table, from what was taken during each launch: [all together, [share, name]]."""
     if not launches:
         return "What else ran was not looked at."
-    disturbed = [found for found in launches if found[0] > DISTURBS]
-    if not disturbed:
+    those = [found for found in launches if disturbed(found)]
+    if not those:
         return f"During none of {len(launches)} launches did other processes take more than {DISTURBS} of a processor."
-    worst = max(disturbed, key=lambda found: found[0])
-    return (f"**Disturbed**: during {len(disturbed)} of {len(launches)} launches other processes took more than {DISTURBS} of a processor, at most "
+    worst = max(those, key=lambda found: found[0])
+    return (f"**Disturbed**: during {len(those)} of {len(launches)} launches other processes took more than {DISTURBS} of a processor, at most "
             f"{worst[0]:.2f}, of which {worst[1][1]} took {worst[1][0]:.2f}.")

@@ -7,9 +7,12 @@ it has, and one that resumes makes the launches that are missing. The first line
 """
 import json
 
+import others
+
 
 class Record:
-    def __init__(self, folder, about, peers, resume):
+    def __init__(self, folder, about, peers, resume, again=False):
+        """`again`: launches during which other processes computed are left out, as failed ones are, so that they are made again."""
         self.path = folder / "launches.jsonl"
         self.results = {"about": about, "pieces": [], "peers": peers, "versions": {}, "failures": [], "rows": [], "others": []}
         self.known = {}         # (label, number, collective) -> is it offered?
@@ -21,7 +24,7 @@ class Record:
                 entry = json.loads(line)
             except ValueError:          # cut while it was written
                 continue
-            if "failure" not in entry:  # is tried again
+            if "failure" not in entry and not (again and others.disturbed(entry.get("others", (0,)))):     # those are tried again
                 self.put(entry)
         self.put({"piece": about})
 

@@ -159,8 +159,11 @@ class Kept(unittest.TestCase):
                                  (1, [], {"gyre": "1"}))
                 self.assertEqual([piece["date"] for piece in second.results["pieces"]], ["a", "b"])
                 self.assertEqual(second.results["others"], [[0.2, [0.1, "a 1"]], [0, [0, ""]]])
-            with record.Record(Path(folder), {"date": "c"}, ["mpich"], False) as third:
-                self.assertEqual(third.results["rows"], [])
+            with record.Record(Path(folder), {"date": "c"}, ["mpich"], True, again=True) as third:       # during the first others computed
+                self.assertFalse(third.has("gyre", 0, "barrier"))
+                self.assertTrue(third.has("gloo", 0, "reduce_scatter"))
+            with record.Record(Path(folder), {"date": "d"}, ["mpich"], False) as fourth:
+                self.assertEqual(fourth.results["rows"], [])
 
 
 class Others(unittest.TestCase):
