@@ -6,20 +6,6 @@
 #include "core/mem.h"
 #include "ranks.h"
 
-static struct rank *begin(int size, void (*body)(struct rank *, struct gy_poller *, struct gy_overlay *))
-{
-    char address[96];
-    struct rank *ranks;
-
-    ranks_address_tcp(address);
-    ranks = ranks_make(size, size, address);
-    for (int i = 0; i < size; i++) {
-        ranks[i].overlay = true;
-        ranks[i].body = body;
-    }
-    return ranks;
-}
-
 /* Rank 1 has no memory for what rank 0 says: that is the end of rank 1, and of nobody else. */
 static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
@@ -41,7 +27,7 @@ static void live_deaf(struct rank *rank, struct gy_poller *poller, struct gy_ove
 
 static void deaf(void)
 {
-    struct rank *ranks = begin(3, live_deaf);
+    struct rank *ranks = ranks_watch(3, live_deaf);
 
     ranks_run(ranks, 3);
     for (int i = 0; i < 3; i++) {
@@ -80,7 +66,7 @@ static void live_redial(struct rank *rank, struct gy_poller *poller, struct gy_o
 
 static void redialled(void)
 {
-    struct rank *ranks = begin(2, live_redial);
+    struct rank *ranks = ranks_watch(2, live_redial);
 
     for (int i = 0; i < 2; i++)
         ranks[i].together = true;
@@ -124,7 +110,7 @@ static void live_parted(struct rank *rank, struct gy_poller *poller, struct gy_o
 
 static void parted(bool later)
 {
-    struct rank *ranks = begin(3, live_parted);
+    struct rank *ranks = ranks_watch(3, live_parted);
     int out = later ? 0 : 1;
 
     for (int i = 0; i < 3; i++) {
@@ -179,7 +165,7 @@ static void live_unheard(struct rank *rank, struct gy_poller *poller, struct gy_
 
 static void unheard(void)
 {
-    struct rank *ranks = begin(8, live_unheard);
+    struct rank *ranks = ranks_watch(8, live_unheard);
 
     ranks_run(ranks, 8);
     for (int i = 0; i < 8; i++) {
@@ -237,7 +223,7 @@ static void live_bystander(struct rank *rank, struct gy_poller *poller, struct g
 
 static void bystander(void)
 {
-    struct rank *ranks = begin(8, live_bystander);
+    struct rank *ranks = ranks_watch(8, live_bystander);
 
     ranks_run(ranks, 8);
     CHECK(ranks[7].found[0] == GYRE_SUCCESS, "rank 7 did not wait for: %s", ranks[7].error.text);

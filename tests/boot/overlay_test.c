@@ -67,14 +67,9 @@ static void watch(struct rank *rank, struct gy_poller *poller, struct gy_overlay
 
 static struct rank *begin(int size, int choice, int64_t timeout)
 {
-    char address[96];
-    struct rank *ranks;
+    struct rank *ranks = ranks_watch(size, watch);
 
-    ranks_address_tcp(address);
-    ranks = ranks_make(size, size, address);
     for (int i = 0; i < size; i++) {
-        ranks[i].overlay = true;
-        ranks[i].body = watch;
         ranks[i].choice = choice;
         ranks[i].timeout = timeout;
     }

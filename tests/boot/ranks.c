@@ -130,6 +130,20 @@ static void start_process(struct rank *rank)
     _exit(0);
 }
 
+struct rank *ranks_watch(int size, void (*body)(struct rank *, struct gy_poller *, struct gy_overlay *))
+{
+    char address[96];
+    struct rank *ranks;
+
+    ranks_address_tcp(address);
+    ranks = ranks_make(size, size, address);
+    for (int i = 0; i < size; i++) {
+        ranks[i].overlay = true;
+        ranks[i].body = body;
+    }
+    return ranks;
+}
+
 void ranks_start(struct rank *ranks, int count, bool processes)
 {
     pthread_barrierattr_t attributes;

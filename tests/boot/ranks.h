@@ -78,6 +78,8 @@ extern _Thread_local struct rank *rank_self;
 void ranks_hush(void);
 /* Ranks 0 .. count-1 of `size` in shared memory, with SECRET and a meeting at `address`; ends with the next ranks_make. */
 struct rank *ranks_make(int count, int size, const char *address);
+/* All of `size`, which meet over TCP and are in the overlay, with a body for it. */
+struct rank *ranks_watch(int size, void (*body)(struct rank *, struct gy_poller *, struct gy_overlay *));
 void ranks_start(struct rank *ranks, int count, bool processes);
 /* Until all but victims have reached `stage`. */
 void ranks_await(struct rank *ranks, int count, enum stage stage);

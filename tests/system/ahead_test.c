@@ -226,16 +226,24 @@ static void run_many(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
+/* The first call of those in which rank 0 waits for nobody; when it returns, all have made it. */
+static gyre_comm *begin_with_one(int rank, struct call *it)
+{
+    gyre_comm *comm = rank_begin(30);
+    *it = (struct call){.kind = kind, .count = count, .rank = rank, .size = gyre_comm_size(comm)};
+    it->root = kind == BROADCAST || kind == SCATTER ? 0 : 1;
+    take_memory(it);
+    fill(it, 0);
+    OK(comm, run(comm, it));
+    OK(comm, gyre_barrier(comm));
+    return comm;
+}
+
 /* Rank 0 gives as often as it can alone, and goes. */
 static void run_leaving(int rank)
 {
-    gyre_comm *comm = rank_begin(30);
-    struct call it = {.kind = kind, .count = count, .rank = rank, .size = gyre_comm_size(comm)};
-    it.root = kind == BROADCAST || kind == SCATTER ? 0 : 1;
-    take_memory(&it);
-    fill(&it, 0);
-    OK(comm, run(comm, &it));
-    OK(comm, gyre_barrier(comm));
+    struct call it;
+    gyre_comm *comm = begin_with_one(rank, &it);
     size_t shown = kind == SCATTER ? count * (size_t)it.size : count;
     usleep((unsigned)rank * 20000);
     for (int round = 1; round <= (shown > SHORT ? 1 : PLACES); round++)
@@ -246,13 +254,8 @@ static void run_leaving(int rank)
 /* Rank 2 ends before it has come to what rank 0 has given; rank 1 comes later still, and has it or is told. */
 static void run_dying(int rank)
 {
-    gyre_comm *comm = rank_begin(30);
-    struct call it = {.kind = kind, .count = count, .rank = rank, .size = gyre_comm_size(comm)};
-    it.root = kind == BROADCAST || kind == SCATTER ? 0 : 1;
-    take_memory(&it);
-    fill(&it, 0);
-    OK(comm, run(comm, &it));
-    OK(comm, gyre_barrier(comm));
+    struct call it;
+    gyre_comm *comm = begin_with_one(rank, &it);
     if (rank == 2) {
         usleep(50000);
         raise(SIGKILL);

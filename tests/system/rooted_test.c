@@ -11,9 +11,9 @@
  * In the middle of a tile is where a page of the operand lies that may not be touched: the signal's handler does the rest. Ranks
  * think that there are cores for all of them: where they share cores all of this goes by requests. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
+#include "support/cores.h"
 #include "support/launcher.h"
 
 #define COUNT \
@@ -24,7 +24,6 @@
 #define VICTIM 1
 #define ROUNDS 400
 #define CLOCK_S 3
-#define SEEN __attribute__((visibility("default"))) /* by libraries */
 
 static struct page {
     _Atomic int there, aborted;
@@ -42,15 +41,6 @@ static struct {
 static bool is(const char *name)
 {
     return strcmp(scenario, name) == 0;
-}
-
-SEEN int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set)
-{
-    CHECK(process == 0 && bytes * 8 >= RANKS_MOST);
-    CPU_ZERO_S(bytes, set);
-    for (size_t cpu = 0; cpu < RANKS_MOST; cpu++)
-        CPU_SET_S(cpu, bytes, set);
-    return 0;
 }
 
 static void trace(void *user, const gyre_trace_event *event)

@@ -1,25 +1,15 @@
 /* Calls enough of one size that the clock tries every way of giving (collectives/ways.h), of two ranks and of three that think that there
  * are cores for all of them: by each way, and when it changes, everyone gets what is right, and nobody's slot is another's. The bytes
  * are other ones in each call, and what a rank has given and got is overwritten at once. */
-#include <sched.h>
 
+#include "support/cores.h"
 #include "support/launcher.h"
 
 #define ROUNDS 80 /* more than a trial of four ways takes */
 #define MOST ((size_t)128 << 10)
-#define SEEN __attribute__((visibility("default"))) /* by libraries */
 
 static int32_t *input, *output;
 static int rank, size;
-
-SEEN int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set)
-{
-    CHECK(process == 0 && bytes * 8 >= RANKS_MOST);
-    CPU_ZERO_S(bytes, set);
-    for (size_t cpu = 0; cpu < RANKS_MOST; cpu++)
-        CPU_SET_S(cpu, bytes, set);
-    return 0;
-}
 
 /* Element i of what a rank gives. */
 static int32_t value(int from, int round, size_t i)
