@@ -189,8 +189,9 @@ struct gy_rdma_link {
     uint32_t next_place;                              /* its own in `arrived` */
     uint32_t arrived[GY_RDMA_PATHS * GY_RDMA_CHUNKS]; /* immediates of chunks by number, without credit; 0: not there */
     struct gy_frame remembered;                       /* the header that short frames may leave out; epoch 0: none */
-    bool recalled;  /* it is that of the frame at in_tail, which is there as a whole */
-    bool digesting; /* the sink is given frames: what it posts leaves behind the last of them */
+    bool recalled; /* it is that of the frame at in_tail, which is there as a whole */
+    /* The sink is given frames: what it posts leaves behind the last of them, and so does credit that is awaited. */
+    bool digesting;
     struct gy_rdma_words *words;
     struct ibv_mr *words_mr[GY_RDMA_RAILS];
     uint64_t secret;
@@ -302,13 +303,14 @@ bool gy_rdma_has_room(struct gy_rdma_link *link);
 bool gy_rdma_flush(struct gy_rdma_link *link);     /* posts what there is room and credit for */
 bool gy_rdma_reap(struct gy_rdma_link *link);      /* gives frames back to their owners */
 void gy_rdma_give_back(struct gy_rdma_link *link); /* all credit that is owed, as far as one message has room for it */
-/* Is enough owed for a message of its own? A quarter of the ring, or of the chunks, or what somebody waits for. */
+/* Is enough owed for a message of its own? A quarter of the ring, or of the chunks, or what somebody waits for: with what is there
+ * behind it, but not later than this progress ends, for there may be no other before the peer has gone on. */
 static inline bool gy_rdma_owes(const struct gy_rdma_link *link)
 {
     uint32_t quarter = (uint32_t)link->paths * GY_RDMA_CHUNKS / 4;
 
     return link->owed_bytes >= (link->in_mask + 1) / 4 || link->owed_chunks >= (quarter < 64 ? quarter : 64) ||
-           (link->awaited && link->in_tail == link->in_head && link->owed_chunks > 0);
+           (link->awaited && link->owed_chunks > 0 && (link->in_tail == link->in_head || !link->digesting));
 }
 static inline void gy_rdma_return_credit(struct gy_rdma_link *link)
 {

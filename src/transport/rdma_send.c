@@ -150,7 +150,7 @@ static void credited(struct gy_rdma_link *link, uint32_t chunks, uint32_t units)
 {
     link->owed_chunks -= chunks;
     link->owed_bytes -= (uint64_t)units * 64;
-    link->awaited = link->awaited && (link->owed_chunks > 0 || link->in_tail != link->in_head);
+    link->awaited = link->awaited && link->owed_chunks > 0;
 }
 
 /* Credit that this chunk can take along, where enough is owed to be worth new receive requests. What it uses, these are. */

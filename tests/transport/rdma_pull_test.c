@@ -126,6 +126,47 @@ static void body_kept(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* So much follows a frame that rank 1 sees its end before it has taken all that is there, and leaves: rank 0 has the frame back all
+ * the same, for rank 1 may wait for what rank 0 does then. */
+#define BEHIND 40 /* frames: more than are taken at a time, and in one chunk */
+
+static void body_followed(struct rank *rank)
+{
+    static struct gy_frame_out frames[1 + BEHIND];
+    struct rank_pair *pair = &rank->pair[0];
+    struct gy_rdma_link *link;
+
+    rank_ready(rank);
+    link = link_of(rank);
+    rank_barrier(rank);
+    for (unsigned i = 0; i < 1 + BEHIND && rank->rank == 0; i++) {
+        rank_frame(rank, 1, &frames[i], 2 + i, i ? payload[0][1] + i * 64 : payload[0][0], i ? 64 : 150000);
+        frames[i].patient = i > 0;
+        rank->ops->post(pair->link, &frames[i]);
+    }
+    while (rank->rank == 0 && link->unsent)
+        rank_turn(rank, false);
+    if (rank->rank == 0)
+        stand_in_settle(link->path[0].qp);
+    rank_barrier(rank);
+    while (rank->rank == 1 && pair->arrived < 2)
+        rank_turn(rank, false);
+    if (rank->rank == 1) {
+        CHECK(pair->arrived < 1 + BEHIND && gy_rdma_digestible(link), "all was taken at once");
+        stand_in_settle(link->path[0].qp);
+    }
+    rank_barrier(rank);
+    if (rank->rank == 0) {
+        for (int i = 0; i < 1000; i++)
+            rank_turn(rank, false);
+        CHECK(!frames[0].queued, "rank 1 has the frame, and rank 0 has not got it back");
+    }
+    rank_barrier(rank);
+    while (rank->rank == 0 ? frames[BEHIND].queued : pair->arrived < 2 + BEHIND)
+        rank_turn(rank, false);
+    rank_barrier(rank);
+}
+
 /* Rank 0 tells of memory that rank 1 may not read; or tells of any to somebody who has not agreed, or of more than may be. */
 static enum { OF_A_KEY, OF_CONSENT, OF_NUMBER, LIES } lie;
 static char sentence[GY_ERROR_TEXT];
@@ -187,6 +228,7 @@ int main(void)
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "kept", body_kept);
     setenv("GYRE_RDMA_RING", "1m", 1); /* of which one frame is too little for credit, but for somebody who waits */
     ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "kept", body_kept);
+    ranks_run(&(struct ranks_options){.transport = "rdma", .size = 2}, "followed", body_followed);
     unsetenv("GYRE_RDMA_RING");
     test_lies();
     stand_in_end();
