@@ -93,9 +93,25 @@ static inline void each_part(const struct gy_exchange *it, uint64_t number, part
     func(it, number, mine + it->block, it->bytes - mine - it->block);
 }
 
+/* Where this rank's block of an all_gather belongs. */
+static unsigned char *own_block(const struct gy_exchange *it)
+{
+    return it->output + (size_t)it->comm->rank * it->block;
+}
+
+/* Where lines of a slot are waited for, as where they are neither claimed nor past the caches, two passes are quicker than one. */
+bool gy_exchange_keeps(const struct gy_exchange *it)
+{
+    return it->shape->collective == GY_ALL_GATHER && (it->past || it->claims) && it->input != own_block(it);
+}
+
 static void put(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
 {
-    (it->past ? gy_copy_stream : gy_copy)(payload_of(it, it->comm->rank, number) + from, it->input + from, bytes);
+    unsigned char *place = payload_of(it, it->comm->rank, number) + from;
+    if (it->kept)
+        gy_copy_twice(place, own_block(it) + from, it->input + from, bytes, it->past ? GY_STREAM_DST : 0);
+    else
+        (it->past ? gy_copy_stream : gy_copy)(place, it->input + from, bytes);
 }
 
 static void push(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
@@ -257,14 +273,21 @@ static void reduce(const struct gy_exchange *it, const struct gy_operation *oper
     gy_operation_end(operation, it->output, it->shape->count, it->comm->size);
 }
 
+static void copy_plain(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
 /* Block `from` of rank p's contribution to block `to` of the output; my own may be in its place. */
 static void copy(const struct gy_exchange *it, int p, int from, int to)
 {
     size_t place = (size_t)from * it->block;
-    const unsigned char *source = p == it->comm->rank ? it->input + place : shown(it, p, place, it->block);
     unsigned char *target = it->output + (size_t)to * it->block;
-    if (source != target)
-        memcpy(target, source, it->block);
+    if (p != it->comm->rank)
+        (it->claims && reads_alone(it) ? gy_copy_claim : copy_plain)(target, payload_of(it, p, it->number) + place,
+                                                                     it->block);
+    else if (it->input + place != target && !it->kept)
+        memcpy(target, it->input + place, it->block);
 }
 
 void gy_exchange_take(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)

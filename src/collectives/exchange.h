@@ -43,6 +43,7 @@ struct gy_exchange {
     unsigned char *output;
     bool past;   /* its vector is written past the caches */
     bool claims; /* this rank claims the lines of vectors that it alone reads: ways.h */
+    bool kept;   /* its own block has gone into the output when it was shown: gy_exchange_keeps */
 };
 
 /* Bytes of a contribution from which on it is asked whether that had better be so. */
@@ -57,6 +58,9 @@ size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
 enum gy_answer { GY_YES, GY_NO, GY_NOT_YET };
 /* Is there a place for it? Who does not let it have one comes out in *peer_p. */
 enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p);
+/* Does its own block of the output, which is not there yet, go there in the pass that shows it? To be asked when it is known how
+ * that is written. */
+bool gy_exchange_keeps(const struct gy_exchange *it);
 /* There is. Who may sleep is woken by the caller. */
 void gy_exchange_publish(const struct gy_exchange *it);
 /* What this rank reads of a peer's contribution, where asking for it at every look lets it come together with the flag; no bytes

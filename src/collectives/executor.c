@@ -208,6 +208,8 @@ static void local_step(struct gyre_request *r, int l)
         rearrange(r, step);
         return;
     }
+    if (gy_window_keeps_own(r)) /* the only one that such a plan has is of that block */
+        return;
     struct gy_piece piece = gy_lane_piece(r, l);
     if (piece.count == 0)
         return;

@@ -20,6 +20,7 @@ static struct gy_exchange exchange_of_request(const struct gyre_request *r)
 {
     struct gy_exchange it = gy_exchange_of(r->comm, &r->shape, r->tiny_number, r->element, r->input, r->output);
     it.claims = r->claims;
+    it.kept = r->kept;
     return it;
 }
 
@@ -44,6 +45,7 @@ static void show(struct gy_exchange *it)
                                                                  : GY_GIVEN_SLOTS;
     it->past = giving == GY_GIVEN_PAST;
     it->claims = giving == GY_GIVEN_CLAIMED;
+    it->kept = gy_exchange_keeps(it);
     gy_exchange_publish(it);
     if (it->bytes > GY_WINDOW_SHORT)
         it->comm->inline_alone = it->number;
@@ -58,6 +60,7 @@ void gy_tiny_show(struct gyre_comm *comm)
             break;
         show(&it);
         r->claims = it.claims;
+        r->kept = it.kept;
         r->begun = any = true;
     }
     if (any)
@@ -223,6 +226,7 @@ static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *cal
     gy_recorder_at(&it->comm->recorder, r->record)->began = gy_now();
     r->tiny_next = next;
     r->claims = it->claims;
+    r->kept = it->kept;
     gy_wait(r);
     gyre_status status = r->status;
     gy_request_recycle(r);
@@ -328,6 +332,7 @@ bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gy
     count_bytes(&it);
     struct gyre_request *r = gy_request_adopt(comm, call, &shape, it.number, now);
     r->claims = it.claims;
+    r->kept = it.kept;
     gy_request_arrive(comm);
     gy_exchange_expect(comm, call); /* for the next one's look at those before it */
     if ((it.number & (GY_LOOK_EVERY - 1)) == 0)

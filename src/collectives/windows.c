@@ -200,10 +200,32 @@ static bool goes_past(const struct gyre_request *r, const struct gy_step *step, 
     return r->offer.past && !(step->range.width > 1 && gy_ways_shares_core(r->comm, b));
 }
 
+bool gy_window_keeps_own(const struct gyre_request *r)
+{
+    int rank = r->comm->rank;
+    return r->plan->window && r->plan->shape.collective == GY_ALL_GATHER && (r->offer.past || r->offer.claimed) &&
+           !r->offer.input && !r->offer.far_input &&
+           r->input != gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank));
+}
+
+/* A piece of this rank's block of an all_gather, into its slot and into the output; what goes past the caches comes first. */
+static void publish_and_keep(struct gyre_request *r, const struct gy_piece *piece, unsigned char *slot)
+{
+    int rank = r->comm->rank;
+    size_t begin = gy_layout_start(&r->out, rank), within = piece->start - gy_layout_start(&r->in, rank);
+    const unsigned char *from = gy_operand_at(r, GY_INPUT, rank, piece->start);
+    unsigned char *own = gy_operand_at(r, GY_OUTPUT, rank, begin + within);
+    if (r->offer.past)
+        gy_copy_twice(slot, own, from, piece->count * r->element, GY_STREAM_DST | (r->stream ? GY_STREAM_DST2 : 0));
+    else
+        gy_copy_twice(own, slot, from, piece->count * r->element, r->stream ? GY_STREAM_DST : 0);
+}
+
 static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
 {
     if (r->offer.input || r->offer.far_input) /* they read it where it is */
         return;
+    bool keeps = gy_window_keeps_own(r);
     unsigned char *slot = slot_of(r, r->comm->rank, GY_WINDOW, iteration);
     for (int32_t i = 0; i < step->range.width; i++) {
         int32_t b = step->range.lo + i;
@@ -211,7 +233,9 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l, u
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
-        if (piece.count > 0)
+        if (piece.count > 0 && keeps)
+            publish_and_keep(r, &piece, slot);
+        else if (piece.count > 0)
             (goes_past(r, step, b) ? gy_copy_stream : gy_copy)(
                 slot + place, gy_operand_at(r, step->src, b, piece.start), piece.count * r->element);
     }
@@ -308,6 +332,10 @@ static void put_shown(const struct gyre_request *r, const struct gy_step *step, 
                       const unsigned char *slot, size_t bytes)
 {
     bool claiming = claims(r, step);
+    if (claiming && !r->stream) {
+        gy_copy_claim(to, slot, bytes);
+        return;
+    }
     size_t most = claiming ? GY_CLAIMED : bytes, n;
     for (size_t at = 0; at < bytes; at += n) {
         n = gy_min_size(most, bytes - at);

@@ -11,8 +11,10 @@
  * makes it visible to others. */
 typedef void (*gy_reduce_kernel)(char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes,
                                  unsigned stream);
-/* `bytes`, a multiple of 64, to dst, aligned to 64 bytes, past the caches; no overlap. */
-typedef void (*gy_copy_kernel)(char *dst, const char *src, size_t bytes);
+/* `bytes`, a multiple of 64, to dst and, unless NULL, to dst2; stream as above. No overlap. */
+typedef void (*gy_copy_kernel)(char *dst, char *dst2, const char *src, size_t bytes, unsigned stream);
+/* `bytes`, a multiple of 64, out of lines that are claimed (line.h), src being aligned to 64 bytes; no overlap. */
+typedef void (*gy_claim_kernel)(char *dst, char *src, size_t bytes);
 /* dst[i] = src[i] / divisor, for an integer toward zero. dst may equal src. */
 typedef void (*gy_divide_kernel)(char *dst, const char *src, size_t bytes, int32_t divisor);
 /* Between a narrow float and float32; no overlap. */
@@ -23,6 +25,7 @@ struct gy_kernels {
     gy_reduce_kernel reduce[GY_DTYPES][GY_OPS]; /* NULL where the operation has no meaning for the type */
     gy_divide_kernel divide[GY_DTYPES];
     gy_copy_kernel copy;
+    gy_claim_kernel claim;
     gy_convert_kernel widen[GY_DTYPES], narrow[GY_DTYPES]; /* NULL but for narrow floats */
 };
 

@@ -9,6 +9,7 @@
 #endif
 
 #include "kernels.h"
+#include "line.h"
 
 #define TILE_BYTES (4 << 10) /* of repeated scalars: stays in the first-level cache */
 #define STREAM_ALIGNMENT 64
@@ -112,8 +113,38 @@ void gy_copy_stream(void *dst, const void *src, size_t bytes)
     size_t lines = (bytes - head) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
 
     memcpy(dst, src, head);
-    kernels()->copy((char *)dst + head, (const char *)src + head, lines);
+    kernels()->copy((char *)dst + head, NULL, (const char *)src + head, lines, GY_STREAM_DST);
     memcpy((char *)dst + head + lines, (const char *)src + head + lines, bytes - head - lines);
+}
+
+void gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream)
+{
+    size_t head = gy_min_size(-(uintptr_t)dst % STREAM_ALIGNMENT, bytes);
+    size_t lines = (bytes - head) / STREAM_ALIGNMENT * STREAM_ALIGNMENT, end = head + lines;
+
+    if (((uintptr_t)dst2 - (uintptr_t)dst) % STREAM_ALIGNMENT != 0)
+        stream &= ~(unsigned)GY_STREAM_DST2;
+    memcpy(dst, src, head);
+    memcpy(dst2, src, head);
+    kernels()->copy((char *)dst + head, (char *)dst2 + head, (const char *)src + head, lines, stream);
+    memcpy((char *)dst + end, (const char *)src + end, bytes - end);
+    memcpy((char *)dst2 + end, (const char *)src + end, bytes - end);
+}
+
+static void claim_part(char *dst, const char *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+    gy_line_claim(src, bytes);
+}
+
+void gy_copy_claim(void *dst, const void *src, size_t bytes)
+{
+    size_t head = gy_min_size(-(uintptr_t)src % GY_HARDWARE_LINE, bytes);
+    size_t lines = (bytes - head) / GY_HARDWARE_LINE * GY_HARDWARE_LINE, end = head + lines;
+
+    claim_part(dst, src, head);
+    kernels()->claim((char *)dst + head, (char *)(uintptr_t)src + head, lines);
+    claim_part((char *)dst + end, (const char *)src + end, bytes - end);
 }
 
 void gy_stream_fence(void)

@@ -147,15 +147,65 @@ static const char *copy_stream(void)
         }
     for (int i = 0; (kernels = gy_kernels_usable(i)) != NULL; i++) {
         memset(result, 0xee, 2048);
-        kernels->copy((char *)result, (const char *)from + 1, 64 * 9);
+        kernels->copy((char *)result, NULL, (const char *)from + 1, 64 * 9, GY_STREAM_DST);
         if (memcmp(result, from + 1, sizeof(char) * 64 * 9) != 0 || result[64 * 9] != 0xee)
             return "a table copies something else";
     }
     return NULL;
 }
 
+/* Likewise to two places at once, by every choice of what goes past the caches. */
+static const char *copy_twice(void)
+{
+    static unsigned char other[4096 + 256];
+    unsigned char *from = second + 64;
+
+    for (size_t bytes = 0; bytes < 4000; bytes += 1 + bytes / 9)
+        for (size_t skew = 0; skew < 70; skew += 1 + skew / 3)
+            for (unsigned stream = 0; stream < 4; stream++) {
+                memset(result, 0xee, bytes + 256);
+                memset(other, 0xee, bytes + 256);
+                gy_copy_twice(result + 64 + skew, other + 64 + skew / 2, from + skew / 3, bytes, stream);
+                if (memcmp(result + 64 + skew, from + skew / 3, bytes) != 0 ||
+                    memcmp(other + 64 + skew / 2, from + skew / 3, bytes) != 0)
+                    return "gy_copy_twice copies something else";
+                if (untouched(result + 64 + skew, bytes, "copy") || other[63 + skew / 2] != 0xee ||
+                    other[64 + skew / 2 + bytes] != 0xee)
+                    return "gy_copy_twice writes beyond its destinations";
+            }
+    return NULL;
+}
+
+/* Out of lines that are claimed, by every table. */
+static const char *copy_claim(void)
+{
+    static unsigned char before[4096 + 256];
+    const struct gy_kernels *kernels;
+    unsigned char *from = second + 64;
+
+    memcpy(before, from, sizeof(before));
+    for (size_t bytes = 0; bytes < 4000; bytes += 1 + bytes / 9)
+        for (size_t skew = 0; skew < 70; skew += 1 + skew / 3) {
+            memset(result, 0xee, bytes + 256);
+            gy_copy_claim(result + 64 + skew / 2, from + skew, bytes);
+            if (memcmp(result + 64 + skew / 2, from + skew, bytes) != 0)
+                return "gy_copy_claim copies something else";
+            if (untouched(result + 64 + skew / 2, bytes, "copy"))
+                return "gy_copy_claim writes beyond its destination";
+        }
+    for (int i = 0; (kernels = gy_kernels_usable(i)) != NULL; i++) {
+        memset(result, 0xee, 2048);
+        kernels->claim((char *)result + 1, (char *)from, 64 * 9);
+        if (memcmp(result + 1, from, sizeof(char) * 64 * 9) != 0 || result[1 + 64 * 9] != 0xee)
+            return "a table copies something else from claimed lines";
+    }
+    return memcmp(before, from, sizeof(before)) == 0 ? NULL : "a claim changes what it claims";
+}
+
 const char *gy_check_past_the_caches(void)
 {
     const char *text = copy_stream();
+    text = text ? text : copy_twice();
+    text = text ? text : copy_claim();
     return text ? text : for_all_pairs(stream_pair);
 }

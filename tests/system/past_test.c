@@ -15,6 +15,7 @@
 
 static bool past;       /* is the way that the clock has chosen */
 static size_t streamed; /* bytes that were written past the caches */
+static size_t twice;    /* that were written to two places in one pass */
 static int begun, told; /* blocking calls that the clock looks at; of which it has seen the end */
 
 enum gy_giving __real_gy_ways_given(struct gyre_request *request, bool mapped);
@@ -45,6 +46,15 @@ void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes)
 {
     streamed += bytes;
     __real_gy_copy_stream(dst, src, bytes);
+}
+
+void __real_gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream);
+void __wrap_gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream);
+void __wrap_gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream)
+{
+    streamed += stream & GY_STREAM_DST ? bytes : 0;
+    twice += bytes;
+    __real_gy_copy_twice(dst, dst2, src, bytes, stream);
 }
 
 void __real_gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
@@ -101,10 +111,26 @@ static void check(const unsigned char *got, int from, size_t place, int round, s
 
 static void gather(gyre_comm *comm, int round, size_t bytes, const char *what)
 {
-    size_t before = streamed;
+    size_t before = streamed, once = twice;
     fill(round, bytes);
     OK(comm, gyre_all_gather(comm, mine, all, bytes, GYRE_UINT8));
     expect_streamed(before, bytes, what);
+    if (twice - once != (past ? bytes : 0))
+        rank_fail("%s: %zu bytes went to two places in one pass", what, twice - once);
+    check(all, 0, 0, round, bytes);
+    check(all + bytes, 1, 0, round, bytes);
+}
+
+/* In place there is one place to write to; otherwise the own block goes to both in one pass. */
+static void gather_in_place(gyre_comm *comm, int round, size_t bytes)
+{
+    size_t before = streamed, once = twice;
+    unsigned char *own = all + (size_t)rank * bytes;
+    fill(round, bytes);
+    memcpy(own, mine, bytes);
+    OK(comm, gyre_all_gather(comm, own, all, bytes, GYRE_UINT8));
+    expect_streamed(before, bytes, "all_gather in place");
+    CHECK(twice == once);
     check(all, 0, 0, round, bytes);
     check(all + bytes, 1, 0, round, bytes);
 }
@@ -152,6 +178,8 @@ static void run_rank(int me)
             gather(comm, round, EXCHANGED - odd, "a short all_gather");
             exchange_blocks(comm, round, EXCHANGED / 2 - odd, "a short all_to_all");
             gather(comm, round, BLOCK - odd, "all_gather");
+            gather_in_place(comm, round, EXCHANGED - odd);
+            gather_in_place(comm, round, BLOCK - odd);
             exchange_blocks(comm, round, BLOCK - odd, "all_to_all");
             broadcast(comm, round, EXCHANGED - odd);
             reduce_all(comm, round, 2 * BLOCK);
