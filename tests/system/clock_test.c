@@ -70,6 +70,8 @@ static void body(int rank)
         if (rank == RANKS - 1)
             usleep(LATE_MS * 1000);
         sum(comm, RANKS);
+        /* Who sleeps in a call may hear of a death before it sees that the call is over. */
+        rank_gather(comm, GYRE_PEER_DEAD);
         if (rank == RANKS - 1)
             raise(SIGKILL);
         CHECK(gyre_all_reduce(comm, &one, &one, 1, GYRE_FLOAT64, GYRE_SUM) == GYRE_PEER_DEAD);
@@ -84,7 +86,7 @@ static void body(int rank)
     }
     sum(comm, RANKS);
     OK(comm, gyre_comm_destroy(comm));
-    CHECK(atomic_load(&monotonic) > 100); /* the library looks at the time through this program */
+    CHECK(atomic_load(&monotonic) > 10); /* the library looks at the time through this program */
 }
 
 /* The process behind the last number is the newcomer. */
