@@ -12,12 +12,11 @@ if [ -n "${GYRE_TEST_OWN_NAMESPACE:-}" ]; then # where ip keeps its names; its /
     cp -rT /etc /run/etc 2>/dev/null || true # what this user may not read is not needed
     mkdir -p /run/etc/netns && mount --bind /run/etc /etc
 fi
-if [ "$(id -u)" != 0 ] || ! ip netns add "gyre$$x" 2>/dev/null; then
-    echo "skipped: network namespaces need root, or user namespaces"
-    [ "${GYRE_TEST_STRICT:-0}" = 1 ] && exit 1
-    exit 77
-fi
+skip() { echo "skipped: $1"; [ "${GYRE_TEST_STRICT:-0}" != 1 ] || exit 1; exit 77; }
+[ "$(id -u)" = 0 ] && ip netns add "gyre$$x" 2>/dev/null || skip "network namespaces need root, or user namespaces"
+why=$(ip netns exec "gyre$$x" true 2>&1) && why= || why="no process can be in a network namespace here: ${why:-?}"
 ip netns del "gyre$$x"
+[ -z "$why" ] || skip "$why" # in a chroot whose root is no mount, say
 job=gyre$$
 pids=()
 scratch=$(mktemp -d)
