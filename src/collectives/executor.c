@@ -67,6 +67,8 @@ void gy_lane_begin(struct gyre_request *r, int l)
         if (earlier->peer == step->peer)
             lane->pair_base += messages_of(r, earlier);
     }
+    if (step->kind != GY_SEND && !lane->eager)
+        lane->ahead = gy_flow_ahead(r, step->peer);
     lane->want = step->kind == GY_SEND && !lane->eager;
     lane->wanted = 0;
 }

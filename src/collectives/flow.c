@@ -16,6 +16,7 @@
 #include "core/clock.h"
 
 #define NEAR_AHEAD ((size_t)512 << 10)
+#define WIRE_SPEED 1.25 /* bytes a nanosecond, 10 Gbit/s, that what is under way over a wire has to last for */
 #define GRANT_PATIENCE (1 * GY_MILLISECOND)
 #define PROMPT 4 /* requests under way: the short frames of more leave together, at the next progress */
 
@@ -279,15 +280,28 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
     return_credit(comm, peer, gy_credit_use_of(frame->sequence));
 }
 
-/* Messages that may be under way at once. Between sockets of one host the kernel's queue holds them, and while that stays
- * short it stays in the caches and never fills the socket: bytes take two thirds of the time. It does so where tiles are short;
- * two messages there are always, however long, or the sender would stand still at every grant. Over a wire the queue has to
- * cover the round trip, which the socket knows best; links over RDMA inside a host are bounded alike, and other
- * transports bound it themselves. */
-static uint64_t ahead(const struct gyre_request *r, int peer)
+/* Between sockets of one host the kernel's queue holds them, and while that stays short it stays in the caches and never fills
+ * the socket: bytes take two thirds of the time. It does so where tiles are short; two messages there are always, however
+ * long, or the sender would stand still at every grant. Over a wire it is two and what fills the way: whoever has two peers
+ * shares one wire between them, and it takes what its queue is given. Where all of a vector stood in a socket, one peer got
+ * two bytes for each of the other's, which then waited for its children's wires: two trees took 1.3 times as long. Links
+ * over RDMA inside a host are bounded as sockets are there, and other transports bound what is under way themselves. */
+uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
 {
-    return gy_flow_is_near(r->comm, peer) ? gy_max_size(NEAR_AHEAD / gy_max_size(r->tile * r->element, 1), 2)
-                                          : UINT64_MAX / 2;
+    const struct gy_context *ctx = r->comm->ctx;
+    const struct gy_peer *at = &ctx->peers[gy_group_world(&r->comm->group, peer)];
+    size_t tile = gy_max_size(r->tile * r->element, 1);
+    if (gy_flow_is_near(r->comm, peer))
+        return gy_max_size(NEAR_AHEAD / tile, 2);
+    int64_t trip = at->link ? ctx->ops[at->transport]->round_trip(at->link) : 0;
+    return trip > 0 ? 2 + (uint64_t)((double)trip * WIRE_SPEED / (double)tile) : UINT64_MAX / 2;
+}
+
+/* So many of them have to come before the next grant: on a host one grant does for two messages or more; over a wire it goes out
+ * while most of what fills the way is still to come. */
+static uint64_t worth_a_grant(const struct gyre_request *r, const struct gy_lane_state *lane, int peer)
+{
+    return gy_flow_is_near(r->comm, peer) ? lane->ahead - lane->ahead / 2 : (lane->ahead + 7) / 8;
 }
 
 /* Iterations whose place is ready, in pair numbers: of the current step, and of the next ones that receive from the same
@@ -326,11 +340,10 @@ bool gy_flow_receive(struct gyre_request *r, int l)
     r->waiting_for = step->peer;
     return_credit(r->comm, step->peer, gy_credit_use_of(r->shape.sequence));
     if (!lane->eager) {
-        uint64_t most = ahead(r, step->peer),
-                 number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
-        if (lane->granted > number + most / 2) /* half of it is left: one grant for two messages or more */
+        uint64_t number = lane->pair_base + (uint64_t)lane->round * lane->tiles + lane->tile;
+        if (lane->granted > number + lane->ahead - worth_a_grant(r, lane, step->peer))
             return false;
-        uint64_t ready = horizon(r, l, most);
+        uint64_t ready = horizon(r, l, lane->ahead);
         if (ready > lane->granted && gy_flow_control(r, l, step->peer, GY_FRAME_GRANT, ready))
             lane->granted = ready;
         return false; /* data comes through the sink */

@@ -27,6 +27,7 @@ struct gy_lane_state {
     /* Links: iterations are numbered per peer and channel; pair_base is the number at the start of the step. */
     uint64_t pair_base;
     uint64_t granted;            /* sender: may send below this; receiver: has allowed below this (pair numbers) */
+    uint64_t ahead;              /* receiver: so many may be under way at once */
     bool eager;                  /* the step's frames are small */
     bool want;                   /* sender: has had no grant of this step, nor asked for it */
     int64_t wanted;              /* since when, 0: it has not tried to send yet */
@@ -199,6 +200,8 @@ unsigned char *gy_operand_at(const struct gyre_request *request, enum gy_space s
 bool gy_flow_send(struct gyre_request *request, int lane);
 bool gy_flow_receive(struct gyre_request *request, int lane);
 bool gy_flow_reap(struct gyre_request *request, int lane);
+/* How many of the request's messages from there may be under way at once. */
+uint64_t gy_flow_ahead(const struct gyre_request *request, int peer);
 /* Do the messages of the step leave before they are granted? */
 bool gy_flow_is_eager(const struct gyre_request *request, int lane, const struct gy_step *step);
 /* Eager frames that were consumed and are to be given back: a frame of data takes them along in its header (owed), which counts

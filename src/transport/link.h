@@ -60,6 +60,7 @@ bool gy_transport_know_no_device(void *instance, const void *memory, size_t byte
 void *gy_transport_expose_nothing(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
 void gy_transport_conceal_nothing(void *instance, void *exposed);
 bool gy_transport_send_no_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
+int64_t gy_transport_round_trip_unknown(const struct gy_link *link);
 void gy_transport_describe_nothing(const struct gy_link *link, char *text_p, size_t bytes);
 void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access);
 

@@ -503,6 +503,7 @@ const struct gy_transport_ops gy_transport_rdma = {
     .send_short = gy_rdma_send_short,
     .progress = gy_rdma_progress,
     .describe = rdma_describe,
+    .round_trip = gy_transport_round_trip_unknown,
     .arm = rdma_arm,
     .disarm = rdma_disarm,
     .know = rdma_know,

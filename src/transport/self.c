@@ -107,6 +107,7 @@ const struct gy_transport_ops gy_transport_self = {
     .send_short = gy_transport_send_no_short,
     .progress = self_progress,
     .describe = gy_transport_describe_nothing,
+    .round_trip = gy_transport_round_trip_unknown,
     .arm = self_arm,
     .disarm = self_disarm,
     .know = gy_transport_know_nothing,

@@ -346,6 +346,7 @@ const struct gy_transport_ops gy_transport_shm = {
     .send_short = gy_transport_send_no_short,
     .progress = shm_progress,
     .describe = gy_transport_describe_nothing,
+    .round_trip = gy_transport_round_trip_unknown,
     .arm = shm_arm,
     .disarm = shm_disarm,
     .know = gy_transport_know_nothing,

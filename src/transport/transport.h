@@ -184,6 +184,9 @@ struct gy_transport_ops {
     bool (*progress)(struct gy_link *link);
     /* Over what a link goes, for sentences: "device mlx5_0 port 1". Nothing where the transport's name says it all. Optional. */
     void (*describe)(const struct gy_link *link, char *text_p, size_t bytes);
+    /* Nanoseconds that a short message and its answer take on an idle way to the peer; 0: not known, or not what a link goes
+     * by. Optional. */
+    int64_t (*round_trip)(const struct gy_link *link);
     /* Prepares to sleep: from now on until the next progress, anything arriving for any link makes the context's poller
      * return. False: something has already arrived, do not sleep. */
     bool (*arm)(void *instance);

@@ -1,6 +1,8 @@
-/* Who needs no grant. Grants that come when nobody sends: one for a step that is still to come is kept until then, once; a repeated one for a step
+/* Who needs no grant, and how much is granted at once. Grants that come when nobody sends: one for a step that is still to come is kept until then, once; a repeated one for a step
  * that is over is not, since nobody would ever take it out of the channel's few places. */
 #include <criterion/criterion.h>
+#include <inttypes.h>
+#include <string.h>
 
 #include "collectives/request.h"
 
@@ -98,14 +100,16 @@ Test(flow, short_steps_need_no_grant_in_tiles_either, .timeout = 20)
 }
 
 static int posted;
+static uint64_t allowed; /* by the last grant */
 
 void __wrap_gy_context_post(struct gy_context *context, int peer,
                             struct gy_frame_out *frame); /* the linker puts it in front */
 
 void __wrap_gy_context_post(struct gy_context *context, int peer, struct gy_frame_out *frame)
 {
-    (void)context, (void)peer, (void)frame;
+    (void)context, (void)peer;
     posted++;
+    allowed = frame->header.kind == GY_FRAME_GRANT ? frame->header.value : 0;
 }
 
 /* Over RDMA it would be a message more, which brings nothing sooner. */
@@ -130,4 +134,72 @@ Test(flow, who_is_kept_waiting_gives_back_over_sockets_of_a_host_alone, .timeout
         }
     gy_channel_free(channels[1]);
     channels[1] = NULL;
+}
+
+static int64_t trip;
+
+static int64_t round_trip(const struct gy_link *link)
+{
+    (void)link;
+    return trip;
+}
+
+/* A vector of 64 tiles of 32 KiB, from a peer that the way takes so long to: what is granted at once, and again after `came`. */
+static void expect_grants(int l, int64_t way, uint64_t first, uint64_t came, uint64_t then)
+{
+    struct gy_lane_state *lane = &request.lane[l];
+    trip = way;
+    posted = 0;
+    *lane = (struct gy_lane_state){.step = request.plan->lane[l].first};
+    gy_lane_begin(&request, l);
+    cr_assert_eq(lane->tiles, 64);
+    gy_flow_receive(&request, l);
+    cr_expect_eq(allowed, first, "%" PRId64 " ns: %" PRIu64 " at first", way, allowed);
+    for (uint64_t t = 0; t < came; t++) {
+        gy_flow_receive(&request, l);
+        cr_expect_eq(posted, 1, "%" PRId64 " ns: another grant after %" PRIu64, way, t);
+        lane->tile++;
+    }
+    lane->control.queued = false;
+    gy_flow_receive(&request, l);
+    cr_expect_eq(allowed, then, "%" PRId64 " ns: then %" PRIu64, way, allowed);
+}
+
+/* Whoever sends to two peers over one wire cannot share it evenly where all of a vector stands in a socket: so over a wire two
+ * messages are granted, and what fills the way at 10 Gbit/s. */
+Test(flow, no_more_is_granted_over_a_wire_than_fills_it, .timeout = 20)
+{
+    static struct gy_member members[RANKS];
+    static const struct gy_transport_ops ops = {.eager = 32768, .round_trip = round_trip};
+    static struct gy_link link;
+    struct gy_plan_shape shape = {GY_BROADCAST, GY_DOUBLE_TREE, 0, RANKS, 1, NULL};
+    comm.ctx = &ctx;
+    world.members = members;
+    for (int r = 0; r < RANKS; r++) {
+        members[r].host = r;
+        peers[r].link = &link;
+        channels[r] = gy_channel_create();
+        cr_assert_not_null(channels[r]);
+    }
+    ctx.ops[0] = &ops;
+    request.comm = &comm;
+    request.plan = gy_plan_build(&shape);
+    cr_assert_not_null(request.plan);
+    request.element = 4;
+    request.tile = 8192;
+    request.in = request.out = (struct gy_layout){.total = 2 * 64 * request.tile, .blocks = request.plan->blocks};
+    for (int l = 0; l < request.plan->lanes; l++) {
+        if (!gy_plan_receives(request.plan, l))
+            continue;
+        expect_grants(l, 10000, 2, 1, 3);
+        expect_grants(l, 100000, 5, 1, 6);
+        expect_grants(l, 420000, 18, 3, 21);
+        expect_grants(l, 50000000, 64, 63, 64);
+        expect_grants(l, 0, 64, 63, 64); /* not known */
+    }
+    for (int r = 0; r < RANKS; r++)
+        gy_channel_free(channels[r]);
+    memset(channels, 0, sizeof(channels));
+    gy_plan_free(request.plan);
+    request.plan = NULL;
 }

@@ -46,6 +46,20 @@ void conformance_overtake(struct rank *rank)
     free(payload);
 }
 
+/* tcp: a link knows how long its way is once it is there, unless it goes over several. */
+void conformance_trip(struct rank *rank)
+{
+    rank_link(rank);
+    struct gy_link *link = rank->pair[0].link;
+    int64_t before = rank->ops->round_trip(link);
+    CHECK(before >= 0 && before < GY_SECOND, "%lld ns", (long long)before);
+    conformance_exchange(rank, 1, conformance_small, 500, false);
+    int64_t trip = rank->ops->round_trip(link);
+    bool alone = gy_config_rails(&rank->config) == 1;
+    CHECK(alone ? trip > 0 && trip < GY_SECOND : trip == 0, "%lld ns", (long long)trip);
+    rank_barrier(rank);
+}
+
 /* Rank 0 sends bytes `from` to `to` of the frame's payload on the bare socket, behind its header where they are the first;
  * afterwards rank 1 may look for them. */
 static void drip(struct rank *rank, const struct gy_frame_out *frame, size_t from, size_t to)

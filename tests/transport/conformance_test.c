@@ -131,6 +131,7 @@ static void run_suite(const struct ranks_options *how)
         return;
     ranks_run(how, "overtake", conformance_overtake);
     ranks_run(how, "short", conformance_short);
+    ranks_run(how, "trip", conformance_trip);
     if (!sealed)
         ranks_run(how, "doze", conformance_doze);
 }
