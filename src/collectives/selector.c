@@ -132,7 +132,7 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
 }
 
 /* From a root, or to it, in tiles. Each rank of a chain shares its link between one that it hears and one that it tells; the
- * ranks of two trees share theirs between four, which takes half as long again over slow links. But the last of a chain is
+ * ranks of two trees share theirs between four, which takes a tenth to a half longer over slow links. But the last of a chain is
  * N − 1 hops away. */
 static bool chain_pays(size_t bytes, int size, bool hosts)
 {
