@@ -280,12 +280,26 @@ void gy_flow_give_credit(struct gyre_comm *comm, int peer, const struct gy_frame
     return_credit(comm, peer, gy_credit_use_of(frame->sequence));
 }
 
+/* Do ranks send to several peers, or hear of several, at once? */
+static bool shares_wires(const struct gy_plan *plan)
+{
+    switch (plan->shape.algorithm) {
+    case GY_DOUBLE_TREE:
+    case GY_BINARY_TREE:
+    case GY_HIERARCHICAL_TREE:
+    case GY_RECURSIVE_DOUBLING: /* of ranks beyond a power of two */
+    case GY_CANONICAL: return true;
+    default: return false;
+    }
+}
+
 /* Between sockets of one host the kernel's queue holds them, and while that stays short it stays in the caches and never fills
  * the socket: bytes take two thirds of the time. It does so where tiles are short; two messages there are always, however
- * long, or the sender would stand still at every grant. Over a wire it is two and what fills the way: whoever has two peers
- * shares one wire between them, and it takes what its queue is given. Where all of a vector stood in a socket, one peer got
- * two bytes for each of the other's, which then waited for its children's wires: two trees took 1.3 times as long. Links
- * over RDMA inside a host are bounded as sockets are there, and other transports bound what is under way themselves. */
+ * long, or the sender would stand still at every grant. Over a wire it is two and what fills the way, where two peers share
+ * one: it takes what its queue is given, and where all of a vector stood in a socket one peer got two bytes for each of the
+ * other's, which then waited for its children's wires: two trees took 1.3 times as long. Elsewhere all may come, also while
+ * this rank computes and looks in seldom. Links over RDMA inside a host are bounded as sockets are there, and other
+ * transports bound what is under way themselves. */
 uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
 {
     const struct gy_context *ctx = r->comm->ctx;
@@ -293,7 +307,7 @@ uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
     size_t tile = gy_max_size(r->tile * r->element, 1);
     if (gy_flow_is_near(r->comm, peer))
         return gy_max_size(NEAR_AHEAD / tile, 2);
-    int64_t trip = at->link ? ctx->ops[at->transport]->round_trip(at->link) : 0;
+    int64_t trip = at->link && shares_wires(r->plan) ? ctx->ops[at->transport]->round_trip(at->link) : 0;
     return trip > 0 ? 2 + (uint64_t)((double)trip * WIRE_SPEED / (double)tile) : UINT64_MAX / 2;
 }
 
