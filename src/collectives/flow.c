@@ -298,8 +298,9 @@ static bool shares_wires(const struct gy_plan *plan)
  * long, or the sender would stand still at every grant. Over a wire it is two and what fills the way, where two peers share
  * one: it takes what its queue is given, and where all of a vector stood in a socket one peer got two bytes for each of the
  * other's, which then waited for its children's wires: two trees took 1.3 times as long. Elsewhere all may come, also while
- * this rank computes and looks in seldom. Links over RDMA inside a host are bounded as sockets are there, and other
- * transports bound what is under way themselves. */
+ * this rank computes and looks in seldom. Links over RDMA have a ring that bounds it, of 256 KiB where GYRE_RDMA_RING does
+ * not say otherwise: inside a host what is said of sockets counts for longer ones only. Other transports bound what is under way
+ * themselves, too. */
 uint64_t gy_flow_ahead(const struct gyre_request *r, int peer)
 {
     const struct gy_context *ctx = r->comm->ctx;

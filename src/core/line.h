@@ -1,4 +1,5 @@
-/* A line of the processor's caches, asked for before it is needed. Hints: nothing depends on them but the time. */
+/* A line of the processor's caches, asked for before it is needed. Nothing depends on any of this but the time, and all but
+ * gy_line_claim are hints: that one stores. */
 #ifndef GY_CORE_LINE_H
 #define GY_CORE_LINE_H
 
