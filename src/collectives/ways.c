@@ -2,6 +2,7 @@
 #include "collectives/ways.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include "collectives/mapped.h"
 #include "core/clock.h"
@@ -39,6 +40,10 @@ static const struct terms of_shortest = {8, 12, GY_WINDOW_LINES, 512, 4096, 64},
 #define COST 200 /* times what a trial loses by the slower ways lies between it and the next, within the limits above */
 #define BETTER_PERCENT 95  /* of the time of the way in use: below, the quickest takes its place */
 #define CLEARLY_PERCENT 85 /* the same where ranks share cores */
+/* Of the time of the quickest. A way that has taken more is far behind: a neighbour's first trial of long calls does without. */
+#define BEHIND_PERCENT 150
+#define HOPELESS_PERCENT 200 /* after a long call that has taken more the next way is tried */
+#define NEIGHBOURS 2         /* octaves that far apart are */
 
 static const struct terms *terms_of(size_t bytes)
 {
@@ -58,6 +63,7 @@ bool gy_way_asks(struct gy_way *way, size_t bytes)
     way->trial = true;
     way->bytes = bytes;
     way->others = 0;
+    way->skipped = way->judged || bytes < LONG_BYTES ? 0 : way->behind;
     way->tried = way->used;
     for (int w = 0; w < GY_WAYS; w++) {
         way->seen[w] = 0;
@@ -72,17 +78,32 @@ static void end_trial(struct gy_way *way)
     way->trial = false;
 }
 
+static bool is_skipped(const struct gy_way *way, int w)
+{
+    return way->skipped >> w & 1;
+}
+
 /* In calls of the way in use. */
 static uint32_t pause_after(const struct gy_way *way, int ways)
 {
     const struct terms *terms = terms_of(way->bytes);
     uint64_t used = (uint64_t)way->least[way->used] + 1 /* no clock is that fine */, lost = 0;
     for (int w = 0; w < ways; w++)
-        lost += way->least[w] > used ? way->least[w] - used : 0;
-    uint64_t pause = lost * terms->samples * COST / used;
+        lost += way->least[w] > used ? (way->least[w] - used) * way->seen[w] : 0;
+    uint64_t pause = lost * COST / used;
     return pause < terms->pause ? terms->pause : pause > terms->long_pause ? terms->long_pause : (uint32_t)pause;
 }
 
+/* Has it taken more than so many hundredths of the quickest call of the trial? */
+static bool exceeds(uint32_t time, const struct gy_way *way, uint64_t percent)
+{
+    uint32_t quickest = UINT32_MAX;
+    for (int w = 0; w < GY_WAYS; w++)
+        quickest = way->least[w] < quickest ? way->least[w] : quickest;
+    return (uint64_t)time * 100 > quickest * percent;
+}
+
+/* The way in use is never far behind: one as quick as it would take its place. */
 static void judge(struct gy_way *way, int ways)
 {
     int quickest = way->used;
@@ -91,8 +112,22 @@ static void judge(struct gy_way *way, int ways)
     uint64_t percent = way->crowded ? CLEARLY_PERCENT : BETTER_PERCENT;
     if ((uint64_t)way->least[quickest] * 100 < (uint64_t)way->least[way->used] * percent)
         way->used = (uint8_t)quickest;
-    way->pause = pause_after(way, ways);
+    way->behind = 0;
+    for (int w = 0; w < ways; w++)
+        way->behind |= (uint8_t)(exceeds(way->least[w], way, BEHIND_PERCENT) << w);
+    way->pause = way->skipped ? terms_of(way->bytes)->pause : pause_after(way, ways);
+    way->judged = true;
     end_trial(way);
+}
+
+/* Of so many ways. The one in use has been the first. */
+static void try_next(struct gy_way *way, int ways)
+{
+    do
+        way->tried = (uint8_t)((way->tried + 1) % ways);
+    while (is_skipped(way, way->tried));
+    if (way->tried == way->used)
+        judge(way, ways);
 }
 
 static int now(const struct gy_way *way)
@@ -119,15 +154,36 @@ int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns
     } else if (went != way->tried) {
         return gy_way_untold(way);
     } else {
-        if (way->seen[went]++ >= terms->left_out && time < way->least[went])
+        bool hopeless = bytes >= LONG_BYTES && !way->crowded && exceeds(time, way, HOPELESS_PERCENT);
+        if ((way->seen[went]++ >= terms->left_out || hopeless) && time < way->least[went])
             way->least[went] = time;
-        if (way->seen[went] == terms->samples) {
-            way->tried = (uint8_t)((went + 1) % ways);
-            if (way->tried == way->used)
-                judge(way, ways);
-        }
+        if (way->seen[went] == terms->samples || hopeless)
+            try_next(way, ways);
     }
     return now(way);
+}
+
+/* The octave nearest to this one that has been judged, the shorter of two; -1: none. */
+static int nearest_judged(const struct gy_way *octaves, int octave)
+{
+    for (int far = 0; far < GY_WAY_OCTAVES; far++) {
+        if (octave - far >= 0 && octaves[octave - far].judged)
+            return octave - far;
+        if (octave + far < GY_WAY_OCTAVES && octaves[octave + far].judged)
+            return octave + far;
+    }
+    return -1;
+}
+
+void gy_ways_spread(struct gy_way *octaves)
+{
+    for (int o = 0; o < GY_WAY_OCTAVES; o++) {
+        int from = nearest_judged(octaves, o);
+        if (from < 0 || octaves[o].trial)
+            continue;
+        octaves[o].used = octaves[from].used;
+        octaves[o].behind = abs(o - from) <= NEIGHBOURS ? octaves[from].behind : 0;
+    }
 }
 
 static int octave_of(enum gy_question question, size_t bytes)
@@ -189,7 +245,6 @@ static int ask(struct gyre_comm *comm, enum gy_question question, const struct a
             comm->ways.question = question;
             comm->ways.giver = giver_of(comm, it);
             comm->ways.collective = (int)it->collective;
-            comm->ways.octave = octave;
             comm->ways.bytes = it->bytes;
             comm->ways.went = it->told ? -1 : now;
         }
@@ -290,11 +345,17 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
         return;
     int64_t took = gy_now() - ways->began;
     int went = ways->went >= 0 ? ways->went : has_come(comm);
-    int way = went >= 0 ? gy_way_told(ways->measured, ways_of(comm, ways->question), ways->bytes, went, took)
-                        : gy_way_untold(ways->measured);
-    _Atomic uint32_t *verdict = &comm->control[comm->rank]->way[ways->question][ways->collective];
-    uint32_t before = atomic_load_explicit(verdict, memory_order_relaxed);
-    uint32_t after = (before & ~(UINT32_C(3) << (2 * ways->octave))) | (uint32_t)way << (2 * ways->octave);
-    if (after != before)
-        atomic_store_explicit(verdict, after, memory_order_relaxed);
+    if (went >= 0)
+        gy_way_told(ways->measured, ways_of(comm, ways->question), ways->bytes, went, took);
+    else
+        gy_way_untold(ways->measured);
+    struct gy_way *octaves = ways->way[ways->question][ways->collective];
+    if (!ways->measured->trial)
+        gy_ways_spread(octaves);
+    uint32_t verdict = 0;
+    for (int o = 0; o < GY_WAY_OCTAVES; o++)
+        verdict |= (uint32_t)now(&octaves[o]) << (2 * o);
+    _Atomic uint32_t *shown = &comm->control[comm->rank]->way[ways->question][ways->collective];
+    if (verdict != atomic_load_explicit(shown, memory_order_relaxed))
+        atomic_store_explicit(shown, verdict, memory_order_relaxed);
 }

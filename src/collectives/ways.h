@@ -30,6 +30,14 @@
  *             more a trial has cost, the more calls lie between it and the next
  *   verdict   the number of a way in the judge's window, for a collective and an octave of sizes, which everyone looks at
  *
+ * A program that makes ten calls of 64 MiB would make nearly all of them in a trial. Three things spare it that:
+ *
+ *   an octave that has not been judged goes by the verdict of the nearest one that has, from its first call on;
+ *   its first trial, where calls are long, leaves out the ways that were far behind there, if that is no more than two octaves away;
+ *   a long call that takes twice as long as the quickest is its way's last in that trial.
+ *
+ * The next trial comes soon and leaves nothing out, so that it finds a way that is quicker here than next door.
+ *
  * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
  * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), nothing is claimed, and
  * what a call of the judge takes has other ranks' turns on its core in it: the quickest call by a way has the fewest, and only a way
@@ -55,6 +63,9 @@ struct gy_way {
     uint32_t others;         /* of other sizes or by another way, since it began */
     uint8_t seen[GY_WAYS];   /* calls of the trial that went so */
     uint8_t used, tried;     /* the way in use; which the trial is at */
+    uint8_t behind;          /* a bit for each way: far behind when it was tried last, here or next door */
+    uint8_t skipped;         /* a bit for each that the trial leaves out */
+    bool judged;             /* a trial has been */
     bool trial;              /* is there one? */
     bool crowded; /* the judge shares its core: what calls take has others' turns in it, and differs by them */
 };
@@ -70,7 +81,7 @@ struct gy_ways {
     int64_t began;
     size_t bytes;
     enum gy_question question;
-    int giver, collective, octave;
+    int giver, collective;
     int went;    /* the way of the call, unless that is for its giver to tell */
     bool mapped; /* the call may go through slots although what is given lies in memory of gyre */
 };
@@ -100,5 +111,7 @@ bool gy_way_asks(struct gy_way *way, size_t bytes);
 int gy_way_untold(struct gy_way *way);
 /* It has taken so long, by the way `went` of `ways`. Returns the way from now on. */
 int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns);
+/* Octaves of one collective that have not been judged take over what the nearest one that has been knows. */
+void gy_ways_spread(struct gy_way *octaves);
 
 #endif

@@ -2,6 +2,7 @@
  * that it looks at is the test's own: no interruption of the machine's is in what a call takes. */
 #include <criterion/criterion.h>
 #include <sched.h>
+#include <string.h>
 
 #include "collectives/request.h"
 #include "collectives/ways.h"
@@ -158,6 +159,76 @@ Test(ways, a_trial_that_costs_little_comes_again_soon)
     cr_assert_lt(soon, way.pause);
 }
 
+/* Calls of one size that go as the judge of four ways has said, of which the way w takes took[w] nanoseconds. went[w] of them go so. */
+static void calls_of_four(struct gy_way *way, size_t bytes, int number, const int64_t *took, int *went)
+{
+    for (int i = 0; i < number; i++) {
+        int w = way->trial ? way->tried : way->used;
+        went[w]++;
+        if (gy_way_asks(way, bytes))
+            gy_way_told(way, GY_WAYS, bytes, w, took[w]);
+    }
+}
+
+/* Of two that are as near the shorter one, and never in the place of what has been found or is being tried. */
+Test(ways, an_octave_goes_by_the_nearest_that_has_been_judged)
+{
+    struct gy_way octaves[GY_WAY_OCTAVES] = {0};
+    octaves[3] = (struct gy_way){.judged = true, .used = 2};
+    octaves[7] = (struct gy_way){.judged = true, .used = 1};
+    octaves[8] = (struct gy_way){.trial = true, .used = 3};
+    gy_ways_spread(octaves);
+    for (int o = 0; o < GY_WAY_OCTAVES; o++)
+        cr_expect_eq(octaves[o].used, o == 8 ? 3 : o <= 5 ? 2 : 1, "octave %d", o);
+    octaves[3].used = 0;
+    octaves[9] = (struct gy_way){.judged = true, .used = 3};
+    gy_ways_spread(octaves);
+    cr_expect(octaves[0].used == 0 && octaves[5].used == 0 && octaves[6].used == 1 &&
+              octaves[GY_WAY_OCTAVES - 1].used == 3);
+}
+
+/* What was far behind there long calls do without until the second trial, which finds it out if that was wrong. Short calls, and those
+ * of octaves further away, try everything. */
+Test(ways, a_first_trial_leaves_out_what_is_far_behind_next_door)
+{
+    static const int64_t near[] = {1000, 300, 410, 2000}, here[] = {9000, 9000, 7500, 3000};
+    struct gy_way octaves[GY_WAY_OCTAVES] = {0};
+    int went[GY_WAYS] = {0};
+    calls_of_four(&octaves[6], 1 << 19, 100, near, went);
+    cr_assert(octaves[6].judged && octaves[6].used == 1);
+    gy_ways_spread(octaves);
+    struct gy_way longer = octaves[8], shorter = octaves[5], further = octaves[9];
+
+    memset(went, 0, sizeof(went));
+    calls_of_four(&longer, LONG_BYTES, 30, here, went);
+    cr_expect(went[0] == 0 && went[3] == 0, "%d and %d calls went far behind", went[0], went[3]);
+    cr_expect(longer.judged && longer.used == 2, "the way that was near is in use");
+    calls_of_four(&longer, LONG_BYTES, 40, here, went);
+    cr_expect_eq(longer.used, 3, "the second trial finds out");
+
+    memset(went, 0, sizeof(went));
+    calls_of_four(&shorter, 1 << 18, 50, here, went);
+    cr_expect_eq(shorter.used, 3);
+    memset(went, 0, sizeof(went));
+    calls_of_four(&further, 2 * LONG_BYTES, 20, here, went);
+    cr_expect_eq(further.used, 3);
+}
+
+/* Where ranks share cores a call may be slow because of others, and its way has another one. */
+Test(ways, a_long_call_that_is_hopeless_is_the_last_of_its_way)
+{
+    static const int64_t took[] = {1000, 2500, 1200, 10000};
+    for (int crowded = 0; crowded < 2; crowded++) {
+        struct gy_way way = {.crowded = crowded};
+        int went[GY_WAYS] = {0};
+        calls_of_four(&way, LONG_BYTES, 30, took, went);
+        cr_expect(way.judged && way.used == 0);
+        cr_expect_eq(went[1], crowded ? 3 : 1);
+        cr_expect_eq(went[2], 3);
+        cr_expect_eq(went[3], crowded ? 3 : 1);
+    }
+}
+
 /* A rank that never goes the other way, as its buffers do not allow it, is not waited for. */
 Test(ways, a_way_that_is_never_taken_is_given_up)
 {
@@ -259,10 +330,10 @@ Test(ways, results_are_written_the_quicker_way)
 }
 
 /* Of two ranks, a call whose judge is this one, and the other one gives as it has been told: it takes took[g] nanoseconds. */
-static enum gy_giving given(struct gyre_comm *comm, enum gy_collective collective, const int64_t *took)
+static enum gy_giving given(struct gyre_comm *comm, enum gy_collective collective, size_t bytes, const int64_t *took)
 {
     struct gy_plan plan = {.shape.collective = collective};
-    struct gyre_request r = {.comm = comm, .plan = &plan, .element = 4, .in.total = 1 << 20};
+    struct gyre_request r = {.comm = comm, .plan = &plan, .element = 1, .in.total = bytes};
     struct gy_entry *entry = &comm->control[1]->entry[++comm->sequence % GY_ARRIVALS];
     gy_ways_begin(comm);
     enum gy_giving giving = gy_ways_given(&r, false);
@@ -287,10 +358,13 @@ Test(ways, what_is_given_goes_the_quickest_way)
             int64_t took[] = {200000, 200000, 200000, 200000};
             int settled = 0;
             took[quick] = 20000;
-            cr_assert_eq(given(&comm, collectives[c], took), c == 0 ? GY_GIVEN_THERE : GY_GIVEN_SLOTS);
+            cr_assert_eq(given(&comm, collectives[c], LONG_BYTES, took), c == 0 ? GY_GIVEN_THERE : GY_GIVEN_SLOTS);
             for (int i = 0; i < 5000 && settled < 30; i++)
-                settled = (int)given(&comm, collectives[c], took) == quick ? settled + 1 : 0;
+                settled = (int)given(&comm, collectives[c], LONG_BYTES, took) == quick ? settled + 1 : 0;
             cr_expect_eq(settled, 30, "collective %d, way %d", collectives[c], quick);
+            for (size_t bytes = BYTES; bytes <= LONG_BYTES << 6; bytes *= 8) /* and everyone at once at other sizes */
+                cr_expect_eq((int)given(&comm, collectives[c], bytes, took), quick, "%zu bytes of collective %d", bytes,
+                             collectives[c]);
         }
 }
 
