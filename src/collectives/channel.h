@@ -15,7 +15,7 @@
  * hold all the credit that the other needs. Invariant: once all that was sent before is consumed, what is left is enough for
  * the longest frame, for the receiver keeps less than gy_credit_batch back.
  *
- * Memory is bounded: 128 KiB of stash, pages that no early frame touches are never backed. A frame lies in it in one piece;
+ * Memory is bounded: 224 KiB of stash, pages that no early frame touches are never backed. A frame lies in it in one piece;
  * where what is free does not lie together, the others move up. */
 #ifndef GY_COLLECTIVES_CHANNEL_H
 #define GY_COLLECTIVES_CHANNEL_H
@@ -24,12 +24,13 @@
 #include "transport/transport.h"
 
 #define GY_EAGER_BYTES 8192u
-#define GY_EAGER_CREDITS 12u  /* of collectives */
-#define GY_EAGER_UNITS 4u     /* of the longest of their frames */
-#define GY_OLDEST_CREDITS 8u  /* that younger ones leave */
+#define GY_EAGER_CREDITS 24u  /* of collectives */
+#define GY_EAGER_UNITS 8u     /* of the longest of their frames */
+#define GY_OLDEST_CREDITS 16u /* that younger ones leave */
 #define GY_MESSAGE_CREDITS 4u /* of messages from point to point */
 #define GY_STASHED_MOST (GY_EAGER_CREDITS + GY_MESSAGE_CREDITS)
 #define GY_GRANTS_KEPT 16
+#define GY_EAGER_FAR (32u << 10) /* bytes of the longest eager frame between hosts */
 
 _Static_assert(GY_OLDEST_CREDITS >= GY_EAGER_UNITS + GY_EAGER_UNITS, "for the longest frame, beside what is kept back");
 _Static_assert(GY_EAGER_CREDITS >= GY_OLDEST_CREDITS + GY_EAGER_UNITS, "a younger one has some, too");

@@ -53,7 +53,7 @@ static struct share share_of(const struct gy_cost_case *it, int rank)
             double tiles = (double)gy_layout_tiles(longest, it->tile) * step->rounds;
             double bytes = bytes_of(it) * step->range.width / plan->blocks * step->rounds;
             rounds += step->rounds;
-            granted += !gy_eager_leaves(plan, l, step->peer, longest * it->element, SIZE_MAX);
+            granted += !gy_eager_leaves(plan, l, step->peer, longest * it->element, GY_EAGER_FAR);
             share.sends += step->kind == GY_SEND ? tiles : 0;
             share.sent += step->kind == GY_SEND ? bytes : 0;
             share.receives += step->kind == GY_RECV || step->kind == GY_RECV_REDUCE ? tiles : 0;

@@ -54,12 +54,14 @@ static bool is_oldest(const struct gyre_request *r)
 }
 
 /* Both ends of a link come to the same: channels match by pair. What is short leaves without a grant in tiles, too: they are there
- * to be handed on early. */
+ * to be handed on early. Over a wire a grant is little beside what is so long; between sockets of a host it takes as long as that. */
 bool gy_flow_is_eager(const struct gyre_request *r, int l, const struct gy_step *step)
 {
     const struct gy_context *ctx = r->comm->ctx;
     int transport = ctx->peers[gy_group_world(&r->comm->group, step->peer)].transport;
     size_t most = transport < 0 ? 0 : ctx->ops[transport]->eager;
+    if (most > GY_EAGER_FAR && !gy_flow_is_near(r->comm, step->peer))
+        most = GY_EAGER_FAR;
     return gy_eager_leaves(r->plan, l, step->peer, gy_step_longest(r, step) * r->element, most);
 }
 

@@ -294,19 +294,18 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
 }
 
 /* Two ranks of a host. A vector from one to the other goes in two halves, which need no grant where the whole of it would. Where
- * sockets are all that there is, what both add goes whole from where its halves would need grants: one step instead of two, while
- * adding twice as much takes less. */
+ * sockets are all that there is, the whole needs none to where halves would need one; and what both add goes whole: one step instead
+ * of two, while adding twice as much takes less. */
 static enum gy_algorithm choose_pair(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {
     bool pair = comm->size == 2 && comm->window < 0 && comm->grouping.of && comm->grouping.groups == 1;
-    bool halves = bytes > EAGER_PIECE && bytes <= 2 * EAGER_PIECE;
+    bool sockets = comm->ctx->sockets, halves = !sockets && bytes <= 2 * EAGER_PIECE;
     if (!pair || bytes <= EAGER_PIECE)
         return GY_ALGORITHMS;
     switch (collective) {
     case GY_BROADCAST: return halves ? GY_HIERARCHICAL : GY_ALGORITHMS;
     case GY_REDUCE_TO: return halves ? GY_DOUBLE_TREE : GY_ALGORITHMS;
-    case GY_ALL_REDUCE:
-        return !halves && comm->ctx->sockets && bytes <= WHOLE_MOST ? GY_RECURSIVE_DOUBLING : GY_ALGORITHMS;
+    case GY_ALL_REDUCE: return sockets && bytes <= WHOLE_MOST ? GY_RECURSIVE_DOUBLING : GY_ALGORITHMS;
     default: return GY_ALGORITHMS;
     }
 }

@@ -135,6 +135,16 @@ static struct gy_frame header_of(const struct gyre_comm *comm, const struct swap
     return frame;
 }
 
+/* Who only sends looks at the link no more often than his credit asks him to. */
+static bool has_credit(struct gyre_comm *comm, int rank, unsigned units)
+{
+    const struct gy_credit *credit = &comm->channels[rank]->credit[GY_FOR_COLLECTIVES];
+    const struct gy_peer *peer = &comm->ctx->peers[gy_group_world(&comm->group, rank)];
+    if (credit->left < units)
+        comm->ctx->ops[peer->transport]->progress(peer->link);
+    return credit->left >= units && peer->broken == 0 && !comm->ctx->closed;
+}
+
 /* The payload leaves, and is not read any more; what a full socket left of it is the request's to wait for. What has come from a
  * rank that nothing is awaited of is for the general path to refuse. */
 static bool send_now(struct gyre_comm *comm, const struct swap *it, const struct gy_frame *frame)
@@ -143,8 +153,10 @@ static bool send_now(struct gyre_comm *comm, const struct swap *it, const struct
     struct gy_credit *credit = &channel->credit[GY_FOR_COLLECTIVES];
     unsigned units = gy_eager_units(frame->bytes);
     struct gy_frame header = *frame;
+    if (!has_credit(comm, it->peer, units))
+        return false;
     header.credit = gy_flow_owed(comm, it->peer, frame->sequence);
-    if (credit->left < units || (!it->awaits && gy_channel_any(channel, frame->sequence)) ||
+    if ((!it->awaits && gy_channel_any(channel, frame->sequence)) ||
         !gy_comm_send_short(comm, it->peer, &header,
                             block(it->call->input, it->way->gives_blocks, it->peer, it->bytes)))
         return false;

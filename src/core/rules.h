@@ -6,6 +6,6 @@
 #ifndef GY_CORE_RULES_H
 #define GY_CORE_RULES_H
 
-#define GY_RULES 0xcb2e6e05u
+#define GY_RULES 0x0f5bcf80u
 
 #endif

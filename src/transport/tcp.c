@@ -119,11 +119,11 @@ static void keep_short(int fd)
 /* A message leaves when it is there. Where no wire is, none is congested: what paces its packets, as bbr does, takes up to
  * twice as long there for nothing, so that the simplest control is taken, which every kernel lets everybody have. Over a
  * wire it is the user's choice or the system's; tcp_open has seen that the kernel has it. */
-static void set_options(int fd, const char *congestion)
+static void set_options(int fd, bool near, const char *congestion)
 {
     int one = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* slower without, not wrong */
-    if (is_on_one_machine(fd))
+    if (near)
         congestion = "reno";
     else
         keep_short(fd);
@@ -161,7 +161,8 @@ void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *
     struct tcp_link *link = rail->link;
     struct gy_error error;
     gy_error_clear(&error);
-    set_options(fd, link->tcp->env.config->tcp_congestion);
+    link->near = is_on_one_machine(fd);
+    set_options(fd, link->near, link->tcp->env.config->tcp_congestion);
     rail->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = readable, .owner = rail};
     if (rail == link->rail && !seal(link, keys))
         gy_error_set(&error, GYRE_NO_MEMORY, -1, "rank %d has no memory to seal its link to rank %d",
@@ -319,6 +320,8 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
 static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
 {
     struct tcp_link *link = (struct tcp_link *)base;
+    if (frame->header.kind != GY_FRAME_CREDIT)
+        gy_tcp_listen(link);
     if (frame->header.kind == GY_FRAME_GRANT)
         gy_link_push_ahead(base, frame, link->envelopes ? link->envelopes->count : base->first && base->first->sent);
     else
@@ -347,6 +350,7 @@ static int64_t tcp_round_trip(const struct gy_link *base)
 static bool tcp_arm(void *instance)
 {
     struct tcp *tcp = instance;
+    tcp->armed = true;
     for (struct tcp_link *link = tcp->links; link; link = link->next) {
         if (link->base.state == GY_LINK_FAILED || (link->base.state == GY_LINK_OPEN && gy_tcp_digestible(link)))
             return false;
@@ -358,7 +362,7 @@ static bool tcp_arm(void *instance)
 
 static void tcp_disarm(void *instance)
 {
-    (void)instance;
+    ((struct tcp *)instance)->armed = false;
 }
 
 static void tcp_close(void *instance)

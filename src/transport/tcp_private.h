@@ -6,7 +6,7 @@
 #include "transport/envelope.h"
 #include "transport/link.h"
 
-#define GY_TCP_EAGER (32u << 10)
+#define GY_TCP_EAGER (64u << 10)
 #define GY_TCP_AHEAD (GY_TCP_EAGER + 1024) /* an eager frame comes whole by one call, whatever seals it */
 
 struct tcp_link;
@@ -30,13 +30,16 @@ struct tcp_link {
     struct tcp_link *next;
     const struct gy_sink *sink; /* the layer above; until RAILS has come, tcp_rails.c before it */
     struct tcp_way out, in;
+    bool near;    /* nothing but this machine's kernel is between the ends */
     bool untried; /* what is queued waits for the next progress, see gy_frame_out.patient */
     bool mute;    /* sending failed: what the peer sent before it went is still read, then the end is reported */
     struct gy_envelopes *envelopes; /* what leaves sealed, see envelope.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
     struct gy_frame_out kept;       /* base.kept, with `rest` as its payload: see tcp_send.c */
     bool lengthy;                   /* the last payload was longer than that: see tcp_receive.c */
-    size_t start, end;              /* unread bytes of ahead */
+    unsigned brisk;    /* times that something came since anybody slept or had frames to send: see tcp_receive.c */
+    size_t start, end; /* unread bytes of ahead */
+    size_t whole;      /* of them a frame that is looked at when it is there to its end; 0: none */
     unsigned char ahead[GY_TCP_AHEAD];
     unsigned char rest[GY_TCP_EAGER];
     struct tcp_rail rail[GY_RAILS_MOST];
@@ -55,6 +58,7 @@ struct tcp {
     struct sockaddr_storage own[GY_RAILS_MOST]; /* their addresses here (port 0), where there are several */
     struct tcp_link *links;                     /* asked for so far */
     struct tcp_parked *parked;                  /* [world size], of first rails */
+    bool armed;                                 /* somebody sleeps, or is about to */
     bool closed;
 };
 
@@ -73,6 +77,8 @@ bool gy_tcp_send_short(struct gy_link *link, const struct gy_frame *header, cons
 bool gy_tcp_digestible(const struct tcp_link *link);
 /* Before a sleep: what of the payload under way is worth an end of it. */
 void gy_tcp_expect(struct tcp_link *link);
+/* Somebody waits for more than short frames. */
+void gy_tcp_listen(struct tcp_link *link);
 /* Reads what is there, within bounds, and hands complete frames to the sink; true if anything moved. */
 bool gy_tcp_receive(struct tcp_link *link);
 

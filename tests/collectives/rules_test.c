@@ -30,15 +30,17 @@ static void add(uint64_t value)
             add((uint64_t)values[value]);                                \
     } while (0)
 
-static struct gy_world world = {.size = LARGEST, .epoch = 1};
+static struct gy_member members[LARGEST]; /* of two hosts, by halves */
+static struct gy_world world = {.size = LARGEST, .epoch = 1, .members = members};
 static struct gy_peer peers[LARGEST];
-static struct gy_transport_ops ops;
-static struct gy_context ctx = {.world = &world, .peers = peers, .ops = {&ops}, .transports = 1};
+static struct gy_transport_ops other = {.eager = 8192};
+static struct gy_context ctx = {.world = &world, .peers = peers, .ops = {&other, &gy_transport_tcp}, .transports = 2};
 
 /* Which lengths of a step leave without a grant, in whole and in tiles. */
 static void add_eager(struct gy_plan *plan, int lane, const struct gy_step *step)
 {
-    static const size_t lengths[] = {8192, 8196, 24000, 32768, 32772, 131072}, tiles[] = {8192, 12288, 131072};
+    static const size_t lengths[] = {8192, 8196, 24000, 32768, 32772, 65536, 65540, 131072},
+                        tiles[] = {8192, 12288, 131072};
     struct gyre_comm comm = {
         .ctx = &ctx, .rank = plan->shape.rank, .size = plan->shape.size, .group.size = plan->shape.size};
     struct gyre_request r = {.comm = &comm, .plan = plan, .element = 4, .in.blocks = plan->blocks};
@@ -46,7 +48,8 @@ static void add_eager(struct gy_plan *plan, int lane, const struct gy_step *step
         r.in.total = lengths[i % GY_ARRAY_LENGTH(lengths)] / r.element * (size_t)plan->blocks;
         r.out = r.in;
         r.tile = tiles[i / GY_ARRAY_LENGTH(lengths)] / r.element;
-        ops.eager = step->peer % 2 ? 8192 : 32768; /* as that of two transports */
+        peers[step->peer].transport = step->peer % 2 ? 0 : 1;
+        members[step->peer].host = step->peer >= LARGEST / 2;
         add(gy_flow_is_eager(&r, lane, step));
     }
 }

@@ -47,7 +47,7 @@ foreach(order shape canonical)
 endforeach()
 gyre_system_test(swap.memory 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> memory)
 set_target_properties(swap_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send and recv
-foreach(what kinds parts calls waits roots)
+foreach(what kinds parts calls waits quiet roots)
   gyre_system_test(swap.${what} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> ${what})
 endforeach()
 # The slot that was not asked for, and a shorter one.
