@@ -106,6 +106,16 @@ void gy_driver_yield(struct gy_context *ctx)
     lock(driver);
 }
 
+static void let_others_in(void *driver)
+{
+    unlock(driver);
+}
+
+static void come_back(void *driver)
+{
+    lock(driver);
+}
+
 void gy_driver_sleep(struct gy_context *ctx, int64_t timeout_ns)
 {
     struct gy_driver *driver = &ctx->driver;
@@ -114,9 +124,7 @@ void gy_driver_sleep(struct gy_context *ctx, int64_t timeout_ns)
         return;
     }
     driver->naps++;
-    unlock(driver);
-    gy_poller_wait(ctx->poller, timeout_ns);
-    lock(driver);
+    gy_poller_wait(ctx->poller, timeout_ns, let_others_in, come_back, driver);
     driver->naps--;
     gy_poller_poll(ctx->poller, 0);
 }

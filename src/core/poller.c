@@ -5,7 +5,10 @@
  *                 └── remove() blanks the events that are still to be delivered to the watch it removes
  *
  * Invariant: after gy_poller_remove returns, the poller holds no pointer to the watch, not even in a batch under way,
- * so the owner may free it inside any callback. Batches form a chain, since a callback may poll again. */
+ * so the owner may free it inside any callback. Batches form a chain, since a callback may poll again.
+ *
+ * Invariant: while anybody sleeps no watch is quiet. Whoever falls asleep counts himself before he ends what quiet there is, both
+ * under the lock of those who share the poller, if there is one; so none begins behind his back. */
 #include "poller.h"
 
 #include <errno.h>
@@ -29,8 +32,10 @@ struct batch {
 
 struct gy_poller {
     int epoll_fd;
-    bool complained;     /* a wait failed and this was logged */
-    struct batch *batch; /* the innermost batch under way */
+    bool complained;        /* a wait failed and this was logged */
+    struct batch *batch;    /* the innermost batch under way */
+    struct gy_watch *quiet; /* those that are */
+    unsigned sleepers;      /* and another poller, which may sleep at any time, for ever */
 };
 
 static atomic_bool pwait2_missing; /* the kernel is older than 5.11, or a filter forbids the call */
@@ -52,8 +57,54 @@ gyre_status gy_poller_create(struct gy_poller **poller_p, struct gy_error *error
     return GYRE_SUCCESS;
 }
 
-int gy_poller_fd(const struct gy_poller *poller)
+/* False: it was not. */
+static bool forget_quiet(struct gy_poller *poller, struct gy_watch *watch)
 {
+    struct gy_watch **place = &poller->quiet;
+
+    while (*place && *place != watch)
+        place = &(*place)->next;
+    if (!*place)
+        return false;
+    *place = watch->next;
+    watch->quiet = false;
+    return true;
+}
+
+bool gy_poller_quiet(struct gy_poller *poller, struct gy_watch *watch)
+{
+    if (poller->sleepers > 0 || !watch->active)
+        return false;
+    if (watch->quiet)
+        return true;
+    watch->quiet = true;
+    watch->next = poller->quiet;
+    poller->quiet = watch;
+    return true;
+}
+
+/* The set itself is asked to look once more: what came meanwhile is there, and a kernel before 4.18 has said so at a time when the set had
+ * to take it for nothing. */
+void gy_poller_listen(struct gy_poller *poller, struct gy_watch *watch)
+{
+    struct epoll_event event = {.events = watch->events, .data.ptr = watch};
+
+    if (!watch->quiet || !forget_quiet(poller, watch))
+        return;
+    watch->listen(watch->owner);
+    epoll_ctl(poller->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+}
+
+static void fall_asleep(struct gy_poller *poller)
+{
+    poller->sleepers++;
+    while (poller->quiet)
+        gy_poller_listen(poller, poller->quiet);
+}
+
+int gy_poller_fd(struct gy_poller *poller)
+{
+    fall_asleep(poller);
     return poller->epoll_fd;
 }
 
@@ -68,10 +119,12 @@ void gy_poller_free(struct gy_poller *poller)
 
 void gy_poller_abandon(struct gy_poller *poller)
 {
-    if (poller && poller->epoll_fd >= 0)
+    if (!poller)
+        return;
+    if (poller->epoll_fd >= 0)
         close(poller->epoll_fd);
-    if (poller)
-        poller->epoll_fd = -1;
+    poller->epoll_fd = -1;
+    poller->quiet = NULL; /* of the parent's sockets */
 }
 
 gyre_status gy_poller_add(struct gy_poller *poller, struct gy_watch *watch, struct gy_error *error)
@@ -100,6 +153,7 @@ void gy_poller_remove(struct gy_poller *poller, struct gy_watch *watch)
     if (!watch->active)
         return;
     watch->active = false;
+    (void)forget_quiet(poller, watch);
     epoll_ctl(poller->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
     for (struct batch *batch = poller->batch; batch; batch = batch->outer) {
         for (int i = 0; i < batch->count; i++) {
@@ -141,7 +195,11 @@ int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns)
     int called = 0;
 
     batch.outer = poller->batch;
+    if (timeout_ns > 0)
+        fall_asleep(poller);
     batch.count = wait_events(poller->epoll_fd, batch.events, timeout_ns);
+    if (timeout_ns > 0)
+        poller->sleepers--;
     if (batch.count < 0 && errno != EINTR && !poller->complained) {
         poller->complained = true;
         gy_log(GY_LOG_ERROR, "waiting for events failed (errno %d): was gyre's descriptor closed by the program?",
@@ -160,10 +218,15 @@ int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns)
     return called;
 }
 
-void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns)
+void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns, void (*leave)(void *user), void (*enter)(void *user),
+                    void *user)
 {
     struct pollfd set = {.fd = poller->epoll_fd, .events = POLLIN};
     struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / GY_SECOND), .tv_nsec = (long)(timeout_ns % GY_SECOND)};
 
+    fall_asleep(poller);
+    leave(user);
     ppoll(&set, 1, &timeout, NULL);
+    enter(user);
+    poller->sleepers--;
 }

@@ -1,5 +1,8 @@
 /* One epoll set per context: listener, overlay, pidfds, links and the doorbell all wait here, so that a rank which
- * sleeps is woken by any of them. Callbacks run inside gy_poller_poll, in the caller's thread. */
+ * sleeps is woken by any of them. Callbacks run inside gy_poller_poll, in the caller's thread.
+ *
+ * While nobody sleeps a watch may be quiet: the kernel says nothing of what comes for it, which costs whoever sends it something.
+ * Every sleep goes through here, and ends that first. */
 #ifndef GY_CORE_POLLER_H
 #define GY_CORE_POLLER_H
 
@@ -16,13 +19,16 @@ struct gy_watch {
     gy_poller_func callback;
     void *owner;
     bool active;
+    void (*listen)(void *owner); /* ends its quiet: the kernel is to tell of everything; NULL where it never has any */
+    bool quiet;                  /* the poller's, as the next one */
+    struct gy_watch *next;
 };
 
 struct gy_poller;
 gyre_status gy_poller_create(struct gy_poller **poller_p, struct gy_error *error);
 void gy_poller_free(struct gy_poller *poller);
-/* Readable while a callback would run: to be watched by another poller. */
-int gy_poller_fd(const struct gy_poller *poller);
+/* Readable while a callback would run: to be watched by another poller, so that from now on nothing here is quiet. */
+int gy_poller_fd(struct gy_poller *poller);
 /* For a forked child: closes its copy of the set, which stays the parent's. Later removals do nothing. */
 void gy_poller_abandon(struct gy_poller *poller);
 gyre_status gy_poller_add(struct gy_poller *poller, struct gy_watch *watch, struct gy_error *error);
@@ -30,7 +36,12 @@ void gy_poller_change(struct gy_poller *poller, struct gy_watch *watch, uint32_t
 void gy_poller_remove(struct gy_poller *poller, struct gy_watch *watch); /* idempotent; before the fd is closed */
 /* Waits up to timeout_ns (0: not at all) and runs callbacks; returns their number. */
 int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns);
-/* Waits likewise and runs nothing: the one call that needs no lock while another thread polls. */
-void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns);
+/* Waits likewise and runs nothing; in between, from `leave` to `enter`, other threads may use the poller. */
+void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns, void (*leave)(void *user), void (*enter)(void *user),
+                    void *user);
+/* May the owner have the kernel say nothing of what comes, until listen is called? False: somebody sleeps, or may at any time. */
+bool gy_poller_quiet(struct gy_poller *poller, struct gy_watch *watch);
+/* Ends that before anybody sleeps. Idempotent. */
+void gy_poller_listen(struct gy_poller *poller, struct gy_watch *watch);
 
 #endif

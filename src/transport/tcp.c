@@ -163,7 +163,8 @@ void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *
     gy_error_clear(&error);
     link->near = is_on_one_machine(fd);
     set_options(fd, link->near, link->tcp->env.config->tcp_congestion);
-    rail->watch = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = readable, .owner = rail};
+    rail->watch = (struct gy_watch){
+        .fd = fd, .events = EPOLLIN, .callback = readable, .owner = rail, .listen = gy_tcp_end_quiet};
     if (rail == link->rail && !seal(link, keys))
         gy_error_set(&error, GYRE_NO_MEMORY, -1, "rank %d has no memory to seal its link to rank %d",
                      link->tcp->env.world->rank, link->base.peer);
@@ -350,7 +351,6 @@ static int64_t tcp_round_trip(const struct gy_link *base)
 static bool tcp_arm(void *instance)
 {
     struct tcp *tcp = instance;
-    tcp->armed = true;
     for (struct tcp_link *link = tcp->links; link; link = link->next) {
         if (link->base.state == GY_LINK_FAILED || (link->base.state == GY_LINK_OPEN && gy_tcp_digestible(link)))
             return false;
@@ -362,7 +362,7 @@ static bool tcp_arm(void *instance)
 
 static void tcp_disarm(void *instance)
 {
-    ((struct tcp *)instance)->armed = false;
+    (void)instance;
 }
 
 static void tcp_close(void *instance)

@@ -37,7 +37,7 @@ struct tcp_link {
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
     struct gy_frame_out kept;       /* base.kept, with `rest` as its payload: see tcp_send.c */
     bool lengthy;                   /* the last payload was longer than that: see tcp_receive.c */
-    unsigned brisk;    /* times that something came since anybody slept or had frames to send: see tcp_receive.c */
+    unsigned brisk;    /* times that something came since anybody slept or posted a frame: see tcp_receive.c */
     size_t start, end; /* unread bytes of ahead */
     size_t whole;      /* of them a frame that is looked at when it is there to its end; 0: none */
     unsigned char ahead[GY_TCP_AHEAD];
@@ -58,7 +58,6 @@ struct tcp {
     struct sockaddr_storage own[GY_RAILS_MOST]; /* their addresses here (port 0), where there are several */
     struct tcp_link *links;                     /* asked for so far */
     struct tcp_parked *parked;                  /* [world size], of first rails */
-    bool armed;                                 /* somebody sleeps, or is about to */
     bool closed;
 };
 
@@ -79,6 +78,8 @@ bool gy_tcp_digestible(const struct tcp_link *link);
 void gy_tcp_expect(struct tcp_link *link);
 /* Somebody waits for more than short frames. */
 void gy_tcp_listen(struct tcp_link *link);
+/* The rail's part of it, which the poller calls before any sleep. */
+void gy_tcp_end_quiet(void *rail);
 /* Reads what is there, within bounds, and hands complete frames to the sink; true if anything moved. */
 bool gy_tcp_receive(struct tcp_link *link);
 

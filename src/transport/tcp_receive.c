@@ -181,29 +181,37 @@ static void wake_at(struct tcp_rail *rail, size_t bytes)
         rail->wakes_at = (size_t)lowest;
 }
 
-void gy_tcp_expect(struct tcp_link *link)
-{
-    link->brisk = 0;
-    wake_at(link->in.rail, gy_min_size(lacking(link), SLEEP_BYTES));
-}
-
 void gy_tcp_listen(struct tcp_link *link)
 {
     link->brisk = 0;
-    if (link->in.rail->wakes_at == QUIET_BYTES)
-        wake_at(link->in.rail, 0);
+    gy_poller_listen(link->tcp->env.poller, &link->in.rail->watch);
+}
+
+void gy_tcp_end_quiet(void *owner)
+{
+    struct tcp_rail *rail = owner;
+    rail->link->brisk = 0;
+    wake_at(rail, 0);
+}
+
+void gy_tcp_expect(struct tcp_link *link)
+{
+    gy_tcp_listen(link);
+    wake_at(link->in.rail, gy_min_size(lacking(link), SLEEP_BYTES));
 }
 
 /* The event set hears of every packet, on the core of the rank that sends it, which costs a thirtieth of an exchange of short frames; and
  * nobody asks it while ranks answer each other so quickly that none sleeps. So the kernel is told, after a while of that, to say nothing of
- * less than any eager frame has, until somebody is about to sleep or posts a frame, be it a grant for what is longer. It also acknowledges
- * long frames sooner then: 64 KiB in both directions at once took from the same time to three times as long without. */
+ * less than any eager frame has, until somebody falls asleep (poller.h) or posts a frame, be it a grant for what is longer; the connection's
+ * end it tells of all the same. It also acknowledges long frames sooner then: 64 KiB in both directions at once took from the same time to
+ * three times as long without. */
 static void grow_quiet(struct tcp_link *link)
 {
+    struct tcp_rail *rail = link->in.rail;
     if (link->brisk < QUIET_AFTER)
         link->brisk++;
-    else if (link->in.rail->wakes_at != QUIET_BYTES)
-        wake_at(link->in.rail, QUIET_BYTES);
+    else if (!rail->watch.quiet && gy_poller_quiet(link->tcp->env.poller, &rail->watch))
+        wake_at(rail, QUIET_BYTES);
 }
 
 static bool receive(struct tcp_link *link)
@@ -231,10 +239,9 @@ static bool receive(struct tcp_link *link)
 bool gy_tcp_receive(struct tcp_link *link)
 {
     bool moved = receive(link);
-    size_t wakes_at = link->in.rail->wakes_at;
-    if (wakes_at != QUIET_BYTES && wakes_at > lacking(link))
+    if (!link->in.rail->watch.quiet && link->in.rail->wakes_at > lacking(link))
         wake_at(link->in.rail, lacking(link));
-    if (moved && link->near && !link->rails && !link->tcp->armed)
+    if (moved && link->near && !link->rails && link->base.state == GY_LINK_OPEN)
         grow_quiet(link);
     return moved;
 }

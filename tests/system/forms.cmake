@@ -1,11 +1,12 @@
 # The forms of calls: with counts, from point to point, persistent, operations of one's own, programs of all of them.
-foreach(test varying_test programs_test messages_test persistent_test operations_test refused_test swap_test)
+foreach(test varying_test programs_test messages_test persistent_test operations_test refused_test swap_test quiet_test)
   add_executable(${test} ${test}.c trial.c)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${test} PRIVATE gyre_exact gyre_compile gyre m)
 endforeach()
 target_sources(programs_test PRIVATE programs_operations.c)
 target_sources(swap_test PRIVATE meddler.c)
+target_sources(quiet_test PRIVATE meddler.c)
 
 # NAME, seconds, number of ranks, test and its arguments: on one host, over sockets, and on two "hosts" of one machine.
 function(gyre_forms_test name seconds ranks test)
@@ -46,9 +47,16 @@ foreach(order shape canonical)
   gyre_system_test(swap.${order} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_ORDER=${order} $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> results)
 endforeach()
 gyre_system_test(swap.memory 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> memory)
-set_target_properties(swap_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send and recv
-foreach(what kinds parts calls waits quiet roots)
+set_target_properties(swap_test quiet_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send and recv
+foreach(what kinds parts calls waits roots)
   gyre_system_test(swap.${what} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> ${what})
+endforeach()
+foreach(what late leaf root message request signal agree shrink grow threads forked)
+  gyre_system_test(quiet.${what} 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:quiet_test> ${what})
+endforeach()
+foreach(what late request computes agree)
+  gyre_system_test(quiet.${what}.driven 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error GYRE_PROGRESS_THREAD=1
+    $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:quiet_test> ${what})
 endforeach()
 # The slot that was not asked for, and a shorter one.
 foreach(slot default 65536)

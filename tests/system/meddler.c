@@ -3,9 +3,11 @@
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -17,6 +19,10 @@
 #define LENGTH_AT 12 /* in a frame */
 
 struct meddler meddler = {.fd = -1};
+struct meddler_naps meddler_naps;
+
+static _Atomic int link_fd = -1;    /* meddler.fd, for threads that sleep */
+static _Atomic unsigned int asleep; /* threads */
 
 static bool meddling;
 static unsigned calls, refusals;
@@ -99,6 +105,7 @@ static ssize_t send_any(int fd, const struct msghdr *message, int flags)
         sent = send_rest(fd, message, flags);
     } else if (message->msg_iovlen > 0 && is_frame(message->msg_iov[0].iov_base, message->msg_iov[0].iov_len)) {
         meddler.fd = fd;
+        link_fd = fd;
         note_length(message->msg_iov);
         sent = meddling && ++calls % EACH
         == 0 ? send_part(fd, message, flags) : really_send(fd, message, flags);
@@ -107,6 +114,30 @@ static ssize_t send_any(int fd, const struct msghdr *message, int flags)
     }
     meddler.sends += sent > 0;
     return sent;
+}
+
+int meddler_wakes_at(void)
+{
+    int bytes = 0;
+    socklen_t room = sizeof bytes;
+    return getsockopt(link_fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, &room) == 0 ? bytes : 0;
+}
+
+/* Who sets it looks for sleepers afterwards, and who falls asleep is one before he looks: of two that meet one sees it. */
+static void fall_asleep(void)
+{
+    asleep++;
+    meddler_naps.begun++;
+    meddler_naps.deaf += meddler_wakes_at() > QUIET_BYTES;
+}
+
+static int awake(int result)
+{
+    int error = errno, bytes = 0;
+    asleep--;
+    meddler_naps.heard += result > 0 && ioctl(link_fd, FIONREAD, &bytes) == 0 && bytes > 0;
+    errno = error;
+    return result;
 }
 
 static ssize_t counted(int fd, ssize_t got)
@@ -149,7 +180,31 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 int epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
 {
     meddler.sleeps++;
-    return (int)syscall(SYS_epoll_pwait, fd, events, count, timeout_ms, NULL, 0);
+    if (timeout_ms == 0)
+        return (int)syscall(SYS_epoll_pwait, fd, events, count, 0, NULL, 0);
+    fall_asleep();
+    return awake((int)syscall(SYS_epoll_pwait, fd, events, count, timeout_ms, NULL, 0));
+}
+
+int epoll_pwait2(int fd, struct epoll_event *events, int count, const struct timespec *timeout, const sigset_t *mask)
+{
+    fall_asleep();
+    return awake((int)syscall(SYS_epoll_pwait2, fd, events, count, timeout, mask, _NSIG / 8));
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+    struct timespec left = timeout ? *timeout : (struct timespec){0};
+    fall_asleep();
+    return awake((int)syscall(SYS_ppoll, fds, count, timeout ? &left : NULL, mask, _NSIG / 8));
+}
+
+int setsockopt(int fd, int level, int option, const void *value, socklen_t bytes)
+{
+    int result = (int)syscall(SYS_setsockopt, fd, level, option, value, bytes);
+    if (level == SOL_SOCKET && option == SO_RCVLOWAT)
+        meddler_naps.deaf += asleep > 0 && fd == link_fd && meddler_wakes_at() > QUIET_BYTES;
+    return result;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time)

@@ -1,7 +1,9 @@
 /* The socket calls of a test program stand before the C library's for libgyre too: they count what moves frames, and on request
- * play a socket that is nearly full. Needs ENABLE_EXPORTS. */
+ * play a socket that is nearly full; and they know who sleeps while the kernel is to say nothing. Needs ENABLE_EXPORTS. */
 #ifndef GYRE_TESTS_SYSTEM_MEDDLER_H
 #define GYRE_TESTS_SYSTEM_MEDDLER_H
+
+#define QUIET_BYTES 65536 /* and more: it is quiet */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +13,7 @@ struct meddler {
     unsigned long sends;    /* calls that sent anything of frames */
     unsigned long receives; /* calls that brought anything from where frames went to */
     unsigned long misses;   /* ... that found nothing there */
-    unsigned long sleeps;   /* calls of poll and epoll_wait */
+    unsigned long sleeps;   /* calls of poll and epoll_wait, which are there to look */
     unsigned long clocks;   /* looks at the clock */
     unsigned long parts;    /* frames that were taken in part */
     size_t owed;            /* bytes of the last of these that are still to come */
@@ -20,6 +22,19 @@ struct meddler {
 };
 
 extern struct meddler meddler;
+
+/* Sleeps in the event set, of all threads. The link is that where frames went last; it is quiet where more than 64 KiB have to come before
+ * the set hears of it. */
+struct meddler_naps {
+    _Atomic unsigned long begun;
+    _Atomic unsigned long deaf;  /* began, or went on, while it was quiet */
+    _Atomic unsigned long heard; /* ended by something, when something was there */
+};
+
+extern struct meddler_naps meddler_naps;
+
+/* Bytes that wake who sleeps on the link; 0: there is none. */
+int meddler_wakes_at(void);
 
 /* From now on one frame in three is taken in part only, and what follows is refused a few times. */
 void meddle(bool on);

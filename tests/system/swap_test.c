@@ -6,7 +6,6 @@
  *   parts      the same over a socket that takes parts of frames: no call returns before all of its frame has left
  *   calls      one call of the kernel sends a frame and one receives it, and nothing else is asked
  *   waits      who is kept waiting for what goes one way gives back at once what it owes, so that it comes sooner
- *   quiet      while ranks answer each other quickly the kernel wakes nobody for short frames; who sleeps is woken by the first
  *   sockets    options of the link's socket; argument: the longest frame of a broadcast of 2 MiB
  *   memory     there is none for a request, or for a buffer of it, which the call becomes when its partner is late: it fails, nothing
  *              has left, and a second call gives both what is said then
@@ -361,44 +360,6 @@ static void test_waits(void)
             wait_often(kinds[k], root);
 }
 
-/* Bytes that wake who sleeps. */
-static int wakes_at(void)
-{
-    int bytes = 0;
-    socklen_t room = sizeof bytes;
-    CHECK(getsockopt(meddler.fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, &room) == 0);
-    return bytes;
-}
-
-/* Both come quickly until both sockets are quiet; then one is late by more than the other spins, and less than it sleeps unasked. */
-static double wait_for_late(void)
-{
-    enum { ROUNDS = 20000, LATE_US = 20000 };
-    int32_t quiet, all = 0;
-    for (int round = 0; round < ROUNDS && !all; round++) {
-        quiet = round > 0 && wakes_at() > 65536;
-        OK(comm, gyre_all_reduce(comm, &quiet, &all, 1, GYRE_INT32, GYRE_MIN));
-    }
-    if (!all)
-        rank_fail("the kernel still wakes a rank for each of %d short frames", ROUNDS);
-    if (rank == 1)
-        usleep(LATE_US);
-    double from = (double)rank_now_ns() * 1e-9;
-    OK(comm, gyre_all_reduce(comm, &quiet, &all, 1, GYRE_INT32, GYRE_MIN));
-    return (double)rank_now_ns() * 1e-9 - from;
-}
-
-static void test_quiet(void)
-{
-    double least = 1;
-    for (int round = 0; round < 5; round++) {
-        double took = wait_for_late();
-        least = took < least ? took : least;
-    }
-    if (least > 0.04)
-        rank_fail("slept for %.0f ms beside a frame that had come", least * 1e3);
-}
-
 /* Where nothing but sockets is between the ranks of a host. */
 static void test_sockets(uint32_t longest)
 {
@@ -467,8 +428,6 @@ int main(int argc, char **argv)
         test_calls();
     else if (strcmp(suite, "waits") == 0)
         test_waits();
-    else if (strcmp(suite, "quiet") == 0)
-        test_quiet();
     else if (strcmp(suite, "sockets") == 0)
         test_sockets((uint32_t)strtoul(argc > 2 ? argv[2] : "0", NULL, 10));
     else

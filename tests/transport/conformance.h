@@ -27,5 +27,7 @@ void conformance_overtake(struct rank *rank);
 void conformance_short(struct rank *rank);
 void conformance_trip(struct rank *rank);
 void conformance_doze(struct rank *rank);
+void conformance_whole(struct rank *rank);
+void conformance_quiet(struct rank *rank);
 
 #endif

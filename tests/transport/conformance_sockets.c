@@ -1,7 +1,9 @@
-/* What tcp does on its sockets: what overtakes what, which frames leave without a queue, and which bytes are worth the end of a sleep. */
+/* What tcp does on its sockets: what overtakes what, which frames leave without a queue, which bytes are worth the end of a sleep, which are
+ * awaited where they are, and which the kernel says nothing of. */
 #include "conformance.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -125,6 +127,175 @@ void conformance_doze(struct rank *rank)
     while (rank->rank == 1 && !pair->broken && gy_now() - start < 80 * GY_SECOND)
         gy_poller_poll(rank->poller, 90 * GY_SECOND);
     CHECK(rank->rank == 0 || pair->broken, "slept through the end");
+    rank_barrier(rank);
+}
+
+/* A frame of all but the last bytes: are they awaited where the others are, or has the sink been asked for a place? */
+static void come_in_two(struct rank *rank, uint8_t flags, bool waits)
+{
+    enum { BYTES = GY_TCP_EAGER, FIRST = BYTES - 200 };
+    static unsigned char payload[BYTES];
+    struct rank_pair *pair = &rank->pair[0];
+    struct tcp_link *link = (struct tcp_link *)pair->link;
+    struct gy_frame_out frame = {.payload = payload};
+    uint64_t placed = pair->placed, arrived = pair->arrived;
+    if (rank->rank == 0) {
+        pair->posted++;
+        rank_frame(rank, 1, &frame, pair->posted, payload, BYTES);
+        frame.header.flags = flags;
+    }
+    drip(rank, &frame, 0, FIRST);
+    int64_t start = gy_now();
+    while (rank->rank == 1 && gy_now() - start < 30 * GY_SECOND &&
+           !(link->base.inbound.active ? link->base.inbound.got == FIRST : link->end == GY_FRAME_BYTES + FIRST))
+        rank->ops->progress(pair->link);
+    CHECK(rank->rank == 0 || rank->ops->arm(rank->instance), "there is nothing to do but to sleep");
+    rank->ops->disarm(rank->instance);
+    CHECK(rank->rank == 0 || pair->placed == placed + !waits, "%d places where %d were to be asked for",
+          (int)(pair->placed - placed), !waits);
+    drip(rank, &frame, FIRST, BYTES);
+    while (rank->rank == 1 && pair->arrived == arrived && gy_now() - start < 60 * GY_SECOND)
+        gy_poller_poll(rank->poller, 70 * GY_SECOND);
+    CHECK(rank->rank == 0 || pair->arrived == arrived + 1, "slept through the rest");
+    CHECK(rank->rank == 0 || pair->placed == placed + !waits, "it was placed after all");
+    rank_barrier(rank);
+}
+
+/* tcp: an eager frame between sockets of a host is given to the sink when it is whole, so that none needs a place to wait in for its last
+ * bytes; others are placed at once. The end of the connection is not waited for behind one. */
+void conformance_whole(struct rank *rank)
+{
+    static unsigned char payload[1000];
+    struct gy_frame_out frame = {.payload = payload};
+    if (gy_config_rails(&rank->config) > 1)
+        return;
+    rank_link(rank);
+    conformance_exchange(rank, 1, conformance_small, 500, false);
+    struct rank_pair *pair = &rank->pair[0];
+    struct tcp_link *link = (struct tcp_link *)pair->link;
+    come_in_two(rank, GY_FRAME_EAGER, true);
+    come_in_two(rank, 0, false);
+    come_in_two(rank, GY_FRAME_EAGER, true);
+    link->near = false;
+    come_in_two(rank, GY_FRAME_EAGER, false);
+    link->near = true;
+    if (rank->rank == 0) {
+        rank_frame(rank, 1, &frame, pair->posted + 1, payload, sizeof(payload));
+        frame.header.flags = GY_FRAME_EAGER;
+    }
+    drip(rank, &frame, 0, sizeof(payload) / 2);
+    if (rank->rank == 0)
+        CHECK(shutdown(link->rail[0].watch.fd, SHUT_WR) == 0, "shutdown");
+    for (int64_t start = gy_now(); rank->rank == 1 && !pair->broken && gy_now() - start < 30 * GY_SECOND;)
+        gy_poller_poll(rank->poller, 40 * GY_SECOND);
+    CHECK(rank->rank == 0 || pair->broken, "slept through the end");
+    rank_barrier(rank);
+}
+
+static void send_one(struct rank *rank, enum gy_frame_kind kind, bool posts)
+{
+    static struct gy_frame_out frames[2];
+    static unsigned char payloads[2][8];
+    struct rank_pair *pair = &rank->pair[0];
+    struct gy_frame_out *frame = &frames[rank->rank];
+    rank_frame(rank, pair->peer, frame, ++pair->posted, payloads[rank->rank], sizeof(payloads[0]));
+    frame->header.kind = (uint8_t)kind;
+    if (posts)
+        rank->ops->post(pair->link, frame);
+    else
+        CHECK(rank->ops->send_short(pair->link, &frame->header, frame->payload), "the socket is empty");
+    for (int64_t start = gy_now();
+         (posts ? !frame->done : pair->link->first != NULL) && gy_now() - start < 30 * GY_SECOND;)
+        rank->ops->progress(pair->link);
+}
+
+static void look_for(struct rank *rank, uint64_t arrived)
+{
+    struct rank_pair *pair = &rank->pair[0];
+    int64_t start = gy_now();
+    while (pair->arrived < arrived) {
+        if (!rank->ops->progress(pair->link))
+            sched_yield(); /* the other may need this core */
+        CHECK(gy_now() - start < 60 * GY_SECOND, "nothing came");
+    }
+}
+
+static bool is_quiet(const struct rank *rank)
+{
+    int lowest = 0;
+    socklen_t bytes = sizeof(lowest);
+    int fd = ((const struct tcp_link *)rank->pair[0].link)->rail[0].watch.fd;
+    CHECK(getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &lowest, &bytes) == 0, "no socket");
+    return lowest > (int)GY_TCP_EAGER;
+}
+
+/* Both look, and answer each other. */
+static void answer_each_other(struct rank *rank)
+{
+    enum { TIMES = 100 };
+    struct rank_pair *pair = &rank->pair[0];
+    rank_barrier(rank);
+    uint64_t first = pair->arrived;
+    for (uint64_t i = 1; i <= TIMES; i++) {
+        if (rank->rank == 0)
+            send_one(rank, GY_FRAME_DATA, false);
+        look_for(rank, first + i);
+        if (rank->rank == 1)
+            send_one(rank, GY_FRAME_DATA, false);
+    }
+    CHECK(is_quiet(rank), "the event set hears of each of %d short frames", TIMES);
+    rank_barrier(rank);
+}
+
+/* tcp: while two answer each other and none sleeps the kernel says nothing of short frames. Whoever sleeps, announced or not, is told of
+ * what came before as of what comes; who posts what may have a long answer ends it, too; and the connection's end is told at once. */
+void conformance_quiet(struct rank *rank)
+{
+    if (gy_config_rails(&rank->config) > 1)
+        return;
+    rank_link(rank);
+    conformance_exchange(rank, 1, conformance_small, 500, false);
+    struct rank_pair *pair = &rank->pair[0];
+    for (int before = 0; before < 2; before++) {
+        answer_each_other(rank);
+        uint64_t arrived = pair->arrived;
+        if (rank->rank == 0) {
+            conformance_pause(before ? 0 : 20);
+            send_one(rank, GY_FRAME_DATA, false);
+        }
+        if (before)
+            rank_barrier(rank);
+        if (rank->rank == 1 && before)
+            gy_poller_poll(rank->poller, 0);
+        CHECK(pair->arrived == arrived, "the event set hears of a short frame");
+        int64_t start = gy_now();
+        while (rank->rank == 1 && pair->arrived == arrived && gy_now() - start < 30 * GY_SECOND)
+            gy_poller_poll(rank->poller, 40 * GY_SECOND);
+        CHECK(rank->rank == 0 || gy_now() - start < 30 * GY_SECOND, "slept beside a frame");
+        CHECK(rank->rank == 0 || !is_quiet(rank), "slept, and the kernel was to say nothing");
+    }
+    answer_each_other(rank);
+    uint64_t arrived = pair->arrived;
+    if (rank->rank == 1) {
+        send_one(rank, GY_FRAME_CREDIT, true);
+        CHECK(is_quiet(rank), "credit has no answer");
+        send_one(rank, GY_FRAME_DATA, true);
+        CHECK(!is_quiet(rank), "what is posted may have a long one");
+    } else {
+        look_for(rank, arrived + 2);
+    }
+    answer_each_other(rank);
+    if (rank->rank == 1)
+        CHECK(rank->ops->arm(rank->instance) && !is_quiet(rank), "who says that he sleeps hears");
+    rank->ops->disarm(rank->instance);
+    answer_each_other(rank);
+    if (rank->rank == 0)
+        CHECK(shutdown(((struct tcp_link *)pair->link)->rail[0].watch.fd, SHUT_WR) == 0, "shutdown");
+    for (int64_t start = gy_now(); rank->rank == 1 && !pair->broken && gy_now() - start < 30 * GY_SECOND;) {
+        CHECK(is_quiet(rank), "it was to be told all the same");
+        gy_poller_poll(rank->poller, 0);
+    }
+    CHECK(rank->rank == 0 || pair->broken, "nobody was told of the end");
     rank_barrier(rank);
 }
 

@@ -132,8 +132,11 @@ static void run_suite(const struct ranks_options *how)
     ranks_run(how, "overtake", conformance_overtake);
     ranks_run(how, "short", conformance_short);
     ranks_run(how, "trip", conformance_trip);
-    if (!sealed)
+    ranks_run(how, "quiet", conformance_quiet);
+    if (!sealed) {
         ranks_run(how, "doze", conformance_doze);
+        ranks_run(how, "whole", conformance_whole);
+    }
 }
 
 static void use_stand_in(int devices)

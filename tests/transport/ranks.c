@@ -48,7 +48,9 @@ static void *sink_place(void *user, int peer, const struct gy_frame *frame)
 {
     struct rank *rank = user;
     CHECK(!rank->closed && frame->bytes > 0, "place from rank %d", peer);
-    return rank_pair(rank, peer)->landing;
+    struct rank_pair *pair = rank_pair(rank, peer);
+    pair->placed++;
+    return pair->landing;
 }
 
 static gyre_status sink_arrived(void *user, int peer, const struct gy_frame *frame, const void *payload)

@@ -31,6 +31,7 @@ struct rank_pair {
     /* what the sink saw */
     unsigned char *landing;
     uint64_t arrived, arrived_bytes, broken;
+    uint64_t placed;               /* payloads that it was asked for a place for */
     uint64_t grants, before_grant; /* grants, and what had arrived before the last of them */
     uint64_t more;                 /* frames behind which the link said that there were others */
     gyre_status broken_status;

@@ -220,6 +220,12 @@ static void body_awake(struct rank *rank)
     rank_barrier(rank);
 }
 
+/* Nobody else is to be let in. */
+static void stay(void *user)
+{
+    (void)user;
+}
+
 /* One thread of rank 1 sleeps while another makes progress, so much that it could offer to look, and leaves: the sleeper is woken
  * by what comes then. */
 static void body_two_threads(struct rank *rank)
@@ -235,7 +241,7 @@ static void body_two_threads(struct rank *rank)
         send_one(rank, next, 8, false);
     int64_t start = gy_now();
     while (rank->rank == 1 && rank->pair[0].arrived < next) {
-        gy_poller_wait(rank->poller, 10 * GY_SECOND);
+        gy_poller_wait(rank->poller, 10 * GY_SECOND, stay, stay, NULL);
         CHECK(gy_now() - start < 9 * GY_SECOND, "it slept on");
         gy_poller_poll(rank->poller, 0);
     }
