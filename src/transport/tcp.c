@@ -290,9 +290,10 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     if (!tcp_reaches(instance, peer))
         return gy_error_set(error, GYRE_INTERNAL, -1,
                             "transport tcp was asked for a link to rank %d, which is this one", peer);
-    link = gy_alloc_zero(1, sizeof(*link));
+    link = gy_alloc(sizeof(*link));
     if (!link)
         return no_memory(tcp, peer, error);
+    memset(link, 0, offsetof(struct tcp_link, ahead));
     link->base.peer = peer;
     link->tcp = tcp;
     if (!gy_tcp_rails_make(link)) {

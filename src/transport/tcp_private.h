@@ -40,10 +40,11 @@ struct tcp_link {
     unsigned brisk;    /* times that something came since anybody slept or posted a frame: see tcp_receive.c */
     size_t start, end; /* unread bytes of ahead */
     size_t whole;      /* of them a frame that is looked at when it is there to its end; 0: none */
-    unsigned char ahead[GY_TCP_AHEAD];
-    unsigned char rest[GY_TCP_EAGER];
     struct tcp_rail rail[GY_RAILS_MOST];
     struct tcp_rails *rails; /* what several need besides; NULL: there is one */
+    /* Nobody's memory until something comes, or stays: the last, so that no page of them is touched before. */
+    unsigned char ahead[GY_TCP_AHEAD];
+    unsigned char rest[GY_TCP_EAGER];
 };
 
 /* Accepted before anybody here asked for the link. */

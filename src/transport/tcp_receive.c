@@ -146,13 +146,13 @@ static bool digest(struct tcp_link *link, int *frames_p)
     struct gy_frame frame;
     if (!open_header(link, &frame, &bytes))
         return false;
+    size_t tail = link->envelopes && frame.bytes ? GY_SEAL_TAG_BYTES : 0;
+    if (frame.bytes > 0)
+        link->lengthy = bytes + frame.bytes + tail > GY_TCP_AHEAD;
     link->whole = available < bytes + frame.bytes && comes_whole(link, &frame) ? bytes + frame.bytes : 0;
     if (link->whole > 0)
         return true;
     link->start += bytes;
-    size_t tail = link->envelopes && frame.bytes ? GY_SEAL_TAG_BYTES : 0;
-    if (frame.bytes > 0)
-        link->lengthy = bytes + frame.bytes + tail > GY_TCP_AHEAD;
     if (available - bytes < frame.bytes + tail)
         return gy_link_inbound_begin(&link->base, sink, &frame);
     unsigned char *payload = link->ahead + link->start;

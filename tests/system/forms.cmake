@@ -48,7 +48,7 @@ foreach(order shape canonical)
 endforeach()
 gyre_system_test(swap.memory 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> memory)
 set_target_properties(swap_test quiet_test PROPERTIES ENABLE_EXPORTS ON) # the library calls the program's own send and recv
-foreach(what kinds parts calls waits roots)
+foreach(what kinds parts calls waits credit roots)
   gyre_system_test(swap.${what} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:swap_test> ${what})
 endforeach()
 foreach(what late leaf root message request signal agree shrink grow threads forked)

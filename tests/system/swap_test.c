@@ -6,6 +6,7 @@
  *   parts      the same over a socket that takes parts of frames: no call returns before all of its frame has left
  *   calls      one call of the kernel sends a frame and one receives it, and nothing else is asked
  *   waits      who is kept waiting for what goes one way gives back at once what it owes, so that it comes sooner
+ *   credit     who only sends reads what came back before he makes a request for want of it
  *   sockets    options of the link's socket; argument: the longest frame of a broadcast of 2 MiB
  *   memory     there is none for a request, or for a buffer of it, which the call becomes when its partner is late: it fails, nothing
  *              has left, and a second call gives both what is said then
@@ -360,6 +361,48 @@ static void test_waits(void)
             wait_often(kinds[k], root);
 }
 
+/* Calls that only send, each when the partner has consumed what was sent before and waits, several times as many as there is credit for:
+ * those that took the short way look at no clock. */
+static bool sends_on(struct trial *it, bool sends)
+{
+    enum { CALLS = 80 };
+    unsigned long looks = 0;
+    OK(comm, gyre_barrier(comm));
+    for (int i = 0; i < CALLS; i++) {
+        unsigned long before = meddler.clocks;
+        if (sends)
+            usleep(300);
+        OK(comm, trial_call(it));
+        looks += meddler.clocks - before;
+    }
+    return looks <= 1;
+}
+
+/* On a machine that others use the partner may be late; not in every round. */
+static void send_often(enum trial_kind kind, int root)
+{
+    enum { ROUNDS = 100 };
+    struct trial it = trial_of(kind, root, 2, false);
+    bool sends = gives(kind, root);
+    int32_t proven = 0;
+    for (int i = 0; i < 3; i++)
+        OK(comm, trial_call(&it));
+    for (int round = 0; round < ROUNDS && !proven; round++) {
+        int32_t good = sends_on(&it, sends) && sends;
+        OK(comm, gyre_all_reduce(comm, &good, &proven, 1, GYRE_INT32, GYRE_MAX));
+    }
+    if (!proven)
+        rank_fail("%s: a sender looked at the clock in each of %d rounds", trial_name(kind), ROUNDS);
+    trial_free(&it);
+}
+
+static void test_credit(void)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int root = 0; root < 2 && goes_one_way(kinds[k]) && kinds[k] != TRIAL_SEND; root++)
+            send_often(kinds[k], root);
+}
+
 /* Where nothing but sockets is between the ranks of a host. */
 static void test_sockets(uint32_t longest)
 {
@@ -428,6 +471,8 @@ int main(int argc, char **argv)
         test_calls();
     else if (strcmp(suite, "waits") == 0)
         test_waits();
+    else if (strcmp(suite, "credit") == 0)
+        test_credit();
     else if (strcmp(suite, "sockets") == 0)
         test_sockets((uint32_t)strtoul(argc > 2 ? argv[2] : "0", NULL, 10));
     else

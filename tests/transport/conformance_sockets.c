@@ -151,6 +151,7 @@ static void come_in_two(struct rank *rank, uint8_t flags, bool waits)
         rank->ops->progress(pair->link);
     CHECK(rank->rank == 0 || rank->ops->arm(rank->instance), "there is nothing to do but to sleep");
     rank->ops->disarm(rank->instance);
+    CHECK(!waits || rank->rank == 0 || !link->lengthy, "what is awaited comes by small pieces");
     CHECK(rank->rank == 0 || pair->placed == placed + !waits, "%d places where %d were to be asked for",
           (int)(pair->placed - placed), !waits);
     drip(rank, &frame, FIRST, BYTES);
@@ -175,6 +176,7 @@ void conformance_whole(struct rank *rank)
     struct tcp_link *link = (struct tcp_link *)pair->link;
     come_in_two(rank, GY_FRAME_EAGER, true);
     come_in_two(rank, 0, false);
+    link->lengthy = true; /* as behind a long payload, of which no more than headers was read ahead */
     come_in_two(rank, GY_FRAME_EAGER, true);
     link->near = false;
     come_in_two(rank, GY_FRAME_EAGER, false);
