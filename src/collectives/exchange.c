@@ -109,7 +109,8 @@ static void put(const struct gy_exchange *it, uint64_t number, size_t from, size
 {
     unsigned char *place = payload_of(it, it->comm->rank, number) + from;
     if (it->kept)
-        gy_copy_twice(place, own_block(it) + from, it->input + from, bytes, it->past ? GY_STREAM_DST : 0);
+        gy_copy_both(place, it->input + from, own_block(it) + from, it->input + from, bytes,
+                     it->past ? GY_STREAM_DST : 0);
     else
         (it->past ? gy_copy_stream : gy_copy)(place, it->input + from, bytes);
 }

@@ -240,8 +240,8 @@ bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
 gyre_status gy_window_begin(struct gyre_request *request);
 /* May a step on windows go on without looking at the readers of its slot, since it will not write it? */
 bool gy_window_idle(const struct gyre_request *request, const struct gy_step *step);
-/* Does what this rank publishes of an all_gather go into its own output as well, in one pass? Where lines of a slot are waited for, as
- * where they are neither claimed nor past the caches, two passes are quicker. */
+/* Does this rank's own block go into the output in the pass in which it publishes? Where lines of a slot are waited for, as where they
+ * are neither claimed nor past the caches, two passes are quicker. */
 bool gy_window_keeps_own(const struct gyre_request *request);
 bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
                         uint64_t target);

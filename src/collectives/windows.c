@@ -200,25 +200,35 @@ static bool goes_past(const struct gyre_request *r, const struct gy_step *step, 
     return r->offer.past && !(step->range.width > 1 && gy_ways_shares_core(r->comm, b));
 }
 
+/* Past the caches a copy that stays in them costs little beside; where lines are claimed that is so if both have one source. */
 bool gy_window_keeps_own(const struct gyre_request *r)
 {
     int rank = r->comm->rank;
-    return r->plan->window && r->plan->shape.collective == GY_ALL_GATHER && (r->offer.past || r->offer.claimed) &&
-           !r->offer.input && !r->offer.far_input &&
-           r->input != gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank));
+    enum gy_collective collective = r->plan->shape.collective;
+    bool gathers = collective == GY_ALL_GATHER && (r->offer.past || r->offer.claimed),
+         exchanges = collective == GY_ALL_TO_ALL && r->comm->size == 2 && r->offer.past;
+    return r->plan->window && (gathers || exchanges) && !r->offer.input && !r->offer.far_input &&
+           gy_operand_at(r, GY_INPUT, rank, gy_layout_start(&r->in, rank)) !=
+               gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank));
 }
 
-/* A piece of this rank's block of an all_gather, into its slot and into the output; what goes past the caches comes first. */
-static void publish_and_keep(struct gyre_request *r, const struct gy_piece *piece, unsigned char *slot)
+/* A piece of what is published, and that of this rank's own block into the output, which need not be as long: what goes past the
+ * caches comes first. */
+static void publish_and_keep(struct gyre_request *r, const struct gy_piece *piece, const unsigned char *from, int l,
+                             unsigned char *slot, bool past)
 {
     int rank = r->comm->rank;
-    size_t begin = gy_layout_start(&r->out, rank), within = piece->start - gy_layout_start(&r->in, rank);
-    const unsigned char *from = gy_operand_at(r, GY_INPUT, rank, piece->start);
-    unsigned char *own = gy_operand_at(r, GY_OUTPUT, rank, begin + within);
-    if (r->offer.past)
-        gy_copy_twice(slot, own, from, piece->count * r->element, GY_STREAM_DST | (r->stream ? GY_STREAM_DST2 : 0));
+    struct gy_piece own = gy_layout_piece(&r->in, rank, 1, r->tile, r->lane[l].tile);
+    size_t within = own.start - gy_layout_start(&r->in, rank);
+    const unsigned char *kept = gy_operand_at(r, GY_INPUT, rank, own.start);
+    unsigned char *to = gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank) + within);
+    size_t shown = piece->count * r->element, keep = own.count * r->element, both = gy_min_size(shown, keep);
+    if (past)
+        gy_copy_both(slot, from, to, kept, both, GY_STREAM_DST | (r->stream ? GY_STREAM_DST2 : 0));
     else
-        gy_copy_twice(own, slot, from, piece->count * r->element, r->stream ? GY_STREAM_DST : 0);
+        gy_copy_both(to, kept, slot, from, both, r->stream ? GY_STREAM_DST : 0);
+    (past ? gy_copy_stream : gy_copy)(slot + both, from + both, shown - both);
+    gy_put(r, to + both, kept + both, keep - both);
 }
 
 static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
@@ -233,11 +243,11 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l, u
             continue;
         struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
         size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
-        if (piece.count > 0 && keeps)
-            publish_and_keep(r, &piece, slot);
+        const unsigned char *from = gy_operand_at(r, step->src, b, piece.start);
+        if (keeps)
+            publish_and_keep(r, &piece, from, l, slot + place, goes_past(r, step, b));
         else if (piece.count > 0)
-            (goes_past(r, step, b) ? gy_copy_stream : gy_copy)(
-                slot + place, gy_operand_at(r, step->src, b, piece.start), piece.count * r->element);
+            (goes_past(r, step, b) ? gy_copy_stream : gy_copy)(slot + place, from, piece.count * r->element);
     }
 }
 

@@ -43,9 +43,9 @@ void gy_reduce_many_stream(void *dst, void *dst2, const void *const *src, int ns
                            gyre_op op, unsigned stream);
 /* memcpy past the caches. */
 void gy_copy_stream(void *dst, const void *src, size_t bytes);
-/* memcpy to two places in one pass, what `stream` names past the caches: dst2 where it lies to a cache line as dst does. No two of
- * the three overlap. */
-void gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream);
+/* memcpy from src to dst and from src2 to dst2 in one pass, what `stream` names past the caches: dst2 where it lies to a cache line as
+ * dst does. No overlap but of the sources. */
+void gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream);
 /* memcpy out of lines that are claimed in the same pass: see gy_line_claim. */
 void gy_copy_claim(void *dst, const void *src, size_t bytes);
 /* What this thread has streamed is there for whoever sees the flag that it stores next. */

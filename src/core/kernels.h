@@ -11,8 +11,9 @@
  * makes it visible to others. */
 typedef void (*gy_reduce_kernel)(char *dst, char *dst2, const void *const *src, int nsrc, size_t bytes,
                                  unsigned stream);
-/* `bytes`, a multiple of 64, to dst and, unless NULL, to dst2; stream as above. No overlap. */
-typedef void (*gy_copy_kernel)(char *dst, char *dst2, const char *src, size_t bytes, unsigned stream);
+/* `bytes`, a multiple of 64, from src to dst and, unless dst2 is NULL, from src2 to dst2; stream as above. No overlap but of the
+ * sources. */
+typedef void (*gy_copy_kernel)(char *dst, const char *src, char *dst2, const char *src2, size_t bytes, unsigned stream);
 /* `bytes`, a multiple of 64, out of lines that are claimed (line.h), src being aligned to 64 bytes; no overlap. */
 typedef void (*gy_claim_kernel)(char *dst, char *src, size_t bytes);
 /* dst[i] = src[i] / divisor, for an integer toward zero. dst may equal src. */

@@ -113,11 +113,11 @@ void gy_copy_stream(void *dst, const void *src, size_t bytes)
     size_t lines = (bytes - head) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
 
     memcpy(dst, src, head);
-    kernels()->copy((char *)dst + head, NULL, (const char *)src + head, lines, GY_STREAM_DST);
+    kernels()->copy((char *)dst + head, (const char *)src + head, NULL, NULL, lines, GY_STREAM_DST);
     memcpy((char *)dst + head + lines, (const char *)src + head + lines, bytes - head - lines);
 }
 
-void gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream)
+void gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream)
 {
     size_t head = gy_min_size(-(uintptr_t)dst % STREAM_ALIGNMENT, bytes);
     size_t lines = (bytes - head) / STREAM_ALIGNMENT * STREAM_ALIGNMENT, end = head + lines;
@@ -125,10 +125,11 @@ void gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigne
     if (((uintptr_t)dst2 - (uintptr_t)dst) % STREAM_ALIGNMENT != 0)
         stream &= ~(unsigned)GY_STREAM_DST2;
     memcpy(dst, src, head);
-    memcpy(dst2, src, head);
-    kernels()->copy((char *)dst + head, (char *)dst2 + head, (const char *)src + head, lines, stream);
+    memcpy(dst2, src2, head);
+    kernels()->copy((char *)dst + head, (const char *)src + head, (char *)dst2 + head, (const char *)src2 + head, lines,
+                    stream);
     memcpy((char *)dst + end, (const char *)src + end, bytes - end);
-    memcpy((char *)dst2 + end, (const char *)src + end, bytes - end);
+    memcpy((char *)dst2 + end, (const char *)src2 + end, bytes - end);
 }
 
 static void claim_part(char *dst, const char *src, size_t bytes)

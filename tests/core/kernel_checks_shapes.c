@@ -147,7 +147,7 @@ static const char *copy_stream(void)
         }
     for (int i = 0; (kernels = gy_kernels_usable(i)) != NULL; i++) {
         memset(result, 0xee, 2048);
-        kernels->copy((char *)result, NULL, (const char *)from + 1, 64 * 9, GY_STREAM_DST);
+        kernels->copy((char *)result, (const char *)from + 1, NULL, NULL, 64 * 9, GY_STREAM_DST);
         if (memcmp(result, from + 1, sizeof(char) * 64 * 9) != 0 || result[64 * 9] != 0xee)
             return "a table copies something else";
     }
@@ -155,7 +155,7 @@ static const char *copy_stream(void)
 }
 
 /* Likewise to two places at once, by every choice of what goes past the caches. */
-static const char *copy_twice(void)
+static const char *copy_both(void)
 {
     static unsigned char other[4096 + 256];
     unsigned char *from = second + 64;
@@ -165,13 +165,13 @@ static const char *copy_twice(void)
             for (unsigned stream = 0; stream < 4; stream++) {
                 memset(result, 0xee, bytes + 256);
                 memset(other, 0xee, bytes + 256);
-                gy_copy_twice(result + 64 + skew, other + 64 + skew / 2, from + skew / 3, bytes, stream);
+                gy_copy_both(result + 64 + skew, from + skew / 3, other + 64 + skew / 2, from + skew, bytes, stream);
                 if (memcmp(result + 64 + skew, from + skew / 3, bytes) != 0 ||
-                    memcmp(other + 64 + skew / 2, from + skew / 3, bytes) != 0)
-                    return "gy_copy_twice copies something else";
+                    memcmp(other + 64 + skew / 2, from + skew, bytes) != 0)
+                    return "gy_copy_both copies something else";
                 if (untouched(result + 64 + skew, bytes, "copy") || other[63 + skew / 2] != 0xee ||
                     other[64 + skew / 2 + bytes] != 0xee)
-                    return "gy_copy_twice writes beyond its destinations";
+                    return "gy_copy_both writes beyond its destinations";
             }
     return NULL;
 }
@@ -205,7 +205,7 @@ static const char *copy_claim(void)
 const char *gy_check_past_the_caches(void)
 {
     const char *text = copy_stream();
-    text = text ? text : copy_twice();
+    text = text ? text : copy_both();
     text = text ? text : copy_claim();
     return text ? text : for_all_pairs(stream_pair);
 }

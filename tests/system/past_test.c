@@ -15,7 +15,7 @@
 
 static bool past;       /* is the way that the clock has chosen */
 static size_t streamed; /* bytes that were written past the caches */
-static size_t twice;    /* that were written to two places in one pass */
+static size_t both;     /* that were copied with as many others in one pass */
 static int begun, told; /* blocking calls that the clock looks at; of which it has seen the end */
 
 enum gy_giving __real_gy_ways_given(struct gyre_request *request, bool mapped);
@@ -48,13 +48,13 @@ void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes)
     __real_gy_copy_stream(dst, src, bytes);
 }
 
-void __real_gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream);
-void __wrap_gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream);
-void __wrap_gy_copy_twice(void *dst, void *dst2, const void *src, size_t bytes, unsigned stream)
+void __real_gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream);
+void __wrap_gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream);
+void __wrap_gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream)
 {
     streamed += stream & GY_STREAM_DST ? bytes : 0;
-    twice += bytes;
-    __real_gy_copy_twice(dst, dst2, src, bytes, stream);
+    both += bytes;
+    __real_gy_copy_both(dst, src, dst2, src2, bytes, stream);
 }
 
 void __real_gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
@@ -111,12 +111,12 @@ static void check(const unsigned char *got, int from, size_t place, int round, s
 
 static void gather(gyre_comm *comm, int round, size_t bytes, const char *what)
 {
-    size_t before = streamed, once = twice;
+    size_t before = streamed, once = both;
     fill(round, bytes);
     OK(comm, gyre_all_gather(comm, mine, all, bytes, GYRE_UINT8));
     expect_streamed(before, bytes, what);
-    if (twice - once != (past ? bytes : 0))
-        rank_fail("%s: %zu bytes went to two places in one pass", what, twice - once);
+    if (both - once != (past ? bytes : 0))
+        rank_fail("%s: %zu bytes were copied with others", what, both - once);
     check(all, 0, 0, round, bytes);
     check(all + bytes, 1, 0, round, bytes);
 }
@@ -124,25 +124,36 @@ static void gather(gyre_comm *comm, int round, size_t bytes, const char *what)
 /* In place there is one place to write to; otherwise the own block goes to both in one pass. */
 static void gather_in_place(gyre_comm *comm, int round, size_t bytes)
 {
-    size_t before = streamed, once = twice;
+    size_t before = streamed, once = both;
     unsigned char *own = all + (size_t)rank * bytes;
     fill(round, bytes);
     memcpy(own, mine, bytes);
     OK(comm, gyre_all_gather(comm, own, all, bytes, GYRE_UINT8));
     expect_streamed(before, bytes, "all_gather in place");
-    CHECK(twice == once);
+    CHECK(both == once);
     check(all, 0, 0, round, bytes);
     check(all + bytes, 1, 0, round, bytes);
 }
 
 static void exchange_blocks(gyre_comm *comm, int round, size_t bytes, const char *what)
 {
-    size_t before = streamed;
+    size_t before = streamed, once = both;
     fill(round, 2 * bytes);
     OK(comm, gyre_all_to_all(comm, mine, all, bytes, GYRE_UINT8));
     expect_streamed(before, bytes, what);
+    CHECK(both - once == (past && bytes > EXCHANGED ? bytes : 0));
     check(all, 0, (size_t)rank * bytes, round, bytes);
     check(all + bytes, 1, (size_t)rank * bytes, round, bytes);
+}
+
+/* What a rank has for itself is longer than what it gives, or shorter. */
+static void exchange_uneven(gyre_comm *comm, int round, size_t own, size_t given)
+{
+    const size_t counts[2] = {rank == 0 ? own : given, rank == 1 ? own : given}, places[2] = {0, counts[0]};
+    fill(round, own + given);
+    OK(comm, gyre_all_to_allv(comm, mine, counts, places, all, counts, places, GYRE_UINT8));
+    check(all + places[rank], rank, places[rank], round, own);
+    check(all + places[1 - rank], 1 - rank, rank == 0 ? 0 : own, round, given);
 }
 
 static void broadcast(gyre_comm *comm, int round, size_t bytes)
@@ -181,6 +192,9 @@ static void run_rank(int me)
             gather_in_place(comm, round, EXCHANGED - odd);
             gather_in_place(comm, round, BLOCK - odd);
             exchange_blocks(comm, round, BLOCK - odd, "all_to_all");
+            exchange_uneven(comm, round, BLOCK, BLOCK / 2 + odd);
+            exchange_uneven(comm, round, BLOCK / 2 - odd, BLOCK);
+            exchange_uneven(comm, round, odd, BLOCK);
             broadcast(comm, round, EXCHANGED - odd);
             reduce_all(comm, round, 2 * BLOCK);
         }
