@@ -22,5 +22,10 @@ if(cores GREATER 1) # four ranks of a host with two cores, however many this one
   gyre_system_test(choice.crowded 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_LOG=error
     taskset -c 0,1 $<TARGET_FILE:gyre-run> -n 4 $<TARGET_FILE:choice_test> crowded)
 endif()
-gyre_system_test(choice.pair 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_LOG=error
-  $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:choice_test> pair)
+foreach(reach tcp=sockets rdma,tcp=more) # RDMA that is wanted counts, be there a device or not
+  string(REPLACE "=" ";" pair ${reach})
+  list(GET pair 0 transports)
+  list(GET pair 1 place)
+  gyre_system_test(choice.${place} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transports} GYRE_LOG=error
+    $<TARGET_FILE:gyre-run> -n 2 $<TARGET_FILE:choice_test> ${place})
+endforeach()
