@@ -354,6 +354,8 @@ static void siblings(int own)
     if (own % 2 == 0) {
         OK(half, gyre_broadcast(half, &mine, &got, 1, GYRE_UINT64, last / 2)); /* links are open */
         OK(half, gyre_barrier(half));
+    } else {
+        atomic_store(&page->rank[own].epoch, 1); /* through the split */
     }
     if (own == last) {
         OK(half, gyre_broadcast_start(half, &mine, &got, 1, GYRE_UINT64, last / 2, &request));
@@ -361,6 +363,8 @@ static void siblings(int own)
             GIVES(GYRE_IN_PROGRESS, half, gyre_test(&request));
         atomic_store(&page->rank[last].epoch, 1);
         await_flag(&page->stop);
+        for (int odd = 1; odd < ranks; odd += 2)
+            await_flag(&page->rank[odd].epoch);
         OK(comm, gyre_comm_revoke(comm));
         OK(half, gyre_wait(&request));
     } else if (own % 2 == 0) {
