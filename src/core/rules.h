@@ -6,6 +6,6 @@
 #ifndef GY_CORE_RULES_H
 #define GY_CORE_RULES_H
 
-#define GY_RULES 0x0f5bcf80u
+#define GY_RULES 0xf921bbd2u
 
 #endif

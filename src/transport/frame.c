@@ -2,7 +2,7 @@
  *
  *    0 magic u16 | 2 version u8 | 3 kind u8 | 4 epoch u32 | 8 comm u32 | 12 bytes u32 | 16 sequence u64 | 24 value u64
  *   32 count u64 | 40 root u32  | 44 lane u16 | 46 collective u8 | 47 dtype u8 | 48 op u8 | 49 flags u8
- *   50 algorithm u8 | 51 credit u8 | 52 reserved 12 zero bytes
+ *   50 algorithm u8 | 51 credit u8 | 52 pace 2 times u16 | 56 taken u64
  *
  * Both directions are pure functions. Whatever decode lets through has a length that was bounded and a kind that
  * exists. */
@@ -28,6 +28,9 @@ static struct gy_frame turned(struct gy_frame frame)
     frame.count = htole64(frame.count);
     frame.root = htole32(frame.root);
     frame.lane = htole16(frame.lane);
+    frame.pace[0] = htole16(frame.pace[0]);
+    frame.pace[1] = htole16(frame.pace[1]);
+    frame.taken = htole64(frame.taken);
     return frame;
 }
 
@@ -36,7 +39,6 @@ void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES
     struct gy_frame wire = *frame;
     wire.magic = GY_FRAME_MAGIC;
     wire.version = GY_WIRE_VERSION;
-    memset(wire.reserved, 0, sizeof(wire.reserved));
     wire = turned(wire);
     memcpy(wire_p, &wire, GY_FRAME_BYTES);
 }
@@ -58,12 +60,11 @@ const char *gy_frame_kind_name(uint8_t kind)
 
 bool gy_frame_decode(const uint8_t wire[GY_FRAME_BYTES], struct gy_frame *frame_p)
 {
-    static const uint8_t zero[sizeof(frame_p->reserved)];
     struct gy_frame frame;
     memcpy(&frame, wire, GY_FRAME_BYTES);
     frame = turned(frame);
     if (frame.magic != GY_FRAME_MAGIC || frame.version != GY_WIRE_VERSION || frame.kind < GY_FRAME_DATA ||
-        frame.kind >= GY_FRAME_KINDS || frame.bytes > GY_FRAME_MAX || memcmp(frame.reserved, zero, sizeof(zero)) != 0)
+        frame.kind >= GY_FRAME_KINDS || frame.bytes > GY_FRAME_MAX)
         return false;
     *frame_p = frame;
     return true;

@@ -39,6 +39,7 @@ static void watch_out(struct tcp_link *link)
 
 static void disconnect(struct tcp_link *link)
 {
+    gy_tcp_pool_leave(link);
     for (int i = 0; i < link->tcp->rails; i++) {
         struct tcp_rail *rail = &link->rail[i];
         if (rail->watch.fd < 0)
@@ -324,6 +325,7 @@ static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
     struct tcp_link *link = (struct tcp_link *)base;
     if (frame->header.kind != GY_FRAME_CREDIT)
         gy_tcp_listen(link);
+    gy_tcp_pool_mark(link, &frame->header);
     if (frame->header.kind == GY_FRAME_GRANT)
         gy_link_push_ahead(base, frame, link->envelopes ? link->envelopes->count : base->first && base->first->sent);
     else
@@ -450,6 +452,7 @@ static void tcp_fini(void *instance, bool forked)
             close(tcp->parked[i].fd);
         forget(&tcp->parked[i]);
     }
+    gy_tcp_pool_free(&tcp->pool);
     gy_free(tcp->parked);
     gy_free(tcp);
 }

@@ -6,6 +6,7 @@
 #include "transport/envelope.h"
 #include "transport/link.h"
 
+#define GY_TCP_SLOTS 16
 #define GY_TCP_EAGER (64u << 10)
 #define GY_TCP_AHEAD (GY_TCP_EAGER + 1024) /* an eager frame comes whole by one call, whatever seals it */
 
@@ -24,6 +25,25 @@ struct tcp_way {
     size_t left; /* bytes that go over it before the next has its turn; where it is alone, more than ever will */
 };
 
+/* What the kernel's copy of long payloads takes. */
+struct tcp_pace {
+    int64_t ns; /* for so many bytes since the last figure */
+    size_t bytes;
+    unsigned last[2]; /* figures: nanoseconds for a KiB; 0: none yet */
+};
+
+/* What tcp_pool.c knows of a link. Of two paces the first is that of what goes plainly, the second of what goes past the caches. */
+struct tcp_past {
+    struct tcp_pace sends[2], reads[2];
+    unsigned theirs[2];               /* what the peer says of his reads */
+    bool pays;                        /* payloads past the caches take less of both together */
+    unsigned long_frames;             /* sent so far */
+    uint64_t taken;                   /* bytes of the stream that the peer has read, as he said last */
+    const struct gy_frame_out *frame; /* a piece of it lies in `slot`, and has not left to its end; NULL: of none */
+    unsigned slot;
+    size_t from, bytes; /* of the frame, header included: where that piece begins, and how long it is */
+};
+
 struct tcp_link {
     struct gy_link base;
     struct tcp *tcp;
@@ -35,16 +55,29 @@ struct tcp_link {
     bool mute;    /* sending failed: what the peer sent before it went is still read, then the end is reported */
     struct gy_envelopes *envelopes; /* what leaves sealed, see envelope.h; NULL: the link is not sealed */
     struct gy_seal opens;           /* and what comes; valid where envelopes is */
-    struct gy_frame_out kept;       /* base.kept, with `rest` as its payload: see tcp_send.c */
-    bool lengthy;                   /* the last payload was longer than that: see tcp_receive.c */
-    unsigned brisk;    /* times that something came since anybody slept or posted a frame: see tcp_receive.c */
-    size_t start, end; /* unread bytes of ahead */
-    size_t whole;      /* of them a frame that is looked at when it is there to its end; 0: none */
+    struct tcp_past past;
+    struct gy_frame_out kept; /* base.kept, with `rest` as its payload: see tcp_send.c */
+    bool lengthy;             /* the last payload was longer than that: see tcp_receive.c */
+    unsigned brisk;           /* times that something came since anybody slept or posted a frame: see tcp_receive.c */
+    size_t start, end;        /* unread bytes of ahead */
+    size_t whole;             /* of them a frame that is looked at when it is there to its end; 0: none */
     struct tcp_rail rail[GY_RAILS_MOST];
     struct tcp_rails *rails; /* what several need besides; NULL: there is one */
     /* Nobody's memory until something comes, or stays: the last, so that no page of them is touched before. */
     unsigned char ahead[GY_TCP_AHEAD];
     unsigned char rest[GY_TCP_EAGER];
+};
+
+/* What links have in common of that. */
+struct tcp_pool {
+    bool refused;          /* it cannot be had */
+    int fd;                /* valid where memory is */
+    unsigned char *memory; /* NULL: not wanted yet */
+    struct tcp_slot {
+        const struct tcp_link *link; /* who has it; NULL: nobody */
+        uint64_t until;              /* of that link's stream: read so far, it is free */
+        bool bare;                   /* it has no pages */
+    } slot[GY_TCP_SLOTS];
 };
 
 /* Accepted before anybody here asked for the link. */
@@ -58,7 +91,8 @@ struct tcp {
     int rails;                                  /* connections of a link */
     struct sockaddr_storage own[GY_RAILS_MOST]; /* their addresses here (port 0), where there are several */
     struct tcp_link *links;                     /* asked for so far */
-    struct tcp_parked *parked;                  /* [world size], of first rails */
+    struct tcp_pool pool;
+    struct tcp_parked *parked; /* [world size], of first rails */
     bool closed;
 };
 
@@ -113,5 +147,20 @@ void gy_tcp_rails_check(struct tcp_link *link);
 void gy_tcp_rails_fail(struct tcp_rail *rail, int reason);
 /* The link has failed: it is quiet until it is closed. */
 void gy_tcp_rails_rest(struct tcp_link *link);
+
+/* tcp_pool.c: long payloads past the caches. Before a frame is queued: marks those that go so, and what grants say of it. */
+void gy_tcp_pool_mark(struct tcp_link *link, struct gy_frame *header);
+/* A grant has come. */
+void gy_tcp_pool_heard(struct tcp_link *link, const struct gy_frame *grant);
+/* Is a piece of the queue's first frame in the pool, or can it come there? Else it goes as others do. */
+bool gy_tcp_pool_has(struct tcp_link *link);
+/* Sends of that what the socket takes: bytes, or −1 and errno as sendmsg does. */
+ssize_t gy_tcp_pool_send(struct tcp_link *link);
+/* Is it to be known how long so much of a payload takes? Then `bytes` took `ns`. */
+bool gy_tcp_pool_times(const struct tcp_link *link, size_t bytes);
+void gy_tcp_pool_timed(struct tcp_pace *pace, size_t bytes, int64_t ns);
+/* The link's connection is closed: what is still to be read stays as it is. */
+void gy_tcp_pool_leave(struct tcp_link *link);
+void gy_tcp_pool_free(struct tcp_pool *pool);
 
 #endif

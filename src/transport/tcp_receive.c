@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "core/clock.h"
 #include "transport/tcp_private.h"
 
 #define SLEEP_BYTES ((size_t)128 << 10)        /* end a sleep at the latest */
@@ -45,6 +46,8 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
     pieces[count++] = (struct iovec){link->ahead + link->end, room};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
     struct tcp_rail *rail = link->in.rail;
+    bool times = gy_tcp_pool_times(link, wanted);
+    int64_t before = times ? gy_now() : 0;
     ssize_t got;
     do {
         got = count == 1 ? recv(rail->watch.fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
@@ -55,6 +58,9 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
             gy_tcp_fail(rail, got == 0 ? 0 : errno);
         return -1;
     }
+    if (times)
+        gy_tcp_pool_timed(&link->past.reads[(link->base.inbound.frame.flags & GY_FRAME_PAST) != 0], (size_t)got,
+                          gy_now() - before);
     *more_p = (size_t)got == wanted + room; /* short: the socket is empty now, do not ask again */
     size_t direct = gy_min_size(wanted, (size_t)got);
     link->base.inbound.got += direct;
@@ -146,6 +152,8 @@ static bool digest(struct tcp_link *link, int *frames_p)
     struct gy_frame frame;
     if (!open_header(link, &frame, &bytes))
         return false;
+    if (frame.kind == GY_FRAME_GRANT)
+        gy_tcp_pool_heard(link, &frame);
     size_t tail = link->envelopes && frame.bytes ? GY_SEAL_TAG_BYTES : 0;
     if (frame.bytes > 0)
         link->lengthy = bytes + frame.bytes + tail > GY_TCP_AHEAD;

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "core/clock.h"
 #include "transport/tcp_private.h"
 
 #define SEND_FRAMES 16 /* per sendmsg */
@@ -28,6 +29,8 @@ static size_t gather(const struct tcp_link *link, struct iovec *pieces, uint8_t 
     size_t count = 0;
     const struct gy_frame_out *frame = link->base.first;
     for (size_t i = 0; i < SEND_FRAMES && frame; i++, frame = frame->next) {
+        if (i > 0 && frame->header.flags & GY_FRAME_PAST)
+            break; /* by another call: tcp_pool.c */
         if (frame->sent < GY_FRAME_BYTES) {
             gy_frame_encode(&frame->header, headers[i]);
             pieces[count++] = (struct iovec){headers[i] + frame->sent, GY_FRAME_BYTES - frame->sent};
@@ -106,12 +109,26 @@ static ssize_t send_gathered(const struct tcp_link *link)
     return sendmsg(link->out.rail->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* As much of the queue as one call takes: bytes, or −1 and errno. */
+static ssize_t send_some(struct tcp_link *link)
+{
+    const struct gy_frame_out *frame = link->base.first;
+    if (is_short(link))
+        return send_frame(link, &frame->header, frame->payload);
+    bool times = gy_tcp_pool_times(link, frame->header.bytes);
+    int64_t before = times ? gy_now() : 0;
+    bool past = gy_tcp_pool_has(link);
+    ssize_t sent = past ? gy_tcp_pool_send(link) : send_gathered(link);
+    if (times && sent > 0)
+        gy_tcp_pool_timed(&link->past.sends[past], (size_t)sent, gy_now() - before);
+    return sent;
+}
+
 bool gy_tcp_flush(struct tcp_link *link)
 {
     bool moved = false;
     for (int call = 0; call < SEND_CALLS && link->base.first && link->out.rail->watch.fd >= 0 && !link->mute; call++) {
-        const struct gy_frame_out *frame = link->base.first;
-        ssize_t sent = is_short(link) ? send_frame(link, &frame->header, frame->payload) : send_gathered(link);
+        ssize_t sent = send_some(link);
         if (sent < 0) {
             if (errno == EINTR)
                 continue;

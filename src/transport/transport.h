@@ -29,21 +29,22 @@ struct gy_frame {
     uint8_t version; /* GY_WIRE_VERSION */
     uint8_t kind;    /* enum gy_frame_kind */
     uint32_t epoch;
-    uint32_t comm;        /* communicator id */
-    uint32_t bytes;       /* payload, <= GY_FRAME_MAX */
-    uint64_t sequence;    /* number of the collective on its communicator, from 1 */
-    uint64_t value;       /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: units given back; WANT: a
+    uint32_t comm;      /* communicator id */
+    uint32_t bytes;     /* payload, <= GY_FRAME_MAX */
+    uint64_t sequence;  /* number of the collective on its communicator, from 1 */
+    uint64_t value;     /* DATA: iteration of the lane; GRANT: iterations allowed; CREDIT: units given back; WANT: a
                            * sender that has entered asks for the grant that it may have missed; PONG: see executor */
-    uint64_t count;       /* shape: element count */
-    uint32_t root;        /* shape */
-    uint16_t lane;        /* lane of the sender's plan (DATA) or of the receiver's (GRANT) */
-    uint8_t collective;   /* shape */
-    uint8_t dtype;        /* shape */
-    uint8_t op;           /* shape */
-    uint8_t flags;        /* GY_FRAME_EAGER */
-    uint8_t algorithm;    /* shape: forced algorithms must agree too */
-    uint8_t credit;       /* DATA: units of eager frames given back by the way, as by CREDIT */
-    uint8_t reserved[12]; /* zero */
+    uint64_t count;     /* shape: element count */
+    uint32_t root;      /* shape */
+    uint16_t lane;      /* lane of the sender's plan (DATA) or of the receiver's (GRANT) */
+    uint8_t collective; /* shape */
+    uint8_t dtype;      /* shape */
+    uint8_t op;         /* shape */
+    uint8_t flags;      /* GY_FRAME_EAGER */
+    uint8_t algorithm;  /* shape: forced algorithms must agree too */
+    uint8_t credit;     /* DATA: units of eager frames given back by the way, as by CREDIT */
+    uint16_t pace[2];   /* GRANT over TCP inside a host: what reading takes, else zero; transport/tcp_pool.c */
+    uint64_t taken;     /* and bytes of the link's stream that have been read */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
 #define GY_WIRE_VERSION 1
@@ -64,6 +65,7 @@ static inline bool gy_frame_equal(const struct gy_frame *a, const struct gy_fram
     return difference == 0;
 }
 #define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
+#define GY_FRAME_PAST 2u  /* its payload goes past the sender's caches: transport/tcp_pool.c */
 
 enum gy_frame_kind {
     GY_FRAME_DATA = 1,
@@ -85,7 +87,7 @@ enum gy_frame_kind {
     GY_FRAME_KINDS
 };
 
-/* frame.c: pure, fuzzed. decode returns false for bad magic, version, kind, length or non-zero reserved bytes. */
+/* frame.c: pure, fuzzed. decode returns false for bad magic, version, kind or length. */
 void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES]);
 bool gy_frame_decode(const uint8_t wire[GY_FRAME_BYTES], struct gy_frame *frame_p);
 /* "DATA", ...: static. */

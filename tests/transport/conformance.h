@@ -1,6 +1,6 @@
 /* Shared by the parts of the conformance suite: conformance_test.c (which bodies there are, and those of frames that come and go),
  * conformance_exchange.c (frames to and from everyone), conformance_ends.c (how links end), conformance_sockets.c (what tcp does on its
- * sockets). A body is what one rank does. */
+ * sockets), conformance_pool.c (payloads past the caches). A body is what one rank does. */
 #ifndef GY_TESTS_TRANSPORT_CONFORMANCE_H
 #define GY_TESTS_TRANSPORT_CONFORMANCE_H
 
@@ -29,5 +29,11 @@ void conformance_trip(struct rank *rank);
 void conformance_doze(struct rank *rank);
 void conformance_whole(struct rank *rank);
 void conformance_quiet(struct rank *rank);
+
+/* conformance_pool.c */
+void conformance_pool(struct rank *rank);
+void conformance_pool_under_way(struct rank *rank);
+void conformance_pool_of_others(struct rank *rank);
+void conformance_pool_signal(struct rank *rank);
 
 #endif

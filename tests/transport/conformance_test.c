@@ -126,6 +126,12 @@ static void run_suite(const struct ranks_options *how)
         ranks_run(how, "broken", conformance_broken);
     else
         ranks_run(how, "rubbish", conformance_rubbish);
+    if (strcmp(how->transport, "tcp") == 0) {
+        ranks_run(how, "pool", conformance_pool);
+        ranks_run(how, "pool under way", conformance_pool_under_way);
+        ranks_run(how, "pool of others", conformance_pool_of_others);
+        ranks_run(how, "pool signal", conformance_pool_signal);
+    }
     const char *sealed = getenv("GYRE_INTEGRITY"); /* what is played does not seal */
     if (strcmp(how->transport, "tcp") != 0 || how->size > 2)
         return;

@@ -1,0 +1,169 @@
+/* Which payloads go through the pool (transport/tcp_pool.c): by what both ends' copies take, long ones of links between sockets of a host only,
+ * and one in a while the other way. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "transport/tcp_private.h"
+
+#define LONG ((uint32_t)256 << 10)
+
+static struct tcp tcp;
+static struct tcp_link link_;
+static char somewhere; /* only its address is looked at */
+
+static void begin(void)
+{
+    memset(&tcp, 0, sizeof(tcp));
+    memset(&link_, 0, sizeof(link_));
+    link_.tcp = &tcp;
+    link_.near = true;
+    link_.out.left = link_.in.left = SIZE_MAX;
+}
+
+static bool marked(uint8_t kind, uint32_t bytes, uint8_t flags)
+{
+    struct gy_frame header = {.kind = kind, .bytes = bytes, .flags = flags};
+    gy_tcp_pool_mark(&link_, &header);
+    cr_assert_eq(header.flags & ~GY_FRAME_PAST, flags);
+    return header.flags & GY_FRAME_PAST;
+}
+
+static int of(int frames)
+{
+    int count = 0;
+    for (int i = 0; i < frames; i++)
+        count += marked(GY_FRAME_DATA, LONG, 0);
+    return count;
+}
+
+/* Nanoseconds for a KiB. */
+static void paces(int send_plain, int send_past, unsigned read_plain, unsigned read_past)
+{
+    for (int i = 0; i < 2; i++) {
+        gy_tcp_pool_timed(&link_.past.sends[0], LONG, (int64_t)send_plain * LONG / 1024);
+        gy_tcp_pool_timed(&link_.past.sends[1], LONG, (int64_t)send_past * LONG / 1024);
+    }
+    struct gy_frame grant = {.kind = GY_FRAME_GRANT, .pace = {(uint16_t)read_plain, (uint16_t)read_past}, .taken = 5};
+    gy_tcp_pool_heard(&link_, &grant);
+}
+
+Test(pool, one_in_a_while_until_both_are_known)
+{
+    begin();
+    cr_assert_eq(of(3), 0);
+    cr_assert_eq(of(1), 1);
+    cr_assert_eq(of(12), 3);
+    cr_assert_eq(of(48), 1);
+    cr_assert_eq(of(64), 1);
+    paces(500, 200, 100, 0);
+    cr_assert_eq(of(64), 1, "what it takes to read is not known");
+}
+
+Test(pool, what_takes_less_at_both_ends_together)
+{
+    begin();
+    of(64);
+    paces(500, 200, 100, 200);
+    cr_assert_eq(of(64), 63);
+    paces(200, 200, 200, 190);
+    cr_assert_eq(of(64), 63, "it still takes less");
+    paces(120, 160, 70, 160);
+    cr_assert_eq(of(64), 1);
+    paces(200, 200, 200, 190);
+    cr_assert_eq(of(64), 1, "not worth to begin");
+}
+
+Test(pool, a_lost_core_counts_for_nothing)
+{
+    begin();
+    of(64);
+    paces(500, 200, 100, 200);
+    gy_tcp_pool_timed(&link_.past.sends[1], LONG, 1000000000);
+    cr_assert_eq(of(64), 63);
+    gy_tcp_pool_timed(&link_.past.sends[1], LONG, 1000000000);
+    cr_assert_eq(of(64), 1, "twice is no accident");
+}
+
+Test(pool, short_reads_count_together)
+{
+    struct tcp_pace pace = {0};
+    for (int i = 0; i < 64; i++)
+        gy_tcp_pool_timed(&pace, 4096, 400);
+    cr_assert_eq(pace.last[0], 100);
+    cr_assert_eq(pace.last[1], 100);
+    gy_tcp_pool_timed(&pace, LONG, 1);
+    cr_assert_eq(pace.last[0], 1, "never none");
+}
+
+Test(pool, only_long_granted_payloads_of_plain_near_links)
+{
+    begin();
+    of(64);
+    paces(500, 200, 100, 200);
+    cr_assert(marked(GY_FRAME_DATA, LONG, 0));
+    cr_assert_not(marked(GY_FRAME_DATA, 64 << 10, 0));
+    cr_assert_not(marked(GY_FRAME_DATA, LONG, GY_FRAME_EAGER));
+    cr_assert_not(marked(GY_FRAME_PUT, LONG, 0), "nobody says that it has been read");
+    cr_assert_not(marked(GY_FRAME_GRANT, 0, 0));
+    struct tcp_link good = link_;
+    struct gy_envelopes sealed;
+    link_.envelopes = &sealed;
+    cr_assert_not(marked(GY_FRAME_DATA, LONG, 0));
+    link_ = good;
+    link_.rails = (struct tcp_rails *)&somewhere;
+    cr_assert_not(marked(GY_FRAME_DATA, LONG, 0));
+    link_ = good;
+    link_.near = false;
+    cr_assert_not(marked(GY_FRAME_DATA, LONG, 0));
+    link_ = good;
+    tcp.pool.refused = true;
+    cr_assert_eq(of(64), 0);
+}
+
+Test(pool, grants_say_what_was_read_and_what_it_took)
+{
+    struct gy_frame grant = {.kind = GY_FRAME_GRANT};
+    begin();
+    for (int i = 0; i < 2; i++) {
+        gy_tcp_pool_timed(&link_.past.reads[0], LONG, 90 * (int64_t)LONG / 1024);
+        gy_tcp_pool_timed(&link_.past.reads[1], LONG, 150 * (int64_t)LONG / 1024);
+    }
+    link_.in.left -= 12345;
+    gy_tcp_pool_mark(&link_, &grant);
+    cr_assert_eq(grant.taken, 12345);
+    cr_assert_eq(grant.pace[0], 90);
+    cr_assert_eq(grant.pace[1], 150);
+}
+
+Test(pool, a_piece_begins_with_the_header_or_behind_it)
+{
+    static unsigned char payload[LONG];
+    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_PAST},
+                                 .payload = payload};
+    struct gy_frame back;
+    begin();
+    for (size_t i = 0; i < LONG; i++)
+        payload[i] = (unsigned char)(i * 7 >> 3);
+    link_.base.first = &frame;
+    frame.sent = 10;
+    cr_assert_not(gy_tcp_pool_has(&link_), "the rest of a header goes first");
+    frame.sent = 0;
+    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert(gy_frame_decode(tcp.pool.memory, &back));
+    cr_assert_eq(back.bytes, LONG);
+    cr_assert_eq(memcmp(tcp.pool.memory + GY_FRAME_BYTES, payload, link_.past.bytes - GY_FRAME_BYTES), 0);
+    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert_eq(link_.past.slot, 0, "it is there");
+    frame.sent = link_.past.bytes;
+    link_.past.frame = NULL;
+    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert_eq(link_.past.slot, 1);
+    cr_assert_eq(memcmp(tcp.pool.memory + ((size_t)256 << 10), payload + frame.sent - GY_FRAME_BYTES, link_.past.bytes),
+                 0);
+    cr_assert_eq(frame.sent + link_.past.bytes, GY_FRAME_BYTES + LONG);
+    frame.header.flags = 0;
+    cr_assert_not(gy_tcp_pool_has(&link_));
+    gy_tcp_pool_leave(&link_);
+    cr_assert_null(tcp.pool.slot[0].link);
+    gy_tcp_pool_free(&tcp.pool);
+}
