@@ -33,7 +33,8 @@
 #define LONG_BYTES ((uint32_t)128 << 10) /* shorter payloads go plainly */
 #define FIRST_FRAMES 16                  /* of these every fourth goes the other way */
 #define TRIAL_FIRST 4
-#define TRIAL_LATER 64                 /* and of later ones every so many'th */
+#define TRIAL_LATER 64 /* and of later ones every so many'th */
+#define FIGURES_LEAST 2
 #define TIMED_BYTES ((size_t)32 << 10) /* calls for less are not worth timing */
 
 static bool stays_plain(const struct tcp_link *link)
@@ -49,10 +50,20 @@ static uint64_t position(const struct tcp_way *way)
 
 /* ---- which way ---- */
 
-/* Once in a while somebody loses his core in such a call, so that of two the quicker counts; 0: not known yet. */
+/* Plain sends are quick or slow, as the kernel's pages fall, and once in a while somebody loses his core in a call: the mean without the
+ * highest quarter. 0: not known yet. */
 static unsigned pace_of(const struct tcp_pace *pace)
 {
-    return pace->last[0] < pace->last[1] ? pace->last[0] : pace->last[1];
+    unsigned sorted[GY_TCP_FIGURES], most = pace->count - pace->count / 4, sum = 0;
+    for (unsigned i = 0; i < pace->count; i++) {
+        unsigned at = i;
+        for (; at > 0 && sorted[at - 1] > pace->figure[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = pace->figure[i];
+    }
+    for (unsigned i = 0; i < most; i++)
+        sum += sorted[i];
+    return pace->count < FIGURES_LEAST ? 0 : sum / most;
 }
 
 void gy_tcp_pool_timed(struct tcp_pace *pace, size_t bytes, int64_t ns)
@@ -62,8 +73,9 @@ void gy_tcp_pool_timed(struct tcp_pace *pace, size_t bytes, int64_t ns)
     if (pace->bytes < LONG_BYTES)
         return;
     int64_t each = pace->ns * 1024 / (int64_t)pace->bytes;
-    pace->last[1] = pace->last[0];
-    pace->last[0] = each < 1 ? 1 : each > UINT16_MAX ? UINT16_MAX : (unsigned)each;
+    pace->figure[pace->next] = each < 1 ? 1 : each > UINT16_MAX ? UINT16_MAX : (unsigned)each;
+    pace->next = (pace->next + 1) % GY_TCP_FIGURES;
+    pace->count += pace->count < GY_TCP_FIGURES;
     pace->bytes = 0;
     pace->ns = 0;
 }
@@ -187,7 +199,11 @@ static int take_slot(struct tcp_link *link)
 {
     struct tcp_pool *pool = &link->tcp->pool;
     int index = find_slot(link);
-    if (index < 0 || ((is_free(&pool->slot[index]) || strip(pool, (unsigned)index)) && clothe(pool, (unsigned)index)))
+    if (index < 0)
+        return -1;
+    bool ready = is_free(&pool->slot[index]) || strip(pool, (unsigned)index);
+    link->past.fresh = pool->slot[index].bare;
+    if (ready && clothe(pool, (unsigned)index))
         return index;
     give_up(link->tcp, "its pages cannot be replaced");
     return -1;

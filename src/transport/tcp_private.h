@@ -25,11 +25,13 @@ struct tcp_way {
     size_t left; /* bytes that go over it before the next has its turn; where it is alone, more than ever will */
 };
 
-/* What the kernel's copy of long payloads takes. */
+/* What the kernel's copy of long payloads takes: the last figures. */
+#define GY_TCP_FIGURES 8u
 struct tcp_pace {
-    int64_t ns; /* for so many bytes since the last figure */
+    int64_t ns; /* for so many bytes since the last of them */
     size_t bytes;
-    unsigned last[2]; /* figures: nanoseconds for a KiB; 0: none yet */
+    unsigned count, next;            /* of figures, and the place of the next */
+    unsigned figure[GY_TCP_FIGURES]; /* nanoseconds for a KiB */
 };
 
 /* What tcp_pool.c knows of a link. Of two paces the first is that of what goes plainly, the second of what goes past the caches. */
@@ -41,6 +43,7 @@ struct tcp_past {
     uint64_t taken;                   /* bytes of the stream that the peer has read, as he said last */
     const struct gy_frame_out *frame; /* a piece of it lies in `slot`, and has not left to its end; NULL: of none */
     unsigned slot;
+    bool fresh;         /* whose pages nobody had touched */
     size_t from, bytes; /* of the frame, header included: where that piece begins, and how long it is */
 };
 

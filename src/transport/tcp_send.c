@@ -119,7 +119,7 @@ static ssize_t send_some(struct tcp_link *link)
     int64_t before = times ? gy_now() : 0;
     bool past = gy_tcp_pool_has(link);
     ssize_t sent = past ? gy_tcp_pool_send(link) : send_gathered(link);
-    if (times && sent > 0)
+    if (times && sent > 0 && !(past && link->past.fresh))
         gy_tcp_pool_timed(&link->past.sends[past], (size_t)sent, gy_now() - before);
     return sent;
 }

@@ -72,6 +72,8 @@ void conformance_pool(struct rank *rank)
         if (uses_pool(rank)) {
             say_taken(rank);
             check_taken(rank);
+            for (int i = 0; i < rank->pairs; i++)
+                CHECK(round > 0 || link_to(rank, i)->past.sends[1].count == 0, "the first use of pages counts");
         }
         rank_barrier(rank);
     }

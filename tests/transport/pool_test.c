@@ -39,7 +39,7 @@ static int of(int frames)
 /* Nanoseconds for a KiB. */
 static void paces(int send_plain, int send_past, unsigned read_plain, unsigned read_past)
 {
-    for (int i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
         gy_tcp_pool_timed(&link_.past.sends[0], LONG, (int64_t)send_plain * LONG / 1024);
         gy_tcp_pool_timed(&link_.past.sends[1], LONG, (int64_t)send_past * LONG / 1024);
     }
@@ -78,10 +78,30 @@ Test(pool, a_lost_core_counts_for_nothing)
     begin();
     of(64);
     paces(500, 200, 100, 200);
+    for (int lost = 0; lost < 2; lost++) {
+        gy_tcp_pool_timed(&link_.past.sends[1], LONG, 1000000000);
+        cr_assert_eq(of(64), 63);
+    }
     gy_tcp_pool_timed(&link_.past.sends[1], LONG, 1000000000);
-    cr_assert_eq(of(64), 63);
-    gy_tcp_pool_timed(&link_.past.sends[1], LONG, 1000000000);
-    cr_assert_eq(of(64), 1, "twice is no accident");
+    cr_assert_eq(of(64), 1, "so often is no accident");
+}
+
+Test(pool, the_mean_counts_where_calls_differ)
+{
+    begin();
+    of(64);
+    paces(300, 250, 100, 150);
+    for (int i = 0; i < 4; i++) {
+        gy_tcp_pool_timed(&link_.past.sends[0], LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_pool_timed(&link_.past.sends[0], LONG, 500 * (int64_t)LONG / 1024);
+    }
+    cr_assert_eq(of(64), 1, "300 and 100 beside 250 and 150");
+    for (int i = 0; i < 4; i++) {
+        gy_tcp_pool_timed(&link_.past.sends[0], LONG, 200 * (int64_t)LONG / 1024);
+        for (int k = 0; k < 2; k++)
+            gy_tcp_pool_timed(&link_.past.sends[0], LONG, 600 * (int64_t)LONG / 1024);
+    }
+    cr_assert_eq(of(64), 63, "466 and 100");
 }
 
 Test(pool, short_reads_count_together)
@@ -89,10 +109,11 @@ Test(pool, short_reads_count_together)
     struct tcp_pace pace = {0};
     for (int i = 0; i < 64; i++)
         gy_tcp_pool_timed(&pace, 4096, 400);
-    cr_assert_eq(pace.last[0], 100);
-    cr_assert_eq(pace.last[1], 100);
+    cr_assert_eq(pace.count, 2);
+    cr_assert_eq(pace.figure[0], 100);
+    cr_assert_eq(pace.figure[1], 100);
     gy_tcp_pool_timed(&pace, LONG, 1);
-    cr_assert_eq(pace.last[0], 1, "never none");
+    cr_assert_eq(pace.figure[2], 1, "never none");
 }
 
 Test(pool, only_long_granted_payloads_of_plain_near_links)
@@ -154,6 +175,7 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
     cr_assert_eq(memcmp(tcp.pool.memory + GY_FRAME_BYTES, payload, link_.past.bytes - GY_FRAME_BYTES), 0);
     cr_assert(gy_tcp_pool_has(&link_));
     cr_assert_eq(link_.past.slot, 0, "it is there");
+    cr_assert(link_.past.fresh);
     frame.sent = link_.past.bytes;
     link_.past.frame = NULL;
     cr_assert(gy_tcp_pool_has(&link_));
@@ -161,6 +183,12 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
     cr_assert_eq(memcmp(tcp.pool.memory + ((size_t)256 << 10), payload + frame.sent - GY_FRAME_BYTES, link_.past.bytes),
                  0);
     cr_assert_eq(frame.sent + link_.past.bytes, GY_FRAME_BYTES + LONG);
+    link_.past.frame = NULL;
+    link_.past.taken = tcp.pool.slot[0].until;
+    frame.sent = 0;
+    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert_eq(link_.past.slot, 0, "it has been read");
+    cr_assert_not(link_.past.fresh);
     frame.header.flags = 0;
     cr_assert_not(gy_tcp_pool_has(&link_));
     gy_tcp_pool_leave(&link_);
