@@ -35,7 +35,6 @@
 #define TRIAL_FIRST 4
 #define TRIAL_LATER 64 /* and of later ones every so many'th */
 #define FIGURES_LEAST 2
-#define TIMED_BYTES ((size_t)32 << 10) /* calls for less are not worth timing */
 
 static bool stays_plain(const struct tcp_link *link)
 {
@@ -80,9 +79,9 @@ void gy_tcp_pool_timed(struct tcp_pace *pace, size_t bytes, int64_t ns)
     pace->ns = 0;
 }
 
-bool gy_tcp_pool_times(const struct tcp_link *link, size_t bytes)
+bool gy_tcp_pool_times(const struct tcp_link *link, size_t payload)
 {
-    return bytes >= TIMED_BYTES && !stays_plain(link);
+    return payload >= LONG_BYTES && !stays_plain(link);
 }
 
 /* Begun where it saves a tenth, and gone on with while it saves anything. */

@@ -159,8 +159,8 @@ void gy_tcp_pool_heard(struct tcp_link *link, const struct gy_frame *grant);
 bool gy_tcp_pool_has(struct tcp_link *link);
 /* Sends of that what the socket takes: bytes, or −1 and errno as sendmsg does. */
 ssize_t gy_tcp_pool_send(struct tcp_link *link);
-/* Is it to be known how long so much of a payload takes? Then `bytes` took `ns`. */
-bool gy_tcp_pool_times(const struct tcp_link *link, size_t bytes);
+/* Is it to be known what a payload of this length takes? Then so many bytes of it took `ns`. */
+bool gy_tcp_pool_times(const struct tcp_link *link, size_t payload);
 void gy_tcp_pool_timed(struct tcp_pace *pace, size_t bytes, int64_t ns);
 /* The link's connection is closed: what is still to be read stays as it is. */
 void gy_tcp_pool_leave(struct tcp_link *link);

@@ -46,7 +46,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
     pieces[count++] = (struct iovec){link->ahead + link->end, room};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
     struct tcp_rail *rail = link->in.rail;
-    bool times = gy_tcp_pool_times(link, wanted);
+    bool times = wanted > 0 && gy_tcp_pool_times(link, link->base.inbound.frame.bytes);
     int64_t before = times ? gy_now() : 0;
     ssize_t got;
     do {
