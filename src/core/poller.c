@@ -71,6 +71,11 @@ static bool forget_quiet(struct gy_poller *poller, struct gy_watch *watch)
     return true;
 }
 
+bool gy_poller_has_sleeper(const struct gy_poller *poller)
+{
+    return poller->sleepers > 0;
+}
+
 bool gy_poller_quiet(struct gy_poller *poller, struct gy_watch *watch)
 {
     if (poller->sleepers > 0 || !watch->active)

@@ -39,6 +39,8 @@ int gy_poller_poll(struct gy_poller *poller, int64_t timeout_ns);
 /* Waits likewise and runs nothing; in between, from `leave` to `enter`, other threads may use the poller. */
 void gy_poller_wait(struct gy_poller *poller, int64_t timeout_ns, void (*leave)(void *user), void (*enter)(void *user),
                     void *user);
+/* Is another thread asleep in it, or may be at any time? What was told of before it fell asleep may have changed since. */
+bool gy_poller_has_sleeper(const struct gy_poller *poller);
 /* May the owner have the kernel say nothing of what comes, until listen is called? False: somebody sleeps, or may at any time. */
 bool gy_poller_quiet(struct gy_poller *poller, struct gy_watch *watch);
 /* Ends that before anybody sleeps. Idempotent. */

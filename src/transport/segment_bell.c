@@ -12,7 +12,9 @@
  * a full fence at S2, and W2 orders nothing but the compiler. That needs the consent of all local ranks.
  *
  * Taking the flag with an exchange makes one ring per sleep, however many wakers there are. A datagram that comes late
- * finds its rank awake: a spurious turn, nothing more. */
+ * finds its rank awake: a spurious turn, nothing more. One that comes in time is the sleeper's: another thread of its rank that
+ * looks at the poller meanwhile leaves it there. Were it taken, the kernel, which looks again before it lets the sleeper go, would
+ * find nothing and let it sleep on, and nobody would ring again. */
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/membarrier.h>
@@ -38,13 +40,21 @@ socklen_t gy_segment_name(const struct gy_world *world, int local, const char *w
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
+static void drain(struct gy_segment *segment)
+{
+    char byte;
+    segment->rung = false;
+    for (int i = 0; i < DRAIN_MAX && recv(segment->bell.fd, &byte, 1, MSG_DONTWAIT) >= 0; i++)
+        ;
+}
+
 static void bell_rang(void *owner, uint32_t events)
 {
     struct gy_segment *segment = owner;
-    char byte;
     (void)events;
-    for (int i = 0; i < DRAIN_MAX && recv(segment->bell.fd, &byte, 1, MSG_DONTWAIT) >= 0; i++)
-        ;
+    segment->rung = true;
+    if (!segment->asleep)
+        drain(segment);
 }
 
 gyre_status gy_segment_bell_open(struct gy_segment *segment, struct gy_error *error)
@@ -146,6 +156,7 @@ void gy_segment_wake(struct gy_segment *segment, int local)
 
 void gy_segment_sleep(struct gy_segment *segment)
 {
+    segment->asleep = true;
     atomic_store_explicit(&gy_segment_rank(segment, segment->world->local)->sleeping, 1, memory_order_seq_cst);
     gy_store_load_fence(); /* S2 */
     if (segment->fences_for_all)
@@ -157,4 +168,7 @@ void gy_segment_awake(struct gy_segment *segment)
     _Atomic uint32_t *sleeping = &gy_segment_rank(segment, segment->world->local)->sleeping;
     if (atomic_load_explicit(sleeping, memory_order_relaxed)) /* a waker may have taken it: then the line stays clean */
         atomic_store_explicit(sleeping, 0, memory_order_relaxed);
+    segment->asleep = false;
+    if (segment->rung)
+        drain(segment);
 }

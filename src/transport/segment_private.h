@@ -41,6 +41,8 @@ struct gy_segment {
     socklen_t *door_bytes;
     uint64_t proof; /* a word that only this world's ranks know, for those who try to read this process */
     enum gy_reading { GY_READING_UNKNOWN, GY_READING_ALL, GY_READING_SOME } own_reach, reach; /* of this rank; of all */
+    bool asleep;         /* from gy_segment_sleep to gy_segment_awake: a thread may be, whatever others do meanwhile */
+    bool rung;           /* somebody has rung, and that waits in the socket */
     bool fences_for_all; /* membarrier serves this process */
     bool asymmetric;     /* and every other local rank's */
     unsigned fences;

@@ -3,7 +3,7 @@
  * names several interfaces, tcp_rails.c makes several sockets one link.
  *
  * Invariants: progress never waits; EPOLLIN is watched from the first moment to the last on the rail that is read,
- * EPOLLOUT only on the one that is written, while frames are stuck and somebody is about to sleep. */
+ * EPOLLOUT only on the one that is written, while frames are stuck and somebody sleeps, or is about to. */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h> /* the C library's own has an older tcp_info */
@@ -37,6 +37,13 @@ static void watch_out(struct tcp_link *link)
     }
 }
 
+/* Another thread fell asleep when nothing was stuck: it is to go on when there is room, since this one may leave. */
+static void tell_sleeper(struct tcp_link *link)
+{
+    if (link->base.first && gy_poller_has_sleeper(link->tcp->env.poller))
+        watch_out(link);
+}
+
 static void disconnect(struct tcp_link *link)
 {
     gy_tcp_pool_leave(link);
@@ -68,10 +75,12 @@ static bool tcp_progress(struct gy_link *base)
         moved = gy_tcp_receive(link);
         if (base->state == GY_LINK_OPEN)
             moved |= gy_tcp_flush(link);
-        if (link->rails) {
+        if (link->rails)
             gy_tcp_rails_check(link);
-            watch_out(link); /* somebody may be asleep on the rail that was read until now */
-        }
+        if (link->rails) /* somebody may be asleep on the rail that was read until now */
+            watch_out(link);
+        else
+            tell_sleeper(link);
     }
     if (base->state != GY_LINK_OPEN) {
         if (link->rails)
@@ -335,6 +344,8 @@ static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
     /* behind others that have been tried the socket was full a moment ago: progress goes on */
     if (base->state == GY_LINK_OPEN && !frame->patient && (base->first == frame || untried))
         gy_tcp_flush(link);
+    if (base->state == GY_LINK_OPEN)
+        tell_sleeper(link);
 }
 
 /* The least that the kernel has seen of late: what stands in a queue on the way does not count. Bytes that go over several

@@ -24,6 +24,7 @@ void conformance_rubbish(struct rank *rank);
 
 /* conformance_sockets.c */
 void conformance_overtake(struct rank *rank);
+void conformance_sleeper(struct rank *rank);
 void conformance_short(struct rank *rank);
 void conformance_trip(struct rank *rank);
 void conformance_doze(struct rank *rank);

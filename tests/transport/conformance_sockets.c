@@ -48,6 +48,49 @@ void conformance_overtake(struct rank *rank)
     free(payload);
 }
 
+enum { MANY = 512, MANY_BYTES = 60000 };
+static struct gy_frame_out many[MANY];
+static unsigned char of_many[MANY_BYTES];
+
+/* More than sockets take; rank 1 may read then. */
+static void post_many(void *user)
+{
+    struct rank *rank = user;
+    struct gy_frame_out one;
+    rank_frame(rank, 1, &one, 2, of_many, MANY_BYTES);
+    for (int k = 0; k < MANY; k++) {
+        many[k] = one;
+        many[k].header.sequence = (uint64_t)k + 2;
+        rank->ops->post(rank->pair[0].link, &many[k]);
+    }
+    CHECK(many[MANY - 1].queued, "30 MB left without a reader");
+    rank_barrier(rank);
+}
+
+static void come_back(void *user)
+{
+    (void)user;
+}
+
+/* tcp: a thread of rank 0 sleeps, with nothing to be sent, while another one posts and leaves. The sleeper sends the rest. */
+void conformance_sleeper(struct rank *rank)
+{
+    rank_link(rank);
+    conformance_exchange(rank, 1, conformance_small, 500, false);
+    int64_t start = gy_now();
+    if (rank->rank == 0) {
+        CHECK(rank->ops->arm(rank->instance), "there is nothing to do but to sleep");
+        gy_poller_wait(rank->poller, 20 * GY_SECOND, post_many, come_back, rank);
+        CHECK(gy_now() - start < 15 * GY_SECOND, "slept while there was room");
+        rank->ops->disarm(rank->instance);
+    } else {
+        rank_barrier(rank);
+    }
+    while (rank->rank == 0 ? !many[MANY - 1].done : rank->pair[0].arrived < MANY + 1)
+        rank_turn(rank, true);
+    rank_barrier(rank);
+}
+
 /* tcp: a link knows how long its way is once it is there, unless it goes over several. */
 void conformance_trip(struct rank *rank)
 {

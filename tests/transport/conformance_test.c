@@ -136,6 +136,7 @@ static void run_suite(const struct ranks_options *how)
     if (strcmp(how->transport, "tcp") != 0 || how->size > 2)
         return;
     ranks_run(how, "overtake", conformance_overtake);
+    ranks_run(how, "sleeper", conformance_sleeper);
     ranks_run(how, "short", conformance_short);
     ranks_run(how, "trip", conformance_trip);
     ranks_run(how, "quiet", conformance_quiet);
