@@ -275,7 +275,8 @@ ssize_t gy_tcp_pool_send(struct tcp_link *link)
     ssize_t sent = send_from(link->out.rail->watch.fd, pool->fd, (off_t)(past->slot * SLOT_BYTES + gone),
                              past->bytes - gone);
     if (sent > 0) {
-        pool->slot[past->slot].until = position(&link->out) + (size_t)sent;
+        /* Its end, also while a part of it has left only; grants may have gone ahead of it since it was filled. */
+        pool->slot[past->slot].until = position(&link->out) + past->bytes - gone;
         if ((size_t)sent == past->bytes - gone)
             past->frame = NULL;
     } else if (sent < 0 && (errno == EINVAL || errno == ENOSYS || errno == EPERM)) {

@@ -1,7 +1,10 @@
 /* Which payloads go through the pool (transport/tcp_pool.c): by what both ends' copies take, long ones of links between sockets of a host only,
  * and one in a while the other way. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "transport/tcp_private.h"
 
@@ -194,4 +197,35 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
     gy_tcp_pool_leave(&link_);
     cr_assert_null(tcp.pool.slot[0].link);
     gy_tcp_pool_free(&tcp.pool);
+}
+
+/* The peer has read whatever has left, and a grant of his said so before the rest found room. */
+Test(pool, a_slot_is_in_use_until_all_of_it_has_been_read)
+{
+    static unsigned char payload[LONG];
+    struct gy_frame_out frame = {.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_PAST},
+                                 .payload = payload},
+                        others = frame;
+    struct tcp_link other = {.tcp = &tcp, .near = true, .out.left = SIZE_MAX};
+    struct tcp_rail rail = {.link = &link_};
+    int ends[2], small = 16 << 10;
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    cr_assert_eq(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+    cr_assert_eq(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    begin();
+    rail.watch.fd = ends[0];
+    link_.out.rail = &rail;
+    link_.base.first = &frame;
+    other.base.first = &others;
+    cr_assert(gy_tcp_pool_has(&link_));
+    ssize_t sent = gy_tcp_pool_send(&link_);
+    cr_assert(sent > 0 && (size_t)sent < link_.past.bytes, "%zd bytes left", sent);
+    frame.sent += (size_t)sent;
+    link_.out.left -= (size_t)sent;
+    link_.past.taken = (uint64_t)sent;
+    cr_assert(gy_tcp_pool_has(&other));
+    cr_assert_neq(other.past.slot, link_.past.slot);
+    gy_tcp_pool_free(&tcp.pool);
+    close(ends[0]);
+    close(ends[1]);
 }
