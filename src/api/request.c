@@ -79,11 +79,11 @@ static gyre_status wait_for(gyre_request **request)
     if (!comm)
         return take(request);
     gy_driver_enter(comm->ctx);
-    gyre_status status = (*request)->complete ? GYRE_SUCCESS : gy_check_comm(comm);
-    if (status != GYRE_FORKED) {
+    gyre_status status = GYRE_SUCCESS;
+    if (!(*request)->complete && (status = gy_check_comm(comm)) != GYRE_FORKED)
         gy_wait_until(comm->ctx, is_complete, *request);
+    if (status != GYRE_FORKED)
         status = take(request);
-    }
     gy_driver_leave(comm->ctx);
     return status;
 }

@@ -92,11 +92,11 @@ struct gyre_request {
     bool whole;            /* windows: takes blocks whole from those who offer them, see whole.h */
     gyre_status status;
     uint64_t ends;                   /* its number among those that end alike everywhere, 0: it is none; see ends.h */
-    struct gy_offer offer;           /* mapped.c: what others use in place */
     bool prefers_slots;              /* by the clock, which had other ways, too: ways.h */
     bool claims;                     /* lines of slots that it alone reads: ways.h */
     bool kept;                       /* a direct exchange: its own block is in the output, see exchange.h */
     int64_t idle_since, asked, told; /* clocks: see liveness.c */
+    struct gy_offer offer;           /* mapped.c: what others use in place */
 
     const unsigned char *user_input; /* the call's */
     unsigned char *user_output;
@@ -128,6 +128,8 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
  * idle one, and a plan. begun: it has been shown. */
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
                                       const struct gy_arrival *shape, uint64_t number, bool begun);
+/* One of a direct exchange that was over when it had started; there is an idle one. */
+struct gyre_request *gy_request_ended(struct gyre_comm *comm);
 /* One with all that it needs, which is not started. */
 gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 void gy_request_launch(struct gyre_request *request);

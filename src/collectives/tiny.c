@@ -5,9 +5,10 @@
  * while it travels. When a peer keeps the call waiting it becomes a request, in the middle of its exchange, so that clocks
  * and verdicts are the same for all.
  *
- * A start shows its contribution likewise, and leaves a request that holds nothing but its place in the queue. Whoever has a
- * turn completes as much of the queue as has come: a start itself, when it needs the place, so that of many in flight the
- * first are over before the last are started; and a wait, all that is there at once. */
+ * A start shows its contribution likewise. Where nothing else is under way and the others have been faster, that was all: its
+ * request is over before anybody has it. Else it leaves one that holds nothing but its place in the queue. Whoever has a turn
+ * completes as much of the queue as has come: a start itself, when it needs the place, so that of many in flight the first
+ * are over before the last are started; and a wait, all that is there at once. */
 #include "collectives/exchange.h"
 #include "collectives/order.h"
 #include "collectives/patience.h"
@@ -86,6 +87,22 @@ static void complete(const struct gy_exchange *it, struct gy_ranks awaited, cons
     comm->inline_done = it->number;
 }
 
+/* It has to wait: when it began, within a tick, if that is not known yet. */
+static void note_beginning(struct gyre_request *r)
+{
+    struct gyre_page_record *record = gy_recorder_at(&r->comm->recorder, r->record);
+    if (record && record->began == 0)
+        record->began = gy_now_coarse();
+}
+
+/* Rank p keeps it waiting, or has another one: then it is over. */
+static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
+{
+    note_beginning(r);
+    r->waiting_for = p;
+    return answer == GY_NO;
+}
+
 /* True: it is over, or has been found to be another one than a peer's. */
 static bool advance(struct gyre_request *r)
 {
@@ -102,9 +119,7 @@ static bool advance(struct gyre_request *r)
             continue;
         enum gy_answer answer = gy_exchange_published(comm, p, it.number) ? gy_exchange_verify(&it, p) : GY_NOT_YET;
         if (answer != GY_YES)
-            r->waiting_for = p;
-        if (answer != GY_YES)
-            return answer == GY_NO;
+            return miss(r, p, answer);
     }
     complete(&it, awaited, &r->operation, r->canonical);
     gy_request_through(r);
@@ -306,6 +321,49 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     return true;
 }
 
+/* Has everything come that a start has just shown its part of? What is no match is left to the request's turns. */
+static bool has_come(const struct gy_exchange *it, struct gy_ranks awaited)
+{
+    for (int p = awaited.first; p < awaited.end; p++) {
+        if (p == it->comm->rank)
+            continue;
+        gy_span_expect(gy_exchange_expected(it, p));
+        if (!gy_exchange_published(it->comm, p, it->number) || gy_exchange_verify(it, p) != GY_YES)
+            return false;
+    }
+    return true;
+}
+
+/* A start that has nothing before it and nothing to wait for; its request is over. False: it has to have a place in the queue. */
+static bool end_at_once(const struct gy_exchange *it, const struct gy_call *call, struct gyre_page_record *record)
+{
+    struct gyre_comm *comm = it->comm;
+    const struct gy_ranks awaited = awaited_by(it);
+    if (comm->ctx->active_first)
+        return false;
+    gy_window_arrive(comm, it->shape, NULL);
+    if (!has_come(it, awaited))
+        return false;
+    const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
+    complete(it, awaited, &operation, gy_comm_canonical(comm));
+    gy_recorder_done(&comm->recorder, record);
+    return true;
+}
+
+/* What a start has shown, or could not yet, waits in the queue. */
+static struct gyre_request *enqueue(const struct gy_exchange *it, const struct gy_call *call, bool shown)
+{
+    struct gyre_request *r = gy_request_adopt(it->comm, call, it->shape, it->number, shown);
+    r->claims = it->claims;
+    r->kept = it->kept;
+    if (it->comm->arrived < it->shape->sequence)
+        gy_request_arrive(it->comm);
+    gy_exchange_expect(it->comm, call); /* for the next one's look at those before it */
+    if (!r->previous)
+        note_beginning(r); /* those behind it when they are the first */
+    return r;
+}
+
 bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
     struct gy_context *ctx = comm->ctx;
@@ -327,17 +385,10 @@ bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gy
         gy_window_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
-    if (record->began == 0)
-        record->began = gy_now_coarse();
     count_bytes(&it);
-    struct gyre_request *r = gy_request_adopt(comm, call, &shape, it.number, now);
-    r->claims = it.claims;
-    r->kept = it.kept;
-    gy_request_arrive(comm);
-    gy_exchange_expect(comm, call); /* for the next one's look at those before it */
+    *request_p = now && end_at_once(&it, call, record) ? gy_request_ended(comm) : enqueue(&it, call, now);
     if ((it.number & (GY_LOOK_EVERY - 1)) == 0)
         gy_look_around(ctx);
     gy_driver_wake(ctx);
-    *request_p = r;
     return true;
 }

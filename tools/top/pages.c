@@ -222,13 +222,21 @@ const struct gyre_page_record *top_record(const struct gyre_page_comm *comm, uin
     return serial != 0 && record->serial == serial ? record : NULL;
 }
 
+/* One whose beginning is not known stands behind another, or began just now. */
+static bool began_before(const struct gyre_page_record *a, const struct gyre_page_record *b)
+{
+    if (a->began == 0 || b->began == 0)
+        return a->began != 0 || (b->began == 0 && a->serial < b->serial);
+    return a->began < b->began;
+}
+
 const struct gyre_page_record *top_running(const struct gyre_page *page, uint32_t *comm_p)
 {
     const struct gyre_page_record *first = NULL;
     for (uint32_t c = 0; c < GYRE_PAGE_COMMS; c++) {
         for (size_t i = 0; page->comms & 1u << c && i < GYRE_PAGE_RECORDS; i++) {
             const struct gyre_page_record *record = &page->comm[c].record[i];
-            if (record->serial == 0 || record->state != GYRE_PAGE_RUNNING || (first && first->began <= record->began))
+            if (record->serial == 0 || record->state != GYRE_PAGE_RUNNING || (first && !began_before(record, first)))
                 continue;
             first = record;
             *comm_p = c;
