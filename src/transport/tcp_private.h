@@ -6,7 +6,7 @@
 #include "transport/envelope.h"
 #include "transport/link.h"
 
-#define GY_TCP_SLOTS 16
+#define GY_TCP_SLOTS 8 /* of 256 KiB: 2 MiB a rank */
 #define GY_TCP_EAGER (64u << 10)
 #define GY_TCP_AHEAD (GY_TCP_EAGER + 1024) /* an eager frame comes whole by one call, whatever seals it */
 
