@@ -141,7 +141,8 @@ static bool verify_everyone(struct gyre_request *r)
 }
 
 /* Are lines that are to be overwritten not in the caches any more, so that reading them first can be saved? Surely where all that
- * the call touches is more than the last of them holds, or nearly so, since it holds other things, too; otherwise the clock says. */
+ * the call touches is more than the last of them holds, or nearly so, since it holds other things, too; otherwise the clock says.
+ * An exchange of ranks that share cores is not nearly so: what is as large as the cache gains nothing there. */
 static bool outgrows(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
@@ -150,9 +151,12 @@ static bool outgrows(struct gyre_request *r)
     size_t begin = gy_layout_start(&r->out, plan->output_lo);
     size_t end = gy_layout_start(&r->out, plan->output_lo + plan->output_blocks);
     size_t bytes = (end - begin) * r->element, input = r->input == r->output ? 0 : r->in.total * r->element;
+    size_t all = (bytes + input) * (size_t)r->comm->size, cache = gy_topology_last_cache();
+    if (collective == GY_ALL_TO_ALL && r->comm->ctx->crowded && cache > 0 && all > cache)
+        return true;
     if (!reduces || bytes < GY_STREAM_REDUCED)
         return bytes >= GY_STREAM_COPIED;
-    return (bytes + input) * (size_t)r->comm->size > gy_topology_last_cache() / 4 * 3 || gy_ways_streams(r, bytes);
+    return all > cache / 4 * 3 || gy_ways_streams(r, bytes);
 }
 
 gyre_status gy_window_begin(struct gyre_request *r)
