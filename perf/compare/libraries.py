@@ -34,7 +34,9 @@ CMAKE_BUILT = {
     "limit_shared": ("perf", "limits", "limit-shared"),
 }
 
-TILES = (32, 128, 512)
+# Of private buffers' bound: the tile in KiB and how slots are written and read (perf/limits/pass.h). Each has a place (how far the cores
+# are, how many bytes) where it is the best.
+PASSES = ((32, "claim"), (128, "claim"), (512, "plain"), (32, "past"), (128, "past"), (128, "kernel"))
 
 LIBRARIES = (
     Library("gyre", "", peer=False, memories=("private", "own")),
@@ -52,8 +54,7 @@ LIBRARIES = (
     Library("gloo", "perf/compare/drive_gloo.cc", ("g++", "-std=c++17"), ("-lgloo", "-lpthread"), packages=("libgloo-dev", "g++"),
             transports=("tcp",), variants={label: ("", {"COMPARE_VARIANT": label}, ()) for label in ("ring", "bcube")}),
     Library("limit_private", "", peer=False, transports=("shm",), ranks=(2,),
-            variants={f"{tile}k{'-claim' if claim else ''}": ("", {"COMPARE_TILE": str(tile << 10), "COMPARE_CLAIM": str(claim)}, ())
-                      for tile in TILES for claim in (0, 1)}),
+            variants={f"{tile}k-{way}": ("", {"COMPARE_TILE": str(tile << 10), "COMPARE_WAY": way}, ()) for tile, way in PASSES}),
     Library("limit_shared", "", peer=False, memories=("own",), transports=("shm",), ranks=(2,),
             variants={label: ("", {"COMPARE_VARIANT": label}, ()) for label in ("store", "stream")}),
 )

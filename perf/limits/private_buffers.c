@@ -9,12 +9,14 @@
  *                       take      its slot `out` -> my output
  *
  * Slots of a small call alternate: who is in call k+2 has seen the other in k+1, which has read everything of k.
- * COMPARE_TILE is the tile in bytes; the best one is looked for by launching several. COMPARE_CLAIM=1: who reads a slot writes a byte of
- * each line of it as it was, since on some processors what another core has only read takes several times as long to be written again. */
+ * COMPARE_TILE is the tile in bytes, COMPARE_WAY how slots are written and
+ * read (pass.h); the best is looked for by launching several. The other collectives' bounds are in private_moves.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "pair.h"
+#include "pass.h"
+#include "private_moves.h"
 
 #define SLOTS 4
 #define TILE_MOST ((size_t)1 << 20)
@@ -31,31 +33,22 @@ static struct side *mine, *other;
 static const struct gy_arena *arena;
 static int my_rank;
 static size_t tile; /* floats */
-static bool claims;
+static enum gy_way way;
 static uint64_t calls; /* small ones */
 static uint64_t
     in_base; /* tiles that have gone through my slots `in` before this call: each counter counts through all calls */
 static uint64_t out_base; /* the same for `out` */
 
-static void add(float *restrict to, const float *a, const float *b, size_t count)
+/* The sum to my output, and to a slot as well. */
+static void add_twice(float *restrict to, float *restrict slot, const float *a, const float *from, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        to[i] = a[i] + b[i];
-}
-
-static void add_twice(float *restrict to, float *restrict too, const float *a, const float *b, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        to[i] = too[i] = a[i] + b[i];
-}
-
-/* What the other rank has shown, before it is read. */
-static const float *shown(const float *slot, size_t count)
-{
-    volatile unsigned char *at = (volatile unsigned char *)(uintptr_t)slot;
-    for (size_t i = 0; claims && i < count * sizeof *slot; i += 64)
-        at[i] = at[i];
-    return slot;
+    size_t i = 0;
+    for (; way != GY_PLAIN && i + GY_PASS_LINE <= count; i += GY_PASS_LINE) {
+        gy_pass_add(to + i, a + i, from + i, GY_PASS_LINE, way);
+        gy_pass_give(slot + i, NULL, to + i, GY_PASS_LINE, way);
+    }
+    for (; i < count; i++)
+        to[i] = slot[i] = a[i] + from[i];
 }
 
 static void exchange(const struct gy_call *it)
@@ -65,7 +58,7 @@ static void exchange(const struct gy_call *it)
     memcpy(to->payload, it->input, it->count * sizeof(float));
     gy_counter_raise(to, calls);
     gy_arena_wait(arena, &from->value, calls);
-    add(it->output, it->input, from->payload, it->count);
+    gy_pass_add(it->output, it->input, from->payload, it->count, GY_PLAIN);
 }
 
 static void publish(const struct gy_call *it)
@@ -74,7 +67,7 @@ static void publish(const struct gy_call *it)
     memcpy(mine->vector[set], it->input, it->count * sizeof(float));
     gy_counter_raise(&mine->small[set], calls);
     gy_arena_wait(arena, &other->small[set].value, calls);
-    add(it->output, it->input, shown(other->vector[set], it->count), it->count);
+    gy_pass_add(it->output, it->input, other->vector[set], it->count, way);
 }
 
 struct part {
@@ -101,7 +94,8 @@ static uint64_t give(const struct gy_call *it, const struct part *part, uint64_t
     uint64_t number = in_base + done;
     if (done == part->tiles || gy_counter_read(&other->used) + SLOTS <= number)
         return done;
-    memcpy(mine->in[number % SLOTS], it->input + part->first + done * tile, tile_floats(part, done) * sizeof(float));
+    gy_pass_give(mine->in[number % SLOTS], NULL, it->input + part->first + done * tile, tile_floats(part, done), way);
+    gy_pass_fence(way);
     gy_counter_raise(&mine->given, number + 1);
     return done + 1;
 }
@@ -114,8 +108,8 @@ static uint64_t reduce(const struct gy_call *it, const struct part *part, uint64
         return done;
     size_t first = part->first + done * tile;
     size_t count = tile_floats(part, done);
-    add_twice(it->output + first, mine->out[number % SLOTS], it->input + first, shown(other->in[from % SLOTS], count),
-              count);
+    add_twice(it->output + first, mine->out[number % SLOTS], it->input + first, other->in[from % SLOTS], count);
+    gy_pass_fence(way);
     gy_counter_raise(&mine->used, from + 1);
     gy_counter_raise(&mine->reduced, number + 1);
     return done + 1;
@@ -127,7 +121,7 @@ static uint64_t take(const struct gy_call *it, const struct part *part, uint64_t
     if (done == part->tiles || gy_counter_read(&other->reduced) <= from)
         return done;
     size_t count = tile_floats(part, done);
-    memcpy(it->output + part->first + done * tile, shown(other->out[from % SLOTS], count), count * sizeof(float));
+    gy_pass_take(it->output + part->first + done * tile, other->out[from % SLOTS], count, way);
     gy_counter_raise(&mine->taken, from + 1);
     return done + 1;
 }
@@ -161,8 +155,9 @@ static void all_reduce(const struct gy_call *it)
 
 static struct gy_world join(struct gy_world world)
 {
-    const char *text = getenv("COMPARE_TILE"), *claim = getenv("COMPARE_CLAIM");
+    const char *text = getenv("COMPARE_TILE"), *how = getenv("COMPARE_WAY");
     size_t bytes = text ? strtoul(text, NULL, 10) : 131072;
+    bool by_kernel = how && strcmp(how, "kernel") == 0;
     arena = gy_launch_arena();
     if (world.size != 2 || bytes < 64 || bytes > TILE_MOST || arena->extra_bytes < 2 * sizeof(struct side))
         gy_die("is for two ranks and tiles of 64 to %zu bytes", TILE_MOST);
@@ -171,7 +166,8 @@ static struct gy_world join(struct gy_world world)
     mine = &sides[my_rank];
     other = &sides[!my_rank];
     tile = bytes / 64 * 16;
-    claims = claim && strcmp(claim, "1") == 0;
+    way = how && strcmp(how, "claim") == 0 ? GY_CLAIMED : how && strcmp(how, "past") == 0 ? GY_PAST : GY_PLAIN;
+    gy_moves_join(my_rank, 2 * sizeof(struct side), tile, way, by_kernel);
     return world;
 }
 
@@ -187,6 +183,12 @@ const struct gy_driver gy_driver = {
     .rank_variable = "RANK",
     .init = join,
     .version = version,
-    .call = {[GY_ALL_REDUCE] = all_reduce},
+    .call = {[GY_ALL_REDUCE] = all_reduce,
+             [GY_REDUCE_SCATTER] = gy_moves_reduce_scatter,
+             [GY_ALL_GATHER] = gy_moves_all_gather,
+             [GY_BROADCAST] = gy_moves_broadcast,
+             [GY_REDUCE] = gy_moves_reduce,
+             [GY_ALL_TO_ALL] = gy_moves_all_to_all,
+             [GY_BARRIER] = gy_moves_barrier},
     .finish = leave,
 };
