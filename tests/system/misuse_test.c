@@ -119,11 +119,16 @@ static void test_overlap(void)
     REFUSED(gyre_all_gather(comm, out + ((size_t)rank + 1) % (size_t)size * n, out, n, GYRE_INT32));
     REFUSED(gyre_reduce_scatter(comm, in, in + ((size_t)rank + 1) % (size_t)size * n, n, GYRE_INT32, GYRE_SUM));
     REFUSED(gyre_reduce_scatter(comm, in, in + all - 1, n, GYRE_INT32, GYRE_SUM));
+    REFUSED(gyre_all_gather(comm, out + all - 1, out, n, GYRE_INT32));
+    REFUSED(gyre_all_to_all(comm, out, out + n, n, GYRE_INT32));
+    REFUSED(gyre_all_to_all(comm, out + all - 1, out, n, GYRE_INT32));
     if (rank == 0)
         REFUSED(gyre_broadcast(comm, out, out + 1, n, GYRE_INT32, 0));
     OK(comm, gyre_all_reduce(comm, out, out + n, n, GYRE_INT32, GYRE_SUM)); /* they touch, no more */
     OK(comm, gyre_all_gather(comm, out + (size_t)rank * n, out, n, GYRE_INT32));
     OK(comm, gyre_reduce_scatter(comm, in, in + (size_t)rank * n, n, GYRE_INT32, GYRE_SUM));
+    OK(comm, gyre_all_to_all(comm, out, out, n, GYRE_INT32));
+    OK(comm, gyre_all_to_all(comm, out, out + all, n, GYRE_INT32));
     OK(comm, gyre_broadcast(comm, out, out, n, GYRE_INT32, 0));
     still_works();
 }
