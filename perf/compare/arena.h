@@ -16,6 +16,7 @@
 struct gy_stamps {
     int64_t start[GY_CALLS_MOST], end[GY_CALLS_MOST]; /* ns of CLOCK_MONOTONIC */
     uint64_t tcp_bytes;
+    double chain_ns, work_ns; /* pace.h */
 };
 
 struct gy_arena {

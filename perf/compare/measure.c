@@ -16,6 +16,7 @@
 #include "collective.h"
 #include "driver.h"
 #include "options.h"
+#include "pace.h"
 #include "samples.h"
 #include "traffic.h"
 
@@ -198,7 +199,29 @@ static void fill(void)
 struct surroundings {
     struct gy_samples empty; /* calls of nothing */
     double barrier_us, line_us;
+    struct gy_pace pace; /* of the slowest core while the others compute, too, before or after */
 };
+
+static double greater(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Of ranks with cores of their own, all at once. */
+static void look_at_pace(struct gy_pace *slowest)
+{
+    if (self.world.size > self.cores)
+        return;
+    const struct gy_pace pace = gy_pace_measure();
+    mine()->chain_ns = pace.chain_ns;
+    mine()->work_ns = pace.work_ns;
+    gy_arena_barrier(&self.arena);
+    for (int rank = 0; rank < self.world.size; rank++) {
+        slowest->chain_ns = greater(slowest->chain_ns, self.arena.stamps[rank].chain_ns);
+        slowest->work_ns = greater(slowest->work_ns, self.arena.stamps[rank].work_ns);
+    }
+    gy_arena_barrier(&self.arena);
+}
 
 static struct surroundings look_around(void)
 {
@@ -209,11 +232,13 @@ static struct surroundings look_around(void)
         gy_samples_make(self.arena.stamps, self.world.size, EMPTY_CALLS),
         gy_samples_period(self.arena.stamps, self.world.size, EMPTY_CALLS),
         0,
+        {0, 0},
     };
     gy_arena_barrier(&self.arena);
     if (self.cores > 1 && self.world.size > 1 && self.world.rank < 2)
         found.line_us = gy_arena_round_trip(&self.arena);
     gy_arena_barrier(&self.arena);
+    look_at_pace(&found.pace);
     return found;
 }
 
@@ -230,8 +255,9 @@ static void print_row(size_t bytes, size_t calls, struct gy_samples samples, str
            samples.median_us, samples.low_us, samples.high_us, samples.least_us, samples.mean_us);
     printf("\"wall_us\": %.4f, \"busbw_gbs\": %.5f, \"tcp_bytes_per_call\": %.0f, ", samples.wall_us,
            factor * (double)bytes / samples.median_us / 1e3, sent / (double)calls);
-    printf("\"empty_us\": %.4f, \"barrier_us\": %.4f, \"line_us\": %.4f}\n", around.empty.median_us, around.barrier_us,
+    printf("\"empty_us\": %.4f, \"barrier_us\": %.4f, \"line_us\": %.4f, ", around.empty.median_us, around.barrier_us,
            around.line_us);
+    printf("\"chain_ns\": %.4f, \"work_ns\": %.4f}\n", around.pace.chain_ns, around.pace.work_ns);
     fflush(stdout);
 }
 
@@ -247,6 +273,7 @@ static void measure_size(size_t count)
     struct gy_samples samples = run(function, calls);
     sent = sent_by_all() - sent;
     packets = (double)gy_traffic_rdma() - packets;
+    look_at_pace(&around.pace);
     check_transport(sent, packets, calls, bytes);
     if (self.kind != GY_BARRIER && gy_collective_wrong(self.kind, &self.call, self.world))
         gy_die("%zu bytes: the result is wrong", bytes);

@@ -6,6 +6,7 @@ import others
 
 LATENCY_MOST = 8192     # bytes: up to here a ratio counts as latency, above as bandwidth
 FAR = 1.8               # times as long a barrier: the cores are in another place than before, and so is every figure
+SHARED = 1.08           # times as long an addition: another thread of the core is busy
 PLACES = ("near", "far")
 CASE = ("collective", "ranks", "transport", "mode", "cores")
 
@@ -227,6 +228,18 @@ def places(rows, cores):
     return texts
 
 
+def shared_cores(rows):
+    """What to say where a core's other thread was busy at times. Additions that wait for nothing then take half as long again, and nothing else
+    tells: the clock's frequency is the same."""
+    times = [row["work_ns"] for row in rows if row.get("work_ns")]
+    low, high = ends(times)
+    if high <= SHARED * low:
+        return []
+    slow = sum(value > SHARED * low for value in times)
+    return [f"A core made {1 / low:.1f} additions in a nanosecond at best; in {slow} of {len(times)} rows one of them made less than {1 / (SHARED * low):.1f}: "
+            "another one uses its units, which short calls feel."]
+
+
 def report(results):
     """The whole table file."""
     about = results["about"]
@@ -243,7 +256,7 @@ def report(results):
              "“wall” is the time of the whole by the number of calls, the harness's barrier included; it is shown where ranks outnumber "
              "cores.",
              f"An empty call, two readings of the clock and the way out of the barrier, takes {quantile(empty, 0.5):.3f} µs; it is in "
-             "every figure." if empty else "Nothing was measured.", *places(rows, about["cores"]),
+             "every figure." if empty else "Nothing was measured.", *places(rows, about["cores"]), *shared_cores(rows),
              others.text_of(results["others"]), "",
              "Libraries: " + "; ".join(f"{name}: {text}" for name, text in sorted(results["versions"].items())) + ".", ""]
     lines += [f"**Failed**: {failure}" for failure in results["failures"]] + [""] * bool(results["failures"])

@@ -77,6 +77,15 @@ class Summary(unittest.TestCase):
         found = {(ratio["memory"], ratio["against"]): ratio["median"] for ratio in summary.ratios(cases, ["openmpi"])}
         self.assertEqual(found, {("private", "openmpi"): 2, ("own", "openmpi"): 4, ("own", "limit_shared"): 1})
 
+    def test_cores_that_another_thread_uses_are_told(self):
+        some = rows("gyre", [1] * 10)
+        self.assertEqual(summary.shared_cores(some), [])        # of results without it
+        paced = [{**row, "work_ns": 0.084} for row in some]
+        self.assertEqual(summary.shared_cores(paced), [])
+        for row in paced[:4]:
+            row["work_ns"] = 0.12
+        self.assertIn("in 4 of 10 rows one of them made less than 11.0", summary.shared_cores(paced)[0])
+
     def test_agreement(self):
         osu = [{**row, "mode": "osu"} for row in rows("mpich", [10, 10]) + rows("mpich", [20, 20], size=64)]
         cases = summary.gather(rows("mpich", [9.5, 9.5]) + rows("mpich", [10, 10], size=64) + osu)
