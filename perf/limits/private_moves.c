@@ -87,6 +87,13 @@ static float *place_of(struct side *side, uint64_t call, size_t count)
     return count <= LINE_FLOATS ? side->line[call % PLACES].payload : side->small[call % PLACES];
 }
 
+/* What does not leave this rank, if there is any. */
+static void keep(float *to, const float *from, size_t count)
+{
+    if (to && from)
+        memcpy(to, from, count * sizeof *to);
+}
+
 /* Each place has a counter of its own, so that nobody looks at its line between two calls. */
 static void run_short(const struct job *job)
 {
@@ -97,10 +104,8 @@ static void run_short(const struct job *job)
         gy_pass_give(place_of(mine, calls, job->count), NULL, job->give, job->count, GY_PLAIN);
         gy_counter_raise(&mine->line[calls % PLACES], calls);
     }
-    if (job->give_too)
-        memcpy(job->give_too, job->give, job->count * sizeof(float));
-    if (job->stay)
-        memcpy(job->stay_to, job->stay, job->count * sizeof(float));
+    keep(job->give_too, job->give, job->count);
+    keep(job->stay_to, job->stay, job->count);
     if (job->take_to) {
         gy_arena_wait(arena, &other->line[calls % PLACES].value, calls);
         put(job, place_of(other, calls, job->count), way);
@@ -176,10 +181,8 @@ static void run_by_kernel(const struct job *job)
     size_t bytes = job->count * sizeof(float);
     mine->offered = job->give;
     gy_counter_raise(&mine->given, gone += job->give != NULL);
-    if (job->stay)
-        memcpy(job->stay_to, job->stay, bytes);
-    if (job->give_too)
-        memcpy(job->give_too, job->give, bytes);
+    keep(job->stay_to, job->stay, job->count);
+    keep(job->give_too, job->give, job->count);
     if (job->take_to) {
         gy_arena_wait(arena, &other->given.value, ++come);
         struct iovec local = {job->take_to, bytes}, remote = {(void *)(uintptr_t)other->offered, bytes};
