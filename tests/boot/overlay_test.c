@@ -265,13 +265,15 @@ static void stand(struct rank *rank, struct gy_poller *poller, struct gy_overlay
             usleep(1000);
 }
 
-/* How it has come out of connecting. */
+/* How it has come out of connecting, or what it heard then: the last one may still have been meeting when it was dialled, and have answered. */
 static void connected(struct rank *rank, struct gy_poller *poller, struct gy_overlay *overlay)
 {
     const struct rank *ranks = rank - rank->rank;
+    int64_t until = gy_now() + 20 * GY_SECOND;
 
+    while ((rank->status = gy_overlay_check(overlay, &rank->error)) == GYRE_SUCCESS && gy_now() < until)
+        gy_poller_poll(poller, GY_MILLISECOND);
     rank->found[FOUND_WHEN] = gy_now();
-    rank->status = gy_overlay_check(overlay, &rank->error);
     atomic_store(&rank->stage, STAGE_READY);
     for (int i = 0; i < rank->size - 1; i++)
         while (atomic_load(&ranks[i].stage) < STAGE_READY)
