@@ -41,7 +41,7 @@ struct job {
     float *stay_to;
     const float *addend;
     float *take_to;
-    size_t count; /* of each; NULL: there is none */
+    size_t count; /* of each place; where that is NULL there is none */
 };
 
 static struct side *mine, *other;
@@ -50,8 +50,7 @@ static size_t tile;
 static enum gy_way way;
 static bool kernel;
 static uint64_t barriers, calls; /* short ones */
-static uint64_t gone,
-    come; /* tiles through my slots and the other's, or vectors through the kernel, before this call */
+static uint64_t gone, come;      /* before this call: tiles through my slots, the other's; or vectors, by the kernel */
 
 void gy_moves_join(int rank, size_t skip, size_t floats, enum gy_way how, bool by_kernel)
 {
