@@ -199,6 +199,32 @@ static bool any_stale(gyre_request *const *requests, size_t count, const char *f
     return false;
 }
 
+static void note_first(gyre_status *first, gyre_status status)
+{
+    if (*first == GYRE_SUCCESS)
+        *first = status;
+}
+
+static bool has_ended(const gyre_request *r, const struct gy_context *ctx)
+{
+    return r && gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && r->complete && r->comm && r->comm->ctx == ctx;
+}
+
+/* Those from here on that are over, of one world: one time inside serves them all. Returns the place of the first that is not. */
+static size_t take_ended(const struct set *set, size_t i, gyre_status *first)
+{
+    struct gyre_comm *comm = set->requests[i]->comm;
+    if (!comm || !has_ended(set->requests[i], comm->ctx))
+        return i;
+    struct gy_context *ctx = comm->ctx; /* outlives what is taken: a world ends with no caller inside */
+    gy_driver_enter(ctx);
+    do
+        note_first(first, take(&set->requests[i++]));
+    while (i < set->count && has_ended(set->requests[i], ctx));
+    gy_driver_leave(ctx);
+    return i;
+}
+
 gyre_status gyre_wait_all(gyre_request **requests, size_t count)
 {
     if (count > 0 && !requests)
@@ -210,15 +236,18 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (!requests[i])
             continue;
-        gyre_status status = GYRE_INVALID_ARGUMENT;
-        if (!is_stale(requests[i], __func__)) {
-            while (several && !requests[i]->complete && comm_of(&set, &several) && several)
-                if (turn_all(&set, &rounds) != GYRE_SUCCESS)
-                    return GYRE_FORKED;
-            status = wait_for(&requests[i]);
+        if (is_stale(requests[i], __func__)) {
+            note_first(&first, GYRE_INVALID_ARGUMENT);
+            continue;
         }
-        if (first == GYRE_SUCCESS)
-            first = status;
+        while (several && !requests[i]->complete && comm_of(&set, &several) && several)
+            if (turn_all(&set, &rounds) != GYRE_SUCCESS)
+                return GYRE_FORKED;
+        size_t ended = take_ended(&set, i, &first);
+        if (ended > i)
+            i = ended - 1;
+        else
+            note_first(&first, wait_for(&requests[i]));
     }
     return first;
 }
