@@ -10,6 +10,7 @@
 #include "collectives/common_transport.h"
 #include "collectives/ends.h"
 #include "collectives/grow.h"
+#include "collectives/one_sided.h"
 #include "collectives/request.h"
 #include "core/clock.h"
 #include "core/handle.h"
@@ -59,6 +60,7 @@ static void free_parts(struct gy_context *ctx)
         gy_channel_free(ctx->buried);
         ctx->buried = next;
     }
+    gy_windows_free_buried(ctx);
     gy_window_slots_clear(ctx);
     gy_page_free(ctx);
     if (ctx->segment)

@@ -70,9 +70,11 @@ struct gy_context {
     struct gyre_comm *comms;
     struct gy_window_slots slots;
     unsigned windows; /* one-sided ones, which others may ask for anything at any time */
+    bool answers_due; /* some of them could not answer yet: gy_far_answer */
     struct gy_operations operations;
     struct gy_registry registry;
-    struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
+    struct gy_channel *buried;          /* of freed communicators, while a link still holds their last frame */
+    struct gyre_window *buried_windows; /* likewise */
     struct gyre_request *active_first, *active_last;
     unsigned active; /* requests in that list */
     bool together;   /* several of them have their turn: what they send leaves behind the last of them, */

@@ -109,6 +109,7 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
         goto tell;
     }
     window->comm = comm;
+    window->size = comm->size;
     window->targets = targets;
     window->memory = memory;
     window->bytes = bytes;
@@ -144,6 +145,31 @@ tell: /* the others wait for this rank */
     return status;
 }
 
+static void dispose(struct gyre_window *window)
+{
+    for (int r = 0; r < window->size; r++)
+        gy_free(window->targets[r].replies);
+    gy_free(window->targets);
+    gy_free(window);
+}
+
+static void dispose_buried(struct gy_context *ctx, bool all)
+{
+    for (struct gyre_window **at = &ctx->buried_windows, *window; (window = *at);) {
+        if (!all && gy_far_holds(window)) {
+            at = &window->next;
+            continue;
+        }
+        *at = window->next;
+        dispose(window);
+    }
+}
+
+void gy_windows_free_buried(struct gy_context *ctx)
+{
+    dispose_buried(ctx, true);
+}
+
 void gy_window_free(struct gyre_window *window)
 {
     struct gyre_comm *comm = window->comm;
@@ -155,14 +181,13 @@ void gy_window_free(struct gyre_window *window)
         }
     comm->ctx->windows--;
     gy_window_conceal_from_devices(window);
-    for (int r = 0; r < comm->size; r++) {
-        gy_free(window->targets[r].replies);
+    for (int r = 0; r < comm->size; r++)
         gy_free(window->targets[r].landing);
-    }
     if (!comm->ctx->segment || !gy_segment_heap_free(comm->ctx->segment, window->control))
         gy_free(window->control);
-    gy_free(window->targets);
-    gy_free(window);
+    window->next = comm->ctx->buried_windows;
+    comm->ctx->buried_windows = window;
+    dispose_buried(comm->ctx, false);
 }
 
 gyre_status gy_window_conceal(struct gyre_window *window)

@@ -29,6 +29,13 @@ struct gy_exposed_control {
     } signal[GY_SIGNALS];
 };
 
+/* To a GET. Its frame may still be the link's when the peer, who has it, asks for the next one under the same number. */
+struct gy_reply {
+    struct gy_frame_out out;
+    struct gy_frame asked;
+    bool due; /* `asked` is to be answered when the link has given the frame back */
+};
+
 struct gy_target {
     size_t bytes;
     unsigned char *memory;              /* mapped here; NULL: by links */
@@ -38,13 +45,14 @@ struct gy_target {
     bool reduced;                       /* an accumulation among it */
     uint64_t flushes, flushed;          /* asked, answered */
     struct gy_frame_out ask, answer;    /* FLUSH and FLUSHED */
-    struct gy_frame_out *replies;       /* [GY_ONE_SIDED_FLIGHT] to its GETs, NULL until the first */
+    uint64_t due;                       /* the FLUSH to be answered when the link has given `answer` back; 0: none */
+    struct gy_reply *replies;           /* [GY_ONE_SIDED_FLIGHT] to its GETs, NULL until the first */
     unsigned char *landing;             /* of its accumulations, NULL until the first */
 };
 
 struct gyre_window {
     struct gyre_comm *comm;
-    struct gyre_window *next; /* of the communicator */
+    struct gyre_window *next; /* of the communicator, or among the buried */
     uint32_t id;              /* among the communicator's, the same on every rank */
     unsigned char *memory;
     size_t bytes;
@@ -52,6 +60,7 @@ struct gyre_window {
     int carrier;                        /* transport whose devices reach memory, */
     void *exposed;                      /* to which mine is exposed; NULL: to none */
     struct gy_target *targets;          /* [size] */
+    int size;                           /* of the communicator, which may go first */
     struct gy_frame_out out[GY_ONE_SIDED_FLIGHT];
     struct {
         unsigned char *place;
@@ -64,8 +73,9 @@ struct gyre_window {
 /* Collective, blocking. */
 gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p);
 gyre_status gy_window_conceal(struct gyre_window *window);
-/* Local: with its communicator. */
+/* Local: with its communicator. Frames of it that a link still holds stay where they are until the links are gone. */
 void gy_window_free(struct gyre_window *window);
+void gy_windows_free_buried(struct gy_context *ctx);
 struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id);
 
 /* The arguments have been checked against the target's bytes. Local completion: the source is free, the data is there. */
@@ -111,6 +121,10 @@ gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index
 gyre_status gy_far_flush(struct gyre_window *window, int target);
 /* Where the payload of a one-sided frame goes. PROTOCOL: it is wrong. */
 gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p);
+/* Answers what could not be answered before, as far as links have given back the frames for that. */
+void gy_far_answer(struct gy_context *ctx);
+/* Is a frame of it a link's? */
+bool gy_far_holds(const struct gyre_window *window);
 /* False: it is wrong. */
 bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload);
 

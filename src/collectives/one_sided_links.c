@@ -233,6 +233,68 @@ static bool accumulate(struct gyre_window *window, const struct gy_frame *frame,
     return true;
 }
 
+/* A link gives a frame back when it knows that its payload has arrived, and with it those before: over RDMA the peer may have
+ * answered long before. What he then asks for waits until it is back. */
+static void answer_get(struct gyre_window *window, int peer, struct gy_reply *reply)
+{
+    struct gy_frame_out *out = &reply->out;
+    reply->due = out->queued;
+    window->comm->ctx->answers_due |= reply->due;
+    if (reply->due)
+        return;
+    fill(window, out, GY_FRAME_GOT, reply->asked.value);
+    out->header.lane = reply->asked.lane;
+    out->header.bytes = (uint32_t)reply->asked.count;
+    out->payload = window->memory + reply->asked.value;
+    gy_comm_post(window->comm, peer, out);
+}
+
+static void answer_flush(struct gyre_window *window, int peer)
+{
+    struct gy_target *to = &window->targets[peer];
+    window->comm->ctx->answers_due |= to->answer.queued;
+    if (to->answer.queued)
+        return;
+    fill(window, &to->answer, GY_FRAME_FLUSHED, 0);
+    to->answer.header.value = to->due;
+    to->due = 0;
+    gy_comm_post(window->comm, peer, &to->answer);
+}
+
+static void answer_all(struct gyre_window *window)
+{
+    for (int peer = 0; peer < window->size; peer++) {
+        struct gy_target *to = &window->targets[peer];
+        for (int i = 0; to->replies && i < GY_ONE_SIDED_FLIGHT; i++)
+            if (to->replies[i].due)
+                answer_get(window, peer, &to->replies[i]);
+        if (to->due)
+            answer_flush(window, peer);
+    }
+}
+
+void gy_far_answer(struct gy_context *ctx)
+{
+    ctx->answers_due = false;
+    for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
+        for (struct gyre_window *window = comm->windows; window; window = window->next)
+            answer_all(window);
+}
+
+bool gy_far_holds(const struct gyre_window *window)
+{
+    bool any = false;
+    for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
+        any |= window->out[i].queued;
+    for (int peer = 0; peer < window->size; peer++) {
+        const struct gy_target *target = &window->targets[peer];
+        any |= target->ask.queued || target->answer.queued;
+        for (int i = 0; target->replies && i < GY_ONE_SIDED_FLIGHT; i++)
+            any |= target->replies[i].out.queued;
+    }
+    return any;
+}
+
 static bool reply(struct gyre_window *window, int peer, const struct gy_frame *frame)
 {
     struct gy_target *to = &window->targets[peer];
@@ -240,25 +302,20 @@ static bool reply(struct gyre_window *window, int peer, const struct gy_frame *f
         return false;
     if (!to->replies)
         to->replies = gy_alloc_zero(GY_ONE_SIDED_FLIGHT, sizeof(*to->replies));
-    if (!to->replies || to->replies[frame->lane].queued)
+    if (!to->replies || to->replies[frame->lane].due) /* who waits for an answer asks nothing else under its number */
         return false;
-    struct gy_frame_out *out = &to->replies[frame->lane];
-    fill(window, out, GY_FRAME_GOT, frame->value);
-    out->header.lane = frame->lane;
-    out->header.bytes = (uint32_t)frame->count;
-    out->payload = window->memory + frame->value;
-    gy_comm_post(window->comm, peer, out);
+    to->replies[frame->lane].asked = *frame;
+    answer_get(window, peer, &to->replies[frame->lane]);
     return true;
 }
 
 static bool answer(struct gyre_window *window, int peer, const struct gy_frame *frame)
 {
     struct gy_target *to = &window->targets[peer];
-    if (to->answer.queued)
+    if (to->due || frame->value == 0)
         return false;
-    fill(window, &to->answer, GY_FRAME_FLUSHED, 0);
-    to->answer.header.value = frame->value;
-    gy_comm_post(window->comm, peer, &to->answer);
+    to->due = frame->value;
+    answer_flush(window, peer);
     return true;
 }
 

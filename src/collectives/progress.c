@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectives/ends.h"
+#include "collectives/one_sided.h"
 #include "collectives/request.h"
 #include "collectives/verify.h"
 #include "core/clock.h"
@@ -26,6 +27,8 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
         if (ctx->peers[peer].broken == 0)
             *moved_p |= ctx->ops[ctx->peers[peer].transport]->progress(ctx->peers[peer].link);
     }
+    if (ctx->answers_due && !ctx->closed)
+        gy_far_answer(ctx);
 }
 
 /* What several requests have sent in this turn leaves, in as few pieces as each link makes of it. */

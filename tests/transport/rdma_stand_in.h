@@ -35,6 +35,9 @@ extern uint32_t stand_in_most_inline, stand_in_vendor;
 extern enum ibv_fork_status stand_in_fork_status;
 extern bool stand_in_refuses_fork, stand_in_refuses_dmabuf;
 extern _Atomic bool stand_in_mute; /* no event can be asked for */
+/* Senders hear milliseconds late that what they sent has arrived, as where an acknowledgement is lost: the peer may long have
+ * answered. */
+extern _Atomic bool stand_in_slow;
 /* `count` devices "soft0" …, one active RoCE port each, over 10.9.0.1, 10.9.1.1 …; each answers half as many reads at once as
  * the one before it. */
 void stand_in_reset(int count);

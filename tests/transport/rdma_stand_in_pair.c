@@ -10,10 +10,44 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 struct qp *stand_in_qps;
 
+_Atomic bool stand_in_slow;
+
+#define SLOW_NS 3000000
+
 static void free_request(struct request *request)
 {
     free(request->copy);
     free(request);
+}
+
+/* ---- what its sender hears late ---- */
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void complete_late(struct qp *qp, struct ibv_wc wc)
+{
+    struct late *late = calloc(1, sizeof(*late)), **at = &qp->late;
+    *late = (struct late){.wc = wc, .due = now() + SLOW_NS};
+    while (*at)
+        at = &(*at)->next;
+    *at = late;
+}
+
+/* Those that are due, or all. True: some are left. */
+static bool complete_those(struct qp *qp, bool all)
+{
+    while (qp->late && (all || qp->late->due <= now())) {
+        struct late *late = qp->late;
+        qp->late = late->next;
+        stand_in_complete(qp->base.send_cq, late->wc);
+        free(late);
+    }
+    return qp->late != NULL;
 }
 
 /* Everything that is posted comes back flushed. */
@@ -22,6 +56,7 @@ static void break_qp(struct qp *qp)
     struct ibv_wc flushed = {.status = IBV_WC_WR_FLUSH_ERR, .qp_num = qp->base.qp_num};
 
     qp->base.state = IBV_QPS_ERR;
+    complete_those(qp, true);
     while (qp->first) {
         struct request *request = qp->first;
         qp->first = request->next;
@@ -168,8 +203,15 @@ static void execute(struct qp *qp, unsigned dice)
     wc.opcode = request->wr.opcode == IBV_WR_SEND_WITH_IMM ? IBV_WC_SEND
                 : request->wr.opcode == IBV_WR_RDMA_READ   ? IBV_WC_RDMA_READ
                                                            : IBV_WC_RDMA_WRITE;
-    if (status != IBV_WC_SUCCESS || request->wr.send_flags & IBV_SEND_SIGNALED)
-        stand_in_complete(qp->base.send_cq, wc);
+    bool answered = wc.opcode == IBV_WC_RDMA_READ || status != IBV_WC_SUCCESS; /* and with it all that went before */
+    if (answered)
+        complete_those(qp, true);
+    if (status != IBV_WC_SUCCESS || request->wr.send_flags & IBV_SEND_SIGNALED) {
+        if (stand_in_slow && !answered)
+            complete_late(qp, wc);
+        else
+            stand_in_complete(qp->base.send_cq, wc);
+    }
     if (status != IBV_WC_SUCCESS)
         break_qp(qp);
     else if (is_message(request))
@@ -186,14 +228,22 @@ static void *run(void *nothing)
     for (;;) {
         struct qp *chosen = NULL;
         int ready = 0;
+        bool waiting = false;
+        for (struct qp *qp = stand_in_qps; qp; qp = qp->next)
+            waiting |= complete_those(qp, !stand_in_slow);
         for (struct qp *qp = stand_in_qps; qp; qp = qp->next)
             if (qp->first && !qp->stalled && qp->base.state == IBV_QPS_RTS &&
                 (unsigned)rand_r(&dice) % (unsigned)++ready == 0)
                 chosen = qp;
-        if (!chosen) {
+        if (!chosen && !waiting)
             pthread_cond_wait(&work, &stand_in_lock);
-            continue;
+        if (!chosen && waiting) {
+            pthread_mutex_unlock(&stand_in_lock);
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            pthread_mutex_lock(&stand_in_lock);
         }
+        if (!chosen)
+            continue;
         execute(chosen, (unsigned)rand_r(&dice));
         if (rand_r(&dice) % 8 == 0) { /* let posters and pollers in between */
             pthread_mutex_unlock(&stand_in_lock);
@@ -305,6 +355,7 @@ int stand_in_destroy_qp(struct ibv_qp *base)
         qp->first = request->next;
         free_request(request);
     }
+    complete_those(qp, true);
     stand_in_counters.qps--;
     pthread_mutex_unlock(&stand_in_lock);
     free(qp);

@@ -64,6 +64,12 @@ struct request {
     struct request *next;
 };
 
+struct late { /* a completion that its sender has not been told of */
+    struct ibv_wc wc;
+    int64_t due;
+    struct late *next;
+};
+
 struct qp {
     struct ibv_qp base;
     uint32_t peer;
@@ -73,6 +79,7 @@ struct qp {
     bool stalled;
     uint32_t most_sends, most_receives, sends, receives;
     struct request *first, *last;
+    struct late *late; /* in order */
     struct qp *next;
 };
 

@@ -3,6 +3,8 @@
  *
  *   alone     the others put to rank 0, flush and get it back while rank 0 is outside gyre and makes no progress
  *   order     a get comes after this rank's own accumulations, a signal after what was put before it
+ *   slow      what goes by messages, where senders hear late that something has arrived: an answer may be asked for, and a window
+ *             be gone, before the frame of the one before is back
  *   broken    an access whose device fails ends with the world, and not only when GYRE_TIMEOUT is over
  *   left      so does one to a rank that has destroyed its communicator
  *   grown     a newcomer to a world that has RDMA alone is reached by it; so it is where TCP would serve, unless a world of the new size
@@ -200,6 +202,53 @@ static void *run_grown(void *number)
     return NULL;
 }
 
+/* After an accumulation all goes by messages until the flush. Large answers are sent from where they lie, which is announced, and
+ * so come back only when they have been acknowledged, and all behind them likewise. */
+static void *run_slow(void *number)
+{
+    int rank = (int)(intptr_t)number;
+    gyre_config config = config_of(rank);
+    gyre_comm *comm = NULL;
+    unsigned char *memory = malloc(BYTES), *mine = malloc(BYTES);
+    size_t part = (size_t)1 << 16;
+    uint64_t one = 1, sum = 0;
+    gyre_window *window;
+
+    CHECK(memory && mine);
+    OK(gyre_comm_create(&config, &comm));
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < BYTES; i++)
+            memory[i] = byte_at(rank, round, i);
+        memset(memory, 0, RANKS * 8);
+        OK(gyre_mem_register(comm, memory, BYTES));
+        OK(gyre_window_create(comm, memory, BYTES, &window));
+        for (int i = 0; i < 8 && rank != 0; i++) {
+            OK(gyre_window_accumulate(window, &one, 1, GYRE_UINT64, GYRE_SUM, 0, (size_t)rank * 8));
+            for (size_t place = part; place <= 4 * part; place += part) {
+                OK(gyre_window_get(window, mine, part, GYRE_UINT8, 0, place));
+                for (size_t k = 0; k < part; k += 1021)
+                    CHECK(mine[k] == byte_at(0, round, place + k));
+            }
+            OK(gyre_window_flush(window, 0));
+            OK(gyre_window_get(window, &sum, 1, GYRE_UINT64, 0, (size_t)rank * 8));
+            CHECK(sum == (uint64_t)i + 1);
+            OK(gyre_window_signal(window, 0, 1));
+        }
+        if (rank == 0)
+            OK(gyre_window_wait(window, 1, (RANKS - 1) * 8));
+        if (rank != 0) { /* the window goes while the answer is rank 0's link's */
+            OK(gyre_window_accumulate(window, &one, 1, GYRE_UINT64, GYRE_SUM, 0, (size_t)rank * 8));
+            OK(gyre_window_get(window, mine, part, GYRE_UINT8, 0, part));
+        }
+        OK(gyre_window_destroy(window));
+        OK(gyre_mem_deregister(comm, memory));
+    }
+    OK(gyre_comm_destroy(comm));
+    free(memory);
+    free(mine);
+    return NULL;
+}
+
 /* When they go on into another epoch, the port that they had is down and another device's is up. */
 static void *run_shrunk(void *number)
 {
@@ -303,6 +352,10 @@ int main(void)
     run_all("grown", 1, "1", run_grown);
     before = stand_in_count().per_device[1];
     grown_beside_tcp();
+    stand_in_slow = true;
+    run_all("slow", 1, "1", run_slow);
+    run_all("slow", 1, "2", run_slow);
+    stand_in_slow = false;
     setenv("GYRE_PEER_TIMEOUT", "1", 1);
     CHECK(run_all("shrunk", 2, "1", run_shrunk).per_device[1] > before);
     ending = GYRE_PEER_UNREACHABLE;
