@@ -54,15 +54,14 @@ static int count_hosts(const struct gy_world *world, const struct gy_group *grou
     return hosts;
 }
 
-/* Hosts of a single core choose as if they had enough: nothing has been measured there. */
-static bool is_crowded(const struct gy_world *world, const struct gy_group *group)
+static int count_cores(const struct gy_world *world, const struct gy_group *group)
 {
-    uint32_t cores = 1;
+    int cores = 1;
     for (int r = 0; r < group->size; r++) {
         const struct gy_member *member = &world->members[gy_group_world(group, r)];
         cores = member->cores > cores ? member->cores : cores;
     }
-    return cores > 1 && (uint32_t)group->size > cores;
+    return cores;
 }
 
 /* Both lists of `scratch` are zeros. */
@@ -90,7 +89,9 @@ bool gy_grouping_make(struct gy_grouping *grouping_p, const struct gy_world *wor
         return false;
     }
     grouping_p->hosts = count_hosts(world, group, scratch);
-    grouping_p->crowded = grouping_p->hosts == 1 && is_crowded(world, group);
+    grouping_p->cores = grouping_p->hosts == 1 ? count_cores(world, group) : 0;
+    /* hosts of a single core choose as if they had enough: nothing has been measured there */
+    grouping_p->crowded = grouping_p->cores > 1 && group->size > grouping_p->cores;
     if (!off)
         put_in_groups(grouping_p, world, group, setting, scratch + most);
     gy_free(scratch);

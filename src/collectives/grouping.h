@@ -11,7 +11,8 @@ struct gy_grouping {
     int groups; /* how many */
     int smallest, largest; /* members */
     int hosts;             /* that the ranks are on, whatever the setting makes of them */
-    bool crowded; /* all ranks are on one host, which has fewer cores, as far as they can see: they wait for turns */
+    int cores;             /* of the host that all ranks are on, as far as they can see; 0: they are on several */
+    bool crowded;          /* all ranks are on one host, which has fewer cores: they wait for turns */
 };
 
 /* False: no memory. */

@@ -81,7 +81,7 @@ gyre_status gy_select_check(const char *setting, struct gy_error *error)
 }
 
 /* Over windows; bytes of a call's count. */
-enum { ALONE_RANKS = 4, ALONE_VECTOR = 128 * 1024 };
+enum { ALONE_CORES = 2, ALONE_VECTOR = 128 * 1024 };
 
 /* Over links. */
 enum {
@@ -110,13 +110,15 @@ static bool is_power(int number)
 
 /* What a root reduces by itself, reading all others, where the others' help costs more than it brings: of two ranks the
  * other one could take half, and the root would have to copy that instead; and where ranks share cores, others who help wait
- * for turns on them. */
-static bool root_reduces(size_t bytes, int size, bool crowded)
+ * for turns on them. Long vectors, too, where there are two cores: what N ranks show and what the root adds, a vector each time,
+ * is as much for each of them, and help would only add what the root copies. */
+static bool root_reduces(size_t bytes, int size, const struct gy_grouping *grouping)
 {
-    return size == 2 || (crowded && (size <= ALONE_RANKS || bytes <= ALONE_VECTOR));
+    return size == 2 || (grouping->crowded && (grouping->cores <= ALONE_CORES || bytes <= ALONE_VECTOR));
 }
 
-static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size, bool crowded)
+static enum gy_algorithm choose_windows(enum gy_collective collective, size_t bytes, int size,
+                                        const struct gy_grouping *grouping)
 {
     if (collective == GY_BARRIER)
         return GY_DIRECT_ONE_SHOT;
@@ -124,7 +126,7 @@ static enum gy_algorithm choose_windows(enum gy_collective collective, size_t by
         return GY_LINEAR;
     if (collective == GY_GATHER_TO || collective == GY_SCATTER_FROM || collective == GY_ALL_TO_ALL)
         return GY_DIRECT_TWO_SHOT;
-    if (collective == GY_REDUCE_TO && root_reduces(bytes, size, crowded))
+    if (collective == GY_REDUCE_TO && root_reduces(bytes, size, grouping))
         return GY_DIRECT_ONE_SHOT;
     /* One-shot reads everybody's whole vector; two-shot reads slices but synchronises twice. */
     size_t small = size <= 2 ? 16384 : size <= 4 ? 8192 : 4096;
@@ -411,7 +413,7 @@ static enum gy_algorithm choose(const struct gyre_comm *comm, enum gy_collective
         choice = choose_crowded(collective, bytes, comm->size);
     if (choice != GY_ALGORITHMS)
         return choice;
-    return comm->window >= 0 ? choose_windows(collective, bytes, comm->size, comm->grouping.crowded)
+    return comm->window >= 0 ? choose_windows(collective, bytes, comm->size, &comm->grouping)
                              : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
 }
 

@@ -198,10 +198,19 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
     return !ours || r->verified || verify_everyone(r);
 }
 
-/* Of several blocks each is for the rank of its number alone. */
+/* Who alone reads what this rank shows of block b: of several blocks the rank of its number; -1: not one alone. */
+static int reader_of(const struct gyre_request *r, const struct gy_step *step, int32_t b)
+{
+    enum gy_collective collective = r->plan->shape.collective;
+    if (step->range.width > 1)
+        return b;
+    return collective == GY_REDUCE_TO || collective == GY_GATHER_TO ? r->plan->shape.root : -1;
+}
+
 static bool goes_past(const struct gyre_request *r, const struct gy_step *step, int32_t b)
 {
-    return r->offer.past && !(step->range.width > 1 && gy_ways_shares_core(r->comm, b));
+    int reader = reader_of(r, step, b);
+    return r->offer.past && (reader < 0 || !gy_ways_shares_core(r->comm, reader));
 }
 
 /* Past the caches a copy that stays in them costs little beside; where lines are claimed that is so if both have one source. */

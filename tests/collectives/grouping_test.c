@@ -59,9 +59,10 @@ Test(grouping, more_ranks_than_cores)
     const struct {
         int hosts, cores[4], size;
         bool crowded;
-    } cases[] = {{1, {2, 2, 2, 2}, 4, true},  {1, {2, 2, 2, 2}, 2, false}, {1, {1, 3, 1, 1}, 4, true},
-                 {1, {1, 1, 1, 4}, 4, false}, {1, {1, 1, 1, 1}, 4, false}, /* a single core */
-                 {2, {2, 2, 2, 2}, 4, false}};
+        int known; /* cores */
+    } cases[] = {{1, {2, 2, 2, 2}, 4, true, 2},  {1, {2, 2, 2, 2}, 2, false, 2}, {1, {1, 3, 1, 1}, 4, true, 3},
+                 {1, {1, 1, 1, 4}, 4, false, 4}, {1, {1, 1, 1, 1}, 4, false, 1}, /* a single core */
+                 {2, {2, 2, 2, 2}, 4, false, 0}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct gy_member members[4];
         struct gy_world all = {.size = 4, .members = members};
@@ -72,6 +73,7 @@ Test(grouping, more_ranks_than_cores)
         cr_assert(gy_group_make(&group, (const int[]){3, 1, 0, 2}, cases[i].size, 4));
         cr_assert(gy_grouping_make(&grouping, &all, &group, "host"));
         cr_expect_eq(grouping.crowded, cases[i].crowded, "case %zu", i);
+        cr_expect_eq(grouping.cores, cases[i].known, "case %zu: %d cores", i, grouping.cores);
         gy_grouping_free(&grouping);
         gy_group_free(&group);
     }

@@ -25,6 +25,10 @@ target_link_options(past_test PRIVATE LINKER:--wrap=gy_copy_stream,--wrap=gy_cop
 foreach(read 0 1)
   gyre_system_test(mapped.past.${read} 70 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm GYRE_SHM_READ=${read} $<TARGET_FILE:past_test>)
 endforeach()
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+if(cores GREATER 1) # two of them, however many this machine has
+  gyre_system_test(mapped.past.crowded 70 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm taskset -c 0,1 $<TARGET_FILE:past_test> crowded)
+endif()
 # Every way of giving that the clock may choose.
 add_executable(ways_system_test ways_test.c)
 target_include_directories(ways_system_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)

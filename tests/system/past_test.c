@@ -1,6 +1,8 @@
 /* Slots that the clock would have written past the caches (collectives/ways.h) are written so, all of what others read and nothing else,
  * and results are what they were. Two ranks; what the clock would say is the test's own. Calls of the library's functions come here
  * first, by the linker.
+ * Of ranks that share cores ("crowded", with two) what the root of a reduction or a gathering alone reads is written past the caches
+ * by those on another core.
  *
  * And what is asked of the clock is told: of every blocking call that it begins to look at it sees the end, also where a rank is late. */
 #include "collectives/mapped.h"
@@ -176,6 +178,55 @@ static void reduce_all(gyre_comm *comm, int round, size_t bytes)
         CHECK(mine[i] == (unsigned char)(i * 14 + 2 * (size_t)round + 100));
 }
 
+/* The first cores of this process, in turns. */
+static void go_to_core(int number)
+{
+    cpu_set_t usable, one;
+    CHECK(sched_getaffinity(0, sizeof(usable), &usable) == 0);
+    int skip = number % CPU_COUNT(&usable);
+    size_t core = 0;
+    while (!CPU_ISSET(core, &usable) || skip-- > 0)
+        core++;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+}
+
+/* To the root, on whose core rank 2 is: in a first round nobody knows that of anybody. */
+static void give_the_root(gyre_comm *comm, int round)
+{
+    size_t given = past && rank == 1 ? BLOCK : 0, before = streamed;
+    fill(round, BLOCK);
+    OK(comm, gyre_reduce(comm, mine, all, BLOCK, GYRE_UINT8, GYRE_SUM, 0));
+    if (round > 0 && streamed - before != given)
+        rank_fail("reduce: %zu bytes went past the caches instead of %zu", streamed - before, given);
+    for (size_t i = 0; rank == 0 && i < BLOCK; i++)
+        CHECK(all[i] == (unsigned char)(i * 21 + 3 * (size_t)round + 300));
+    before = streamed;
+    OK(comm, gyre_gather(comm, mine, all, BLOCK, GYRE_UINT8, 0));
+    if (round > 0 && streamed - before != given)
+        rank_fail("gather: %zu bytes went past the caches instead of %zu", streamed - before, given);
+    for (int from = 0; rank == 0 && from < 3; from++)
+        check(all + (size_t)from * BLOCK, from, 0, round, BLOCK);
+    OK(comm, gyre_barrier(comm));
+}
+
+static void run_crowded(int me)
+{
+    gyre_comm *comm = rank_begin(40); /* gyre is to see all cores */
+    rank = me;
+    go_to_core(me % 2);
+    mine = malloc(BLOCK);
+    all = malloc(3 * BLOCK);
+    CHECK(mine && all);
+    for (int round = 0; round < 6; round++) {
+        past = round % 2;
+        give_the_root(comm, round);
+    }
+    OK(comm, gyre_comm_destroy(comm));
+    _exit(0);
+}
+
 static void run_rank(int me)
 {
     gyre_comm *comm = rank_begin(40);
@@ -210,8 +261,9 @@ static void run_rank(int me)
     _exit(0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    bool crowded = argc > 1 && strcmp(argv[1], "crowded") == 0;
     setenv("GYRE_SHM_READ", "0", 0);
-    return !launch(2, run_rank, 60, "past");
+    return !(crowded ? launch(3, run_crowded, 60, "past, crowded") : launch(2, run_rank, 60, "past"));
 }
