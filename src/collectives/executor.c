@@ -249,6 +249,8 @@ static bool immediate_step(struct gyre_request *r, int l)
 {
     struct gy_lane_state *lane = &r->lane[l];
     const struct gy_step *step = &r->plan->step[lane->step];
+    if (gy_window_follows(r, step))
+        return false;
     bool whole = r->whole && lane->tile == 0 && gy_whole_reads(step);
     if (whole && gy_whole_take(r, step))
         return true;

@@ -109,6 +109,7 @@ struct gyre_request {
     size_t tile;              /* elements per tile */
     uint64_t window_base;
     bool stream;       /* what it writes outgrows the cache: past it */
+    bool one_pass;     /* windows: an exchange shows a tile while it takes another */
     size_t slot_bytes; /* of the plan's scratch */
     struct gy_buffer scratch, staged, table, wide;
     struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
@@ -247,6 +248,8 @@ bool gy_window_idle(const struct gyre_request *request, const struct gy_step *st
 bool gy_window_keeps_own(const struct gyre_request *request);
 bool gy_window_everyone(struct gyre_request *request, int lane, const struct gy_step *step, int window_lane,
                         uint64_t target);
+/* Does a step on windows leave its iteration to another lane, which does it in the pass in which it does one of its own? */
+bool gy_window_follows(const struct gyre_request *request, const struct gy_step *step);
 /* One iteration; false: what it was to read has been withdrawn, and the world's end is near. */
 bool gy_window_step(struct gyre_request *request, int lane);
 /* The whole of what a lane of its plan gathers, at once: nobody whose operand it reads has put it into slots. False likewise. */

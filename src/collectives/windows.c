@@ -141,22 +141,30 @@ static bool verify_everyone(struct gyre_request *r)
 }
 
 /* Are lines that are to be overwritten not in the caches any more, so that reading them first can be saved? Surely where all that
- * the call touches is more than the last of them holds, or nearly so, since it holds other things, too; otherwise the clock says.
- * An exchange of ranks that share cores is not nearly so: what is as large as the cache gains nothing there. */
+ * the call touches is more than the last of them holds, or nearly so, since it holds other things, too; otherwise the clock says. */
 static bool outgrows(struct gyre_request *r)
 {
     const struct gy_plan *plan = r->plan;
     enum gy_collective collective = plan->shape.collective;
     bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
+    bool exchanges = collective == GY_ALL_TO_ALL && r->comm->ctx->crowded;
     size_t begin = gy_layout_start(&r->out, plan->output_lo);
     size_t end = gy_layout_start(&r->out, plan->output_lo + plan->output_blocks);
     size_t bytes = (end - begin) * r->element, input = r->input == r->output ? 0 : r->in.total * r->element;
     size_t all = (bytes + input) * (size_t)r->comm->size, cache = gy_topology_last_cache();
-    if (collective == GY_ALL_TO_ALL && r->comm->ctx->crowded && cache > 0 && all > cache)
+    if (exchanges && cache > 0 && all > cache / 4 * 3)
         return true;
     if (!reduces || bytes < GY_STREAM_REDUCED)
         return bytes >= GY_STREAM_COPIED;
     return all > cache / 4 * 3 || gy_ways_streams(r, bytes);
+}
+
+/* Memory is read while it is written where a tile is shown in the pass that takes another one. What is kept in the caches gains
+ * nothing by it, and who has a core of its own has nobody to wait for in between. */
+static bool exchanges_in_one_pass(const struct gyre_request *r)
+{
+    return r->plan->shape.collective == GY_ALL_TO_ALL && r->comm->ctx->crowded && r->stream && !r->offer.input &&
+           !r->offer.far_input;
 }
 
 gyre_status gy_window_begin(struct gyre_request *r)
@@ -165,6 +173,7 @@ gyre_status gy_window_begin(struct gyre_request *r)
     r->begun = true;
     gy_ways_show_core(comm);
     r->stream = outgrows(r);
+    r->one_pass = exchanges_in_one_pass(r);
     r->window_base = comm->window_base;
     comm->window_base += gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
     return GYRE_SUCCESS;
@@ -225,42 +234,69 @@ bool gy_window_keeps_own(const struct gyre_request *r)
                gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank));
 }
 
-/* A piece of what is published, and that of this rank's own block into the output, which need not be as long: what goes past the
- * caches comes first. */
-static void publish_and_keep(struct gyre_request *r, const struct gy_piece *piece, const unsigned char *from, int l,
-                             unsigned char *slot, bool past)
+/* A piece that goes into a slot, or comes out of one. */
+struct moved {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes;
+    bool past; /* the caches, into a slot */
+};
+
+/* A piece of block b, which the lane publishes now. */
+static struct moved shown_to(const struct gyre_request *r, const struct gy_step *step, int l, int32_t b)
+{
+    struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
+    size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
+    return (struct moved){.to = slot_of(r, r->comm->rank, GY_WINDOW, r->window_base + r->lane[l].iteration) + place,
+                          .from = gy_operand_at(r, step->src, b, piece.start),
+                          .bytes = piece.count * r->element,
+                          .past = goes_past(r, step, b)};
+}
+
+/* Likewise of this rank's own block into the output, which need not be as long. */
+static struct moved kept(const struct gyre_request *r, int l)
 {
     int rank = r->comm->rank;
     struct gy_piece own = gy_layout_piece(&r->in, rank, 1, r->tile, r->lane[l].tile);
     size_t within = own.start - gy_layout_start(&r->in, rank);
-    const unsigned char *kept = gy_operand_at(r, GY_INPUT, rank, own.start);
-    unsigned char *to = gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank) + within);
-    size_t shown = piece->count * r->element, keep = own.count * r->element, both = gy_min_size(shown, keep);
-    if (past)
-        gy_copy_both(slot, from, to, kept, both, GY_STREAM_DST | (r->stream ? GY_STREAM_DST2 : 0));
-    else
-        gy_copy_both(to, kept, slot, from, both, r->stream ? GY_STREAM_DST : 0);
-    (past ? gy_copy_stream : gy_copy)(slot + both, from + both, shown - both);
-    gy_put(r, to + both, kept + both, keep - both);
+    return (struct moved){.to = gy_operand_at(r, GY_OUTPUT, rank, gy_layout_start(&r->out, rank) + within),
+                          .from = gy_operand_at(r, GY_INPUT, rank, own.start),
+                          .bytes = own.count * r->element};
 }
 
-static void publish(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+static void show(const struct moved *it)
+{
+    if (it->bytes > 0)
+        (it->past ? gy_copy_stream : gy_copy)(it->to, it->from, it->bytes);
+}
+
+/* A piece into a slot and one into the output in one pass: what surely goes past the caches comes first. */
+static void show_and_put(const struct gyre_request *r, const struct moved *shown, const struct moved *put)
+{
+    size_t both = gy_min_size(shown->bytes, put->bytes);
+    if (shown->past)
+        gy_copy_both(shown->to, shown->from, put->to, put->from, both,
+                     GY_STREAM_DST | (r->stream ? GY_STREAM_DST2 : 0));
+    else
+        gy_copy_both(put->to, put->from, shown->to, shown->from, both, r->stream ? GY_STREAM_DST : 0);
+    show(&(struct moved){shown->to + both, shown->from + both, shown->bytes - both, shown->past});
+    gy_put(r, put->to + both, put->from + both, put->bytes - both);
+}
+
+static void publish(struct gyre_request *r, const struct gy_step *step, int l)
 {
     if (r->offer.input || r->offer.far_input) /* they read it where it is */
         return;
     bool keeps = gy_window_keeps_own(r);
-    unsigned char *slot = slot_of(r, r->comm->rank, GY_WINDOW, iteration);
     for (int32_t i = 0; i < step->range.width; i++) {
         int32_t b = step->range.lo + i;
         if (step->range.width > 1 && b == r->comm->rank)
             continue;
-        struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
-        size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
-        const unsigned char *from = gy_operand_at(r, step->src, b, piece.start);
+        const struct moved shown = shown_to(r, step, l, b), own = keeps ? kept(r, l) : (struct moved){0};
         if (keeps)
-            publish_and_keep(r, &piece, from, l, slot + place, goes_past(r, step, b));
-        else if (piece.count > 0)
-            (goes_past(r, step, b) ? gy_copy_stream : gy_copy)(slot + place, from, piece.count * r->element);
+            show_and_put(r, &shown, &own);
+        else
+            show(&shown);
     }
 }
 
@@ -498,45 +534,103 @@ static bool collect(struct gyre_request *r, const struct gy_step *step, int l, u
     return true;
 }
 
-static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+/* In one pass tile t + GY_WINDOW_LEAD is shown while tile t is taken. Who has shown tile t so has taken tile t - GY_WINDOW_LEAD:
+ * where everyone does, the slot is free. */
+#define GY_WINDOW_LEAD (GY_WINDOW_SLOTS / 2)
+
+enum { PUBLISH_LANE, EXCHANGE_LANE }; /* of the plan of an all_to_all */
+
+bool gy_window_follows(const struct gyre_request *r, const struct gy_step *step)
+{
+    const struct gy_lane_state *lane = r->lane;
+    return r->one_pass && step->kind == GY_PUBLISH && !lane[EXCHANGE_LANE].exhausted &&
+           lane[PUBLISH_LANE].iteration >= lane[EXCHANGE_LANE].iteration + GY_WINDOW_LEAD;
+}
+
+/* What the lane that publishes has left to the one that takes; NULL: nothing, or its slot is not free: that is not waited for here. */
+static const struct gy_step *left_to_show(struct gyre_request *r)
+{
+    const struct gy_lane_state *lane = &r->lane[PUBLISH_LANE];
+    const struct gy_step *step = &r->plan->step[lane->step];
+    bool left = r->one_pass && !lane->exhausted && gy_window_follows(r, step);
+    return left && gy_needs_met(r, PUBLISH_LANE, step, lane->lane_round, lane->tile) ? step : NULL;
+}
+
+/* The piece that comes from rank p: taken here from where that offers it, or *put_p says in which slot it is. */
+static bool find_piece(struct gyre_request *r, const struct gy_step *step, int l, int p, struct moved *put_p)
+{
+    int32_t b = step->peer >= 0 ? step->range.lo : p;
+    struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
+    const unsigned char *input = gy_mapped_input(r, p);
+    uint64_t far = gy_mapped_far_input(r, p);
+    unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
+    size_t bytes = piece.count * r->element;
+    size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
+    if (bytes > 0 && far && !gy_mapped_fetch(r, p, far, mine, bytes, to))
+        return false;
+    if (bytes > 0 && input)
+        gy_put(r, to, input + mine, bytes);
+    else if (bytes > 0 && !far)
+        *put_p = (struct moved){to, published(r, p, r->comm->rank, r->window_base + r->lane[l].iteration), bytes,
+                                false};
+    return true;
+}
+
+/* shows: what is shown in the same pass, NULL: nothing. */
+static bool exchange(struct gyre_request *r, const struct gy_step *step, int l, const struct gy_step *shows)
 {
     for (int p = 0; p < r->comm->size && step->range.width > 0; p++) {
-        int32_t b = step->peer >= 0 ? step->range.lo : p;
-        if (p == r->comm->rank || (step->peer >= 0 && p != step->peer) || gy_whole_has(r, p))
+        struct moved put = {.bytes = 0}, shown;
+        if (p == r->comm->rank || (step->peer >= 0 && p != step->peer))
             continue;
-        struct gy_piece piece = gy_layout_piece(&r->out, b, 1, r->tile, r->lane[l].tile);
-        const unsigned char *input = gy_mapped_input(r, p);
-        uint64_t far = gy_mapped_far_input(r, p);
-        unsigned char *to = gy_operand_at(r, step->dst, b, piece.start);
-        size_t bytes = piece.count * r->element;
-        size_t mine = (gy_layout_start(&r->in, r->comm->rank) + piece.start - gy_layout_start(&r->out, b)) * r->element;
-        if (bytes > 0 && far && !gy_mapped_fetch(r, p, far, mine, bytes, to))
+        if (!gy_whole_has(r, p) && !find_piece(r, step, l, p, &put))
             return false;
-        if (bytes > 0 && input)
-            gy_put(r, to, input + mine, bytes);
-        else if (bytes > 0 && !far)
-            put_shown(r, step, to, published(r, p, r->comm->rank, iteration), bytes);
+        if (shows) {
+            shown = shown_to(r, shows, PUBLISH_LANE, p);
+            if (put.bytes > 0)
+                show_and_put(r, &shown, &put);
+            else
+                show(&shown);
+        } else if (put.bytes > 0) {
+            put_shown(r, step, put.to, put.from, put.bytes);
+        }
     }
     return true;
 }
 
+static void announce(struct gyre_request *r, int l)
+{
+    int shared = r->plan->lane[l].window_lane;
+    struct gy_window_control *mine = r->comm->control[r->comm->rank];
+    if (shared >= 0)
+        atomic_store_explicit(&mine->lane[shared].progress, r->window_base + r->lane[l].iteration + 1,
+                              memory_order_release);
+}
+
 bool gy_window_step(struct gyre_request *r, int l)
 {
-    struct gy_lane_state *lane = &r->lane[l];
-    const struct gy_step *step = &r->plan->step[lane->step];
+    struct gy_lane_state *lane = &r->lane[l], *led = &r->lane[PUBLISH_LANE];
+    const struct gy_step *step = &r->plan->step[lane->step], *shows = NULL;
     uint64_t iteration = r->window_base + lane->iteration;
-    if (step->kind == GY_PUBLISH)
-        publish(r, step, l, iteration);
-    else if (!(step->kind == GY_GATHER ? gather : step->kind == GY_COLLECT ? collect : exchange)(r, step, l, iteration))
+    bool moved = true;
+    switch (step->kind) {
+    case GY_PUBLISH: publish(r, step, l); break;
+    case GY_GATHER: moved = gather(r, step, l, iteration); break;
+    case GY_COLLECT: moved = collect(r, step, l, iteration); break;
+    default: moved = exchange(r, step, l, shows = left_to_show(r));
+    }
+    if (!moved)
         return false;
     if (r->stream || r->offer.past)
         gy_stream_fence();
-    int shared = r->plan->lane[l].window_lane;
-    if (shared < 0)
-        return true;
-    struct gy_window_control *mine = r->comm->control[r->comm->rank];
-    atomic_store_explicit(&mine->lane[shared].progress, iteration + 1, memory_order_release);
-    gy_window_wake(r->comm);
+    announce(r, l);
+    if (shows) {
+        announce(r, PUBLISH_LANE);
+        gy_lane_done(led, led->lane_round, led->tile, led->tiles);
+        gy_lane_next(r, PUBLISH_LANE);
+    }
+    if (r->plan->lane[l].window_lane >= 0)
+        gy_window_wake(r->comm);
     return true;
 }
 

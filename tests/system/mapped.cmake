@@ -37,3 +37,10 @@ set_target_properties(ways_system_test PROPERTIES ENABLE_EXPORTS ON) # the libra
 foreach(ranks 2 3)
   gyre_system_test(mapped.ways.${ranks} 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:ways_system_test> ${ranks})
 endforeach()
+# What is shown in the pass that takes something else.
+add_executable(one_pass_test one_pass_test.c)
+target_include_directories(one_pass_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(one_pass_test PRIVATE gyre_internal)
+target_link_options(one_pass_test PRIVATE
+  LINKER:--wrap=gy_topology_last_cache,--wrap=gy_ways_shown,--wrap=gy_ways_shares_core,--wrap=gy_copy_both)
+gyre_system_test(mapped.one_pass 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:one_pass_test>)
