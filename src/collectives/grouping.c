@@ -38,6 +38,9 @@ static void count(struct gy_grouping *grouping, int size, int *number, int *memb
         grouping->of[r] = number[grouping->of[r]] - 1;
         members[grouping->of[r]]++;
     }
+    grouping->paired = true;
+    for (int r = 1; r < size; r += 2)
+        grouping->paired = grouping->paired && grouping->of[r] == grouping->of[r - 1];
     grouping->smallest = size;
     for (int g = 0; g < grouping->groups; g++) {
         grouping->smallest = members[g] < grouping->smallest ? members[g] : grouping->smallest;

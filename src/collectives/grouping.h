@@ -10,6 +10,7 @@ struct gy_grouping {
     int *of;    /* [size] the group of each rank, numbered in the order of their lowest ranks; NULL: switched off */
     int groups; /* how many */
     int smallest, largest; /* members */
+    bool paired;           /* ranks 2k and 2k + 1 are in one group, whatever k */
     int hosts;             /* that the ranks are on, whatever the setting makes of them */
     int cores;             /* of the host that all ranks are on, as far as they can see; 0: they are on several */
     bool crowded;          /* all ranks are on one host, which has fewer cores: they wait for turns */

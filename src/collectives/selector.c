@@ -94,6 +94,7 @@ enum {
     LONG_PIECE = 65536,         /* of a vector in a ring */
     SHORT_RING = 12288,         /* the same, where halving and doubling has no power of two to work on */
     TINY_BLOCK = 256,           /* may travel log2 N / 2 times, and be copied as often */
+    PAIRED_BLOCK = 64,          /* so short that only the number of messages counts */
     CROWDED_VECTOR = 32 * 1024, /* sent whole along a tree */
     EAGER_PIECE = 32 * 1024,    /* sent without a grant, over TCP */
     CHAIN_RANKS = 4,
@@ -282,8 +283,12 @@ static enum gy_algorithm choose_groups(const struct gy_grouping *grouping, enum 
         if (grouping->groups == 2 && bytes < 2 * LONG_CHAIN)
             return GY_HIERARCHICAL_HALVING;
         return bytes >= (few ? 1 : pieces) * piece ? GY_HIERARCHICAL : GY_HIERARCHICAL_HALVING;
-    case GY_REDUCE_SCATTER:
-    case GY_ALL_GATHER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
+    case GY_ALL_GATHER:
+        /* What is no power of two folds pairs, each inside a host: two messages more there, and fewer between hosts than Bruck's. */
+        if (bytes <= PAIRED_BLOCK && grouping->paired)
+            return GY_HALVING_DOUBLING;
+        return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
+    case GY_REDUCE_SCATTER: return bytes > SMALL_BLOCK ? GY_HIERARCHICAL : GY_ALGORITHMS;
     case GY_BROADCAST:
     case GY_REDUCE_TO:
         if (bytes < (grouping->groups == 2 ? LONG_PIECE : EAGER_PIECE))

@@ -34,6 +34,10 @@ static void expect(const char *setting, const int *world, int size, const int *g
     cr_expect_eq(grouping.of != NULL, groups != NULL);
     cr_expect(grouping.groups == count && grouping.smallest == smallest && grouping.largest == largest, "%s", setting);
     cr_expect_eq(gy_grouping_nested(&grouping), count > 1 && largest > 1);
+    bool paired = groups != NULL;
+    for (int r = 0; groups && r + 1 < size; r += 2)
+        paired = paired && groups[r] == groups[r + 1];
+    cr_expect_eq(grouping.paired, paired, "%s", setting);
     gy_grouping_free(&grouping);
     gy_group_free(&group);
 }
@@ -51,6 +55,7 @@ Test(grouping, hosts_places_sizes_and_off)
     expect("1", NULL, WORLD, (const int[]){0, 1, 2, 3, 4, 5, 6, 7, 8}, 9, 1, 1);
     expect("2,1", NULL, WORLD, (const int[]){0, 0, 1, 2, 2, 3, 4, 4, 5}, 6, 1, 2);
     expect("4", some, 4, (const int[]){0, 1, 1, 2}, 3, 1, 2);
+    expect("4", NULL, 8, (const int[]){0, 0, 0, 0, 1, 1, 1, 1}, 2, 4, 4);
 }
 
 /* Of the table that all ranks have since they met, and not of the rank's own cores: they choose alike. */

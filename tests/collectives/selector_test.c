@@ -31,3 +31,28 @@ Test(selector, a_root_reduces_by_itself_on_two_cores)
                              "%d ranks on %d cores, %zu bytes", size, cores, bytes);
             }
 }
+
+/* Blocks of a few bytes of pairs that are on one host: halving and doubling folds what is no power of two inside hosts, so that it
+ * sends less between them than Bruck's algorithm, in as many rounds; not where a pair is on two hosts, and not what is longer. */
+Test(selector, short_blocks_are_folded_inside_hosts)
+{
+    static struct gy_context ctx;
+    for (int hosts = 2; hosts <= 7; hosts++)
+        for (int members = 1; members <= 4; members++)
+            for (int paired = 0; paired < 2; paired++) {
+                int of[28];
+                struct gyre_comm comm = {.ctx = &ctx, .size = hosts * members, .window = -1};
+                comm.grouping = (struct gy_grouping){.of = of,
+                                                     .groups = hosts,
+                                                     .smallest = members,
+                                                     .largest = members,
+                                                     .hosts = hosts,
+                                                     .paired = paired};
+                bool power = (comm.size & (comm.size - 1)) == 0, folds = power || (paired && members > 1);
+                enum gy_algorithm shorter = choice(&comm, GY_ALL_GATHER, 64), longer = choice(&comm, GY_ALL_GATHER, 65);
+                cr_expect_eq(shorter, folds ? GY_HALVING_DOUBLING : GY_BRUCK, "%d x %d: %s", hosts, members,
+                             gy_algorithm_name(shorter));
+                cr_expect_eq(longer, power ? GY_HALVING_DOUBLING : GY_BRUCK, "%d x %d: %s", hosts, members,
+                             gy_algorithm_name(longer));
+            }
+}
