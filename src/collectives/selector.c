@@ -386,8 +386,8 @@ gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collectiv
     return gy_select_ordered(comm, collective, varying, bytes, order, algorithm_p, error);
 }
 
-/* What is cheaper on the described cluster than the choice without it. GYRE_TUNING says nothing of groups that are no hosts, nor of
- * orders and counts that leave few algorithms to choose from. */
+/* What is cheaper on the described cluster than the choice without it. GYRE_TUNING says nothing of orders and counts that leave few
+ * algorithms to choose from. */
 static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                                       enum gy_algorithm otherwise)
 {
@@ -403,6 +403,15 @@ static enum gy_algorithm choose_tuned(const struct gyre_comm *comm, enum gy_coll
             allowed |= 1u << a;
     }
     return gy_tuned_choose(comm->tuned, collective, bytes, allowed, otherwise);
+}
+
+/* Does GYRE_TUNING describe what a choice between these algorithms hangs on? It gives every rank a core, and says nothing of groups
+ * that are no hosts. */
+static bool is_described(const struct gyre_comm *comm, enum gy_collective collective)
+{
+    bool nested = comm->window < 0 && gy_grouping_nested(&comm->grouping);
+    return comm->tuned && !gy_is_point_to_point(collective) && (!nested || comm->tuned->by_host) &&
+           !(comm->window >= 0 && comm->grouping.crowded);
 }
 
 /* By thresholds. */
@@ -441,9 +450,9 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
         if (choice != GY_ALGORITHMS)
             return fail_forced(comm, collective, varying, order, choice, error);
     }
-    bool any = order == GY_ORDER_ANY && !varying, nested = comm->window < 0 && gy_grouping_nested(&comm->grouping);
+    bool any = order == GY_ORDER_ANY && !varying;
     choice = choose(comm, collective, any, bytes, order);
-    if (any && comm->tuned && (!nested || comm->tuned->by_host) && !gy_is_point_to_point(collective))
+    if (any && is_described(comm, collective))
         choice = choose_tuned(comm, collective, bytes, choice);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
         if (i == GY_ARRAY_LENGTH(fallback))

@@ -3,6 +3,7 @@
 
 #include "collectives/comm.h"
 #include "collectives/context.h"
+#include "collectives/tuned.h"
 
 static enum gy_algorithm choice(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {
@@ -55,4 +56,21 @@ Test(selector, short_blocks_are_folded_inside_hosts)
                 cr_expect_eq(longer, power ? GY_HALVING_DOUBLING : GY_BRUCK, "%d x %d: %s", hosts, members,
                              gy_algorithm_name(longer));
             }
+}
+
+/* A described cluster has a core for each rank: by its formula help with a reduction always pays over shared memory, where ranks
+ * that share cores were measured to lose by it. */
+Test(selector, what_is_described_has_cores_of_its_own)
+{
+    static struct gy_context ctx;
+    const struct gy_cluster cluster = gy_cluster_default();
+    for (int cores = 2; cores <= 8; cores += 6)
+        for (size_t bytes = 65536; bytes <= (size_t)4 << 20; bytes *= 8) {
+            struct gy_tuned tuned = {.cluster = &cluster, .ranks = 8, .ranks_per_host = 8, .tile = 262144};
+            struct gyre_comm comm = {.ctx = &ctx, .size = 8, .tuned = &tuned};
+            comm.grouping = (struct gy_grouping){
+                .groups = 1, .smallest = 8, .largest = 8, .hosts = 1, .cores = cores, .crowded = cores < 8};
+            cr_expect_eq(choice(&comm, GY_REDUCE_TO, bytes), cores < 8 ? GY_DIRECT_ONE_SHOT : GY_DIRECT_TWO_SHOT,
+                         "%d cores, %zu bytes", cores, bytes);
+        }
 }
