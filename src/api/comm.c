@@ -225,6 +225,7 @@ static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     gyre_status status = gy_check_comm(comm);
     if (status != GYRE_SUCCESS)
         return status;
+    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
     if (comm->ctx->segment)
         return gy_segment_heap_alloc(comm->ctx->segment, bytes ? bytes : 1, memory_p, &comm->error);
     void *memory = bytes > ADDRESSES ? NULL : gy_alloc_aligned(4096, bytes ? bytes : 1);

@@ -101,6 +101,7 @@ static gyre_status open_links(struct gyre_window *window)
 gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p)
 {
     gyre_status status = GYRE_NO_MEMORY;
+    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
     struct gyre_window *window = gy_alloc_zero(1, sizeof(*window));
     struct exposure *all = gy_alloc((size_t)comm->size * sizeof(*all));
     struct gy_target *targets = gy_alloc_zero((size_t)comm->size, sizeof(*targets));
@@ -249,7 +250,8 @@ gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void 
     struct gy_context *ctx = window->comm->ctx;
     int world = gy_group_world(&window->comm->group, target);
     int64_t now = gy_now();
-    struct bounded bounded = {ctx, world, done, what, now, now + ctx->config.timeout_ns};
+    int64_t timeout = window->comm->attributes.timeout_ns;
+    struct bounded bounded = {ctx, world, done, what, now, now + timeout};
     if (!done(what))
         gy_wait_until(ctx, is_over, &bounded);
     if (!ctx->closed && !done(what)) {
@@ -258,8 +260,8 @@ gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void 
             snprintf(text, sizeof(text), "answered %s", call);
             end_alone(ctx, world, text, window);
         } else {
-            snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %.0f s (GYRE_TIMEOUT)", world,
-                     call, window->id, (double)ctx->config.timeout_ns / 1e9);
+            snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %g s (GYRE_TIMEOUT)", world,
+                     call, window->id, (double)timeout / 1e9);
             end_world(ctx, GYRE_PEER_LATE, world, text);
             gy_context_fail(ctx);
         }
@@ -396,7 +398,8 @@ gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t
 {
     struct gy_context *ctx = window->comm->ctx;
     int64_t now = gy_now();
-    struct awaited awaited = {window, index, value, now, now + ctx->config.timeout_ns};
+    int64_t timeout = window->comm->attributes.timeout_ns;
+    struct awaited awaited = {window, index, value, now, now + timeout};
     gy_wait_until(ctx, has_come, &awaited);
     uint64_t count = atomic_load_explicit(&window->control->signal[index].count, memory_order_acquire);
     if (count >= value)
@@ -405,7 +408,8 @@ gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t
         end_alone(ctx, gy_group_world(&window->comm->group, window->comm->rank == 0), "sent a signal", window);
     if (ctx->closed)
         return ctx->error.status;
+    window->comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
     return gy_error_set(&window->comm->error, GYRE_PEER_LATE, -1,
-                        "signal %u of a window has come %llu times and not %llu within %.0f s (GYRE_TIMEOUT)", index,
-                        (unsigned long long)count, (unsigned long long)value, (double)ctx->config.timeout_ns / 1e9);
+                        "signal %u of a window has come %llu times and not %llu within %g s (GYRE_TIMEOUT)", index,
+                        (unsigned long long)count, (unsigned long long)value, (double)timeout / 1e9);
 }

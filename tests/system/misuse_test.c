@@ -167,6 +167,9 @@ static void test_memory(void)
     OK(comm, gyre_mem_free(comm, NULL));
     GIVES(GYRE_NO_MEMORY, comm, gyre_mem_alloc(comm, SIZE_MAX, &memory));
     GIVES(GYRE_NO_MEMORY, comm, gyre_mem_alloc(comm, SIZE_MAX / 2, &memory));
+    char bytes[32];
+    snprintf(bytes, sizeof(bytes), "%zu bytes", SIZE_MAX / 2);
+    CHECK(strstr(gyre_last_error(comm), bytes)); /* this call's sentence, and not that of the one before */
     CHECK(memory == NULL && *gyre_last_error(comm));
     OK(comm, gyre_mem_alloc(comm, 0, &memory));
     OK(comm, gyre_mem_free(comm, memory));

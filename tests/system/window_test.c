@@ -4,7 +4,7 @@
  *               may be one round ahead of the next
  *   passive     a target that makes no call is written and read (progress thread)
  *   alone       the same without a thread: puts and gets that a device does alone (RDMA, tests/rdma)
- *   wrong       arguments, and a signal that never comes
+ *   wrong       arguments, and a signal that never comes, within the world's time and within the communicator's own
  *   late        a target that makes no call is named after GYRE_TIMEOUT
  *   death       a target that dies is named */
 #include <signal.h>
@@ -184,6 +184,10 @@ static void wrong(void)
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_window_flush(window, -2));
     GIVES(GYRE_PEER_LATE, comm, gyre_window_wait(window, 0, 1));
     CHECK(strstr(gyre_last_error(comm), "signal 0"));
+    OK(comm, gyre_comm_set(comm, "timeout", "0.25")); /* a communicator's own instead of GYRE_TIMEOUT */
+    GIVES(GYRE_PEER_LATE, comm, gyre_window_wait(window, 0, 1));
+    CHECK(strstr(gyre_last_error(comm), "within 0.25 s"));
+    OK(comm, gyre_comm_set(comm, "timeout", "100"));
     OK(comm, gyre_window_destroy(window));
 }
 
