@@ -165,6 +165,16 @@ gyre_status gy_direct_go_on_from(struct gyre_request *r, int lane)
     return go_on(r);
 }
 
+/* Not everyone offers both. What is left of the plan is the reduction: this rank's operands lie open, so that it publishes nothing
+ * and collects nothing, which the counters of those lanes have said. At the end it waits for everyone's counters. */
+static gyre_status go_on_reducing(struct gyre_request *r)
+{
+    gy_request_rewind(r);
+    for (int l = 0; l < r->plan->lanes; l++)
+        r->lane[l].exhausted = r->lane[l].finished = l != GATHER_LANE;
+    return go_on(r);
+}
+
 struct gyre_page_record *gy_direct_note(struct gyre_request *r)
 {
     struct gyre_page_comm *page = r->comm->recorder.page;
@@ -193,7 +203,7 @@ static gyre_status run(struct gyre_request *r)
     struct gy_patience patience = gy_patience_of(comm->ctx), again = patience;
     struct operands operands;
     if (!all_offer(r, &patience, &operands))
-        return gy_direct_go_on_from(r, GATHER_LANE);
+        return go_on_reducing(r);
     reduce(r, &operands);
     count(comm, true);
     gy_line_own(gy_direct_entry(comm, comm->rank, r->shape.sequence + EARLY));

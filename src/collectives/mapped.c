@@ -18,7 +18,6 @@
 
 #define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better written past the caches, or claimed */
 
-#define GY_FAR_RANKS 4       /* at most, whose operands of a reduction are read so */
 #define GY_FAR_ALL_RANKS 2   /* at most, each of which reads all of all operands */
 #define GY_FAR_PROVED 65536u /* bytes of an input from which on it is tried whether the kernel reads it, in half a µs */
 #define GY_FAR_LEAST 16384u  /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */

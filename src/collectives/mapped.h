@@ -39,6 +39,7 @@ bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *c
  * or has not arrived: whoever has to know which asks when the rank's progress in the operation has been seen. */
 const unsigned char *gy_mapped_input(const struct gyre_request *request, int rank);
 unsigned char *gy_mapped_output(const struct gyre_request *request, int rank);
+#define GY_FAR_RANKS 4 /* of a communicator at most, whose operands of a reduction are read through the kernel */
 /* Likewise, as an address of that rank's process; 0: none; GY_FAR_GONE: it has been withdrawn, and its slots are as empty. */
 #define GY_FAR_GONE UINT64_MAX
 uint64_t gy_mapped_far_input(const struct gyre_request *request, int rank);

@@ -9,6 +9,7 @@
  * the data is touched. Tiny vectors skip the slots: see tiny.c; shared operands are used in place: see mapped.h. Outputs
  * that outgrow the cache are written past it, and slots where that is quicker (ways.h): a fence stands between that and the
  * counter. */
+#include <assert.h>
 #include <string.h>
 
 #include "collectives/mapped.h"
@@ -74,10 +75,11 @@ void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, co
     struct gy_window_control *mine = comm->control[comm->rank];
     struct gy_entry *entry = &mine->entry[shape->sequence % GY_ARRIVALS];
     comm->arrived = shape->sequence;
-    if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0) {
+    if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0)
         atomic_store_explicit(&entry->offered, 0, memory_order_relaxed);
-        gy_fence(memory_order_release);
-    }
+    /* Pairs with the fences of arrival_of: who has copied a part of the new entry sees then that it is replaced, by `offered`, or by
+     * `entered`, which has come to the operation before this one. A release store alone lets later stores pass it. */
+    gy_fence(memory_order_release);
     entry->arrival = *shape;
     if (offer) {
         entry->offer = *offer;
@@ -418,6 +420,8 @@ static bool is_source(const struct operands *it, const void *target)
  * that stays in the first-level cache. */
 static bool gather_far(struct gyre_request *r, struct operands *it, size_t start, size_t count)
 {
+    _Static_assert(GY_FAR_BOUNCE / GY_FAR_RANKS >= GY_CACHE_LINE, "each operand has room for a line at least");
+    assert(it->fars <= GY_FAR_RANKS);
     _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_FAR_BOUNCE];
     size_t most = GY_FAR_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
     bool straight = it->fars == 1 && it->to.count > 0 && !is_source(it, it->targets[0]);
@@ -602,9 +606,11 @@ static void announce(struct gyre_request *r, int l)
 {
     int shared = r->plan->lane[l].window_lane;
     struct gy_window_control *mine = r->comm->control[r->comm->rank];
-    if (shared >= 0)
-        atomic_store_explicit(&mine->lane[shared].progress, r->window_base + r->lane[l].iteration + 1,
-                              memory_order_release);
+    uint64_t after = r->window_base + r->lane[l].iteration + 1;
+    if (shared < 0)
+        return;
+    assert(atomic_load_explicit(&mine->lane[shared].progress, memory_order_relaxed) <= after);
+    atomic_store_explicit(&mine->lane[shared].progress, after, memory_order_release);
 }
 
 bool gy_window_step(struct gyre_request *r, int l)
