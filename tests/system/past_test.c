@@ -1,6 +1,6 @@
 /* Slots that the clock would have written past the caches (collectives/ways.h) are written so, all of what others read and nothing else,
  * and results are what they were. Two ranks; what the clock would say is the test's own. Calls of the library's functions come here
- * first, by the linker.
+ * first, by the linker, and what is written past the caches comes as late as it may: others are not told of it before.
  * Of ranks that share cores ("crowded", with two) what the root of a reduction or a gathering alone reads is written past the caches
  * by those on another core.
  *
@@ -9,6 +9,7 @@
 #include "collectives/operation.h"
 #include "core/dtype.h"
 
+#include "support/late_stores.h"
 #include "support/launcher.h"
 
 #define BLOCK ((size_t)64 << 10)
@@ -42,21 +43,25 @@ enum gy_giving __wrap_gy_ways_exchanged(struct gyre_comm *comm, const struct gy_
     return past ? GY_GIVEN_PAST : GY_GIVEN_SLOTS;
 }
 
-void __real_gy_copy_stream(void *dst, const void *src, size_t bytes);
 void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes);
 void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes)
 {
     streamed += bytes;
-    __real_gy_copy_stream(dst, src, bytes);
+    late_store(dst, src, bytes);
 }
 
-void __real_gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream);
+static void now(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
 void __wrap_gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream);
 void __wrap_gy_copy_both(void *dst, const void *src, void *dst2, const void *src2, size_t bytes, unsigned stream)
 {
     streamed += stream & GY_STREAM_DST ? bytes : 0;
     both += bytes;
-    __real_gy_copy_both(dst, src, dst2, src2, bytes, stream);
+    (stream & GY_STREAM_DST ? late_store : now)(dst, src, bytes);
+    (stream & GY_STREAM_DST2 ? late_store : now)(dst2, src2, bytes);
 }
 
 void __real_gy_combine_into(const struct gy_operation *operation, bool canonical, struct gy_targets targets,
