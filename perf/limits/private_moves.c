@@ -93,7 +93,10 @@ static void keep(float *to, const float *from, size_t count)
         memcpy(to, from, count * sizeof *to);
 }
 
-/* Each place has a counter of its own, so that nobody looks at its line between two calls. */
+/* Each place has a counter of its own, so that nobody looks at its line between two calls. Who takes in call k sees the other one in it,
+ * which has read all that went before: each place is free. Who only gives has to ask, or would write what is still to be read: at
+ * every fourth call, until all but the last four have been read, so that of eight places the next four are free. No test shows the lack of
+ * it where both are equally quick. */
 static void run_short(const struct job *job)
 {
     calls++;
