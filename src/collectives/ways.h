@@ -40,8 +40,9 @@
  *
  * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
  * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), nothing is claimed, and
- * what a call of the judge takes has other ranks' turns on its core in it: the quickest call by a way has the fewest, and only a way
- * that is clearly quicker takes the place of the one in use. What only a rank of the same core will read stays in the caches that both
+ * what a call of the judge takes has other ranks' turns on its core in it: the quickest calls by a way have the fewest, and only a way
+ * that is clearly quicker takes the place of the one in use. The very quickest is not asked: whoever comes last finds everything shown,
+ * and its call is short by any way. What only a rank of the same core will read stays in the caches that both
  * have, whatever the verdict: each shows which core it is on. */
 #ifndef GY_COLLECTIVES_WAYS_H
 #define GY_COLLECTIVES_WAYS_H
@@ -58,7 +59,8 @@ struct gyre_request;
 struct gy_way {
     uint32_t calls;          /* since the last trial; at first none has been */
     uint32_t pause;          /* calls from that to the next */
-    uint32_t least[GY_WAYS]; /* nanoseconds, by each way */
+    uint32_t least[GY_WAYS]; /* nanoseconds, by each way: the quickest call, or the second where ranks share cores */
+    uint32_t first[GY_WAYS]; /* the quickest */
     size_t bytes;            /* of the calls that the trial compares */
     uint32_t others;         /* of other sizes or by another way, since it began */
     uint8_t seen[GY_WAYS];   /* calls of the trial that went so */

@@ -436,3 +436,21 @@ Test(ways, ranks_of_one_core_know_one_another)
     gy_ways_show_core(&other);
     cr_expect_not(gy_ways_shares_core(&other, 0));
 }
+
+/* Of eight calls by the slower way one is the quickest of all: the judge came last. Where ranks share cores that is no reason to stay
+ * with it; elsewhere nobody has others' turns in its time. Equal times are two. */
+Test(ways, one_lucky_call_of_crowded_ranks_does_not_decide)
+{
+    for (int crowded = 0; crowded < 2; crowded++)
+        for (int lucky = 0; lucky < 12; lucky++) {
+            struct gy_way way = {.crowded = crowded};
+            int used = 0;
+            while (!gy_way_asks(&way, 65536))
+                continue;
+            for (int call = 0; way.trial && call < 64; call++)
+                used = gy_way_told(&way, 2, 65536, way.tried, way.tried ? 33000 : call == lucky ? 23000 : 120000);
+            bool counts = lucky >= GY_WINDOW_SLOTS && lucky < 8;
+            cr_expect_eq(used, crowded || !counts, "call %d", lucky);
+            cr_expect(!crowded || way.least[1] == 33000);
+        }
+}
