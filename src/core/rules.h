@@ -6,6 +6,6 @@
 #ifndef GY_CORE_RULES_H
 #define GY_CORE_RULES_H
 
-#define GY_RULES 0xf921bbd2u
+#define GY_RULES 0xf55e3c90u
 
 #endif

@@ -334,7 +334,7 @@ static void tcp_post(struct gy_link *base, struct gy_frame_out *frame)
     struct tcp_link *link = (struct tcp_link *)base;
     if (frame->header.kind != GY_FRAME_CREDIT)
         gy_tcp_listen(link);
-    gy_tcp_pool_mark(link, &frame->header);
+    gy_tcp_past_mark(link, &frame->header);
     if (frame->header.kind == GY_FRAME_GRANT)
         gy_link_push_ahead(base, frame, link->envelopes ? link->envelopes->count : base->first && base->first->sent);
     else

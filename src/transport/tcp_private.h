@@ -25,22 +25,38 @@ struct tcp_way {
     size_t left; /* bytes that go over it before the next has its turn; where it is alone, more than ever will */
 };
 
-/* What the kernel's copy of long payloads takes: the last figures. */
+/* What the kernel's copy of payloads takes: the last figures. */
 #define GY_TCP_FIGURES 8u
 struct tcp_pace {
     int64_t ns; /* for so many bytes since the last of them */
     size_t bytes;
-    unsigned count, next;            /* of figures, and the place of the next */
-    unsigned figure[GY_TCP_FIGURES]; /* nanoseconds for a KiB */
+    uint8_t count, next;             /* of figures, and the place of the next */
+    uint16_t mean;                   /* nanoseconds for a KiB; 0: not known yet */
+    uint16_t figure[GY_TCP_FIGURES]; /* of them, each */
 };
 
-/* What tcp_pool.c knows of a link. Of two paces the first is that of what goes plainly, the second of what goes past the caches. */
-struct tcp_past {
+/* What tcp_past.c knows of payloads of about one length. Of two paces the first is that of what goes plainly, the second of what goes past
+ * the caches. */
+#define GY_TCP_SORTS 4u               /* from 16 KiB, twice, four and eight times that */
+#define GY_TCP_PAST_LEAST (16u << 10) /* shorter payloads go plainly */
+#define GY_TCP_PAST_LONG (128u << 10)
+struct tcp_sort {
     struct tcp_pace sends[2], reads[2];
-    unsigned theirs[2];               /* what the peer says of his reads */
-    bool pays;                        /* payloads past the caches take less of both together */
-    unsigned long_frames;             /* sent so far */
-    uint64_t taken;                   /* bytes of the stream that the peer has read, as he said last */
+    uint16_t theirs[2]; /* what the peer says of his reads */
+    bool pays;          /* payloads past the caches take less of both together */
+    unsigned frames;    /* sent so far */
+};
+
+struct tcp_past {
+    uint64_t taken;     /* bytes of the stream that the peer has read, as he said last */
+    bool tells;         /* the last payload that came was of a sort: of this one. The peer is told of that */
+    bool heeds;         /* what comes now, or next, is timed */
+    bool past, timed;   /* what the last header said */
+    unsigned said;      /* the sort */
+    size_t unnamed;     /* so many bytes in the read-ahead, of which nothing is known yet, */
+    int64_t unnamed_ns; /* took so long to be read */
+    struct tcp_sort sort[GY_TCP_SORTS];
+    /* tcp_pool.c: */
     const struct gy_frame_out *frame; /* a piece of it lies in `slot`, and has not left to its end; NULL: of none */
     unsigned slot;
     bool fresh;         /* whose pages nobody had touched */
@@ -151,17 +167,29 @@ void gy_tcp_rails_fail(struct tcp_rail *rail, int reason);
 /* The link has failed: it is quiet until it is closed. */
 void gy_tcp_rails_rest(struct tcp_link *link);
 
-/* tcp_pool.c: long payloads past the caches. Before a frame is queued: marks those that go so, and what grants say of it. */
-void gy_tcp_pool_mark(struct tcp_link *link, struct gy_frame *header);
-/* A grant has come. */
-void gy_tcp_pool_heard(struct tcp_link *link, const struct gy_frame *grant);
-/* Is a piece of the queue's first frame in the pool, or can it come there? Else it goes as others do. */
-bool gy_tcp_pool_has(struct tcp_link *link);
+/* Bytes of a link's one connection. */
+static inline uint64_t gy_tcp_position(const struct tcp_way *way)
+{
+    return SIZE_MAX - way->left;
+}
+
+/* tcp_past.c: which payloads go past the caches. Before a frame leaves, or is queued: marks it if it is one, and says what has been read. */
+void gy_tcp_past_mark(struct tcp_link *link, struct gy_frame *header);
+/* A header has come: the layer above sees nothing of that in it. */
+void gy_tcp_past_heard(struct tcp_link *link, struct gy_frame *header);
+/* Of which sort is a payload of this length? NULL: of none, so that it is not to be known what it takes. */
+struct tcp_sort *gy_tcp_past_sort(struct tcp_link *link, size_t payload);
+/* So many bytes of such a payload took `ns`. */
+void gy_tcp_past_timed(struct tcp_pace *pace, size_t payload, size_t bytes, int64_t ns);
+/* This much of its payload, or of what is not known yet, has been read. */
+void gy_tcp_past_read(struct tcp_link *link, size_t bytes, int64_t ns);
+/* A frame's payload begins: what has been read of it is. */
+void gy_tcp_past_begin(struct tcp_link *link, const struct gy_frame *header);
+
+/* tcp_pool.c: how they do. Is a piece of the frame, the first that is to leave, in the pool, or can it come there? Else it goes as others do. */
+bool gy_tcp_pool_has(struct tcp_link *link, struct gy_frame_out *frame);
 /* Sends of that what the socket takes: bytes, or −1 and errno as sendmsg does. */
 ssize_t gy_tcp_pool_send(struct tcp_link *link);
-/* Is it to be known what a payload of this length takes? Then so many bytes of it took `ns`. */
-bool gy_tcp_pool_times(const struct tcp_link *link, size_t payload);
-void gy_tcp_pool_timed(struct tcp_pace *pace, size_t bytes, int64_t ns);
 /* The link's connection is closed: what is still to be read stays as it is. */
 void gy_tcp_pool_leave(struct tcp_link *link);
 void gy_tcp_pool_free(struct tcp_pool *pool);

@@ -37,7 +37,9 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
         wanted = gy_min_size(link->base.inbound.frame.bytes - got, link->in.left);
         pieces[count++] = (struct iovec){link->base.inbound.place + got, wanted};
     }
-    if (link->start < link->end)
+    if (link->start == link->end)
+        link->past.unnamed = 0, link->past.unnamed_ns = 0;
+    else
         memmove(link->ahead, link->ahead + link->start, link->end - link->start);
     link->end -= link->start;
     link->start = 0;
@@ -46,7 +48,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
     pieces[count++] = (struct iovec){link->ahead + link->end, room};
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
     struct tcp_rail *rail = link->in.rail;
-    bool times = wanted > 0 && gy_tcp_pool_times(link, link->base.inbound.frame.bytes);
+    bool times = link->past.heeds;
     int64_t before = times ? gy_now() : 0;
     ssize_t got;
     do {
@@ -59,8 +61,7 @@ static ssize_t fill(struct tcp_link *link, bool *more_p)
         return -1;
     }
     if (times)
-        gy_tcp_pool_timed(&link->past.reads[(link->base.inbound.frame.flags & GY_FRAME_PAST) != 0], (size_t)got,
-                          gy_now() - before);
+        gy_tcp_past_read(link, (size_t)got, gy_now() - before);
     *more_p = (size_t)got == wanted + room; /* short: the socket is empty now, do not ask again */
     size_t direct = gy_min_size(wanted, (size_t)got);
     link->base.inbound.got += direct;
@@ -152,8 +153,7 @@ static bool digest(struct tcp_link *link, int *frames_p)
     struct gy_frame frame;
     if (!open_header(link, &frame, &bytes))
         return false;
-    if (frame.kind == GY_FRAME_GRANT)
-        gy_tcp_pool_heard(link, &frame);
+    gy_tcp_past_heard(link, &frame);
     size_t tail = link->envelopes && frame.bytes ? GY_SEAL_TAG_BYTES : 0;
     if (frame.bytes > 0)
         link->lengthy = bytes + frame.bytes + tail > GY_TCP_AHEAD;
@@ -161,6 +161,7 @@ static bool digest(struct tcp_link *link, int *frames_p)
     if (link->whole > 0)
         return true;
     link->start += bytes;
+    gy_tcp_past_begin(link, &frame);
     if (available - bytes < frame.bytes + tail)
         return gy_link_inbound_begin(&link->base, sink, &frame);
     unsigned char *payload = link->ahead + link->start;

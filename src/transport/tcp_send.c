@@ -109,19 +109,34 @@ static ssize_t send_gathered(const struct tcp_link *link)
     return sendmsg(link->out.rail->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* As much of a frame as one call takes, which is the first of the queue, with those behind it, or alone. *past_p: past the caches? */
+static ssize_t send_long(struct tcp_link *link, struct gy_frame_out *frame, bool *past_p)
+{
+    *past_p = gy_tcp_pool_has(link, frame);
+    if (*past_p)
+        return gy_tcp_pool_send(link);
+    return frame == link->base.first ? send_gathered(link) : send_frame(link, &frame->header, frame->payload);
+}
+
+static ssize_t send_timed(struct tcp_link *link, struct gy_frame_out *frame)
+{
+    bool past, times = frame->header.flags & GY_FRAME_TIMED;
+    int64_t before = times ? gy_now() : 0;
+    ssize_t sent = send_long(link, frame, &past);
+    if (times && sent > 0 && !(past && link->past.fresh)) {
+        struct tcp_sort *sort = gy_tcp_past_sort(link, frame->header.bytes);
+        gy_tcp_past_timed(&sort->sends[past], frame->header.bytes, (size_t)sent, gy_now() - before);
+    }
+    return sent;
+}
+
 /* As much of the queue as one call takes: bytes, or −1 and errno. */
 static ssize_t send_some(struct tcp_link *link)
 {
     const struct gy_frame_out *frame = link->base.first;
     if (is_short(link))
         return send_frame(link, &frame->header, frame->payload);
-    bool times = gy_tcp_pool_times(link, frame->header.bytes);
-    int64_t before = times ? gy_now() : 0;
-    bool past = gy_tcp_pool_has(link);
-    ssize_t sent = past ? gy_tcp_pool_send(link) : send_gathered(link);
-    if (times && sent > 0 && !(past && link->past.fresh))
-        gy_tcp_pool_timed(&link->past.sends[past], (size_t)sent, gy_now() - before);
-    return sent;
+    return send_timed(link, link->base.first);
 }
 
 bool gy_tcp_flush(struct tcp_link *link)
@@ -147,6 +162,17 @@ bool gy_tcp_flush(struct tcp_link *link)
     return moved;
 }
 
+/* What the frame says of how it goes may be changed. The place of the kept one stands for it, so that a piece in the pool stays its own. */
+static ssize_t send_alone(struct tcp_link *link, struct gy_frame *header, const void *payload)
+{
+    link->kept = (struct gy_frame_out){.header = *header, .payload = payload};
+    ssize_t sent = send_timed(link, &link->kept);
+    if (sent <= 0)
+        link->past.frame = NULL;
+    *header = link->kept.header;
+    return sent;
+}
+
 /* The link's own copy, of which so many bytes have left; nothing else is queued. */
 static void keep(struct tcp_link *link, const struct gy_frame *header, const void *payload, size_t sent)
 {
@@ -170,11 +196,14 @@ bool gy_tcp_send_short(struct gy_link *base, const struct gy_frame *header, cons
         gy_tcp_flush(link);
         return true;
     }
-    ssize_t sent = send_frame(link, header, payload);
+    struct gy_frame marked = *header;
+    gy_tcp_past_mark(link, &marked);
+    ssize_t sent = header->bytes < GY_TCP_PAST_LEAST ? send_frame(link, &marked, payload)
+                                                     : send_alone(link, &marked, payload);
     if (sent <= 0) /* post finds out why */
         return false;
     gy_tcp_passed(&link->out, (size_t)sent);
     if ((size_t)sent < whole)
-        keep(link, header, payload, (size_t)sent);
+        keep(link, &marked, payload, (size_t)sent);
     return true;
 }

@@ -40,10 +40,10 @@ struct gy_frame {
     uint8_t collective; /* shape */
     uint8_t dtype;      /* shape */
     uint8_t op;         /* shape */
-    uint8_t flags;      /* GY_FRAME_EAGER */
+    uint8_t flags;      /* GY_FRAME_EAGER, and what a transport says to itself */
     uint8_t algorithm;  /* shape: forced algorithms must agree too */
     uint8_t credit;     /* DATA: units of eager frames given back by the way, as by CREDIT */
-    uint16_t pace[2];   /* GRANT over TCP inside a host: what reading takes, else zero; transport/tcp_pool.c */
+    uint16_t pace[2];   /* over TCP inside a host: what reading takes, else zero; transport/tcp_past.c */
     uint64_t taken;     /* and bytes of the link's stream that have been read */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
@@ -64,8 +64,10 @@ static inline bool gy_frame_equal(const struct gy_frame *a, const struct gy_fram
         difference |= left[i] ^ right[i];
     return difference == 0;
 }
-#define GY_FRAME_EAGER 1u /* sent against eager credit, to be given back */
-#define GY_FRAME_PAST 2u  /* its payload goes past the sender's caches: transport/tcp_pool.c */
+#define GY_FRAME_EAGER 1u  /* sent against eager credit, to be given back */
+#define GY_FRAME_PAST 2u   /* its payload goes past the sender's caches: transport/tcp_past.c */
+#define GY_FRAME_SORT 2u   /* two bits from here on: the sort of payloads that `pace` is of */
+#define GY_FRAME_TIMED 16u /* what its payload takes is timed */
 
 enum gy_frame_kind {
     GY_FRAME_DATA = 1,

@@ -160,7 +160,7 @@ static void add_rdma(void)
 static void add_flow(void)
 {
     ADD_ALL(GY_EAGER_BYTES, GY_EAGER_UNITS, GY_OLDEST_CREDITS, GY_STASHED_MOST, GY_FRAME_MAX, GY_FRAME_BYTES,
-            GY_FRAME_PAST);
+            GY_FRAME_PAST, GY_FRAME_SORT, GY_FRAME_TIMED);
     for (int use = 0; use < GY_CREDIT_USES; use++)
         ADD_ALL(gy_credit_most((enum gy_credit_use)use), gy_credit_batch((enum gy_credit_use)use),
                 gy_eager_most((enum gy_credit_use)use));

@@ -34,6 +34,7 @@ void conformance_quiet(struct rank *rank);
 /* conformance_pool.c */
 void conformance_pool(struct rank *rank);
 void conformance_pool_under_way(struct rank *rank);
+void conformance_pool_short(struct rank *rank);
 void conformance_pool_of_others(struct rank *rank);
 void conformance_pool_signal(struct rank *rank);
 

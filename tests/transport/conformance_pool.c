@@ -1,9 +1,10 @@
-/* tcp: long payloads that go through the pool (transport/tcp_pool.c): whole whatever their reader does meanwhile, also where slots are
+/* tcp: payloads that go through the pool (transport/tcp_pool.c): whole whatever their reader does meanwhile, also where slots are
  * scarce, are another link's, or their link has ended; and no signal where the peer has gone. */
 #include "conformance.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "transport/tcp_private.h"
@@ -18,6 +19,15 @@ static struct tcp_link *link_to(struct rank *rank, int pair)
 static bool uses_pool(struct rank *rank)
 {
     return link_to(rank, 0)->near && !link_to(rank, 0)->rails && !link_to(rank, 0)->envelopes;
+}
+
+/* Whatever the clocks say, but for what is tried. */
+static void prefer(struct tcp_link *link)
+{
+    for (unsigned sort = 0; sort < GY_TCP_SORTS; sort++) {
+        link->past.sort[sort].pays = true;
+        link->past.sort[sort].theirs[0] = 0;
+    }
 }
 
 static uint32_t lengthy(uint64_t i)
@@ -66,14 +76,14 @@ void conformance_pool(struct rank *rank)
     rank->linger_ns = 100000;
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < rank->pairs; i++)
-            link_to(rank, i)->past.pays = true;
+            prefer(link_to(rank, i));
         conformance_exchange(rank, 12, lengthy, LONG, round % 2);
         rank_barrier(rank);
         if (uses_pool(rank)) {
             say_taken(rank);
             check_taken(rank);
             for (int i = 0; i < rank->pairs; i++)
-                CHECK(round > 0 || link_to(rank, i)->past.sends[1].count == 0, "the first use of pages counts");
+                CHECK(round > 0 || link_to(rank, i)->past.sort[3].sends[1].count == 0, "the first use of pages counts");
         }
         rank_barrier(rank);
     }
@@ -90,13 +100,14 @@ void conformance_pool_under_way(struct rank *rank)
     conformance_exchange(rank, 1, conformance_small, 500, false);
     struct rank_pair *pair = &rank->pair[0];
     uint64_t last = (rank->rank == 0 ? 0 : pair->arrived) + FRAMES, said = 0;
+    rank_barrier(rank); /* nothing of it has come before it is counted */
     for (int k = 0; rank->rank == 0 && k < FRAMES; k++) {
         payload[k % AT_ONCE] = k < AT_ONCE ? malloc(LONG) : payload[k % AT_ONCE];
         CHECK(payload[k % AT_ONCE], "no memory");
         while (k >= AT_ONCE && !frames[k - AT_ONCE].done)
             rank_turn(rank, false);
         rank_frame(rank, pair->peer, &frames[k], ++pair->posted, payload[k % AT_ONCE], LONG);
-        link_to(rank, 0)->past.pays = true;
+        prefer(link_to(rank, 0));
         rank->ops->post(pair->link, &frames[k]);
     }
     while (rank->rank == 0 ? !frames[FRAMES - 1].done : rank->rank == 1 && pair->arrived < last) {
@@ -111,6 +122,55 @@ void conformance_pool_under_way(struct rank *rank)
     rank_barrier(rank);
     for (int k = 0; k < AT_ONCE && rank->rank == 0; k++)
         free(payload[k]);
+}
+
+/* Eager frames of those who have none of their own: memory is theirs again at once, and slots are free again by what any frame says that comes
+ * back, while more is under way and sockets are full. */
+void conformance_pool_short(struct rank *rank)
+{
+    enum { FRAMES = 600 };
+    static unsigned char payload[GY_TCP_EAGER];
+    static struct gy_frame_out frame, back;
+    int little = 16 << 10, past = 0, left = 0;
+    rank_link(rank);
+    conformance_exchange(rank, 1, conformance_small, 500, false);
+    struct rank_pair *pair = &rank->pair[0];
+    struct tcp_link *link = link_to(rank, 0);
+    uint64_t last = pair->arrived + FRAMES, said = 0;
+    rank->linger_ns = 30000;
+    rank_barrier(rank);
+    if (uses_pool(rank) && rank->rank == 0)
+        CHECK(setsockopt(link->rail[0].watch.fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little)) == 0,
+              "no small socket");
+    for (int sent = 0; uses_pool(rank) && rank->rank == 0 && sent < FRAMES;) {
+        uint32_t less = (uint32_t)sent * 2654435761u >> 5, bytes = GY_TCP_EAGER;
+        if (sent % 3 == 0)
+            bytes -= less % (GY_TCP_EAGER - GY_TCP_PAST_LEAST + 1);
+        rank_turn(rank, false);
+        rank_frame(rank, pair->peer, &frame, pair->posted + 1, payload, bytes);
+        frame.header.flags = GY_FRAME_EAGER;
+        prefer(link);
+        if (!rank->ops->send_short(pair->link, &frame.header, frame.payload))
+            continue;
+        memset(payload, 0xee, sizeof(payload));
+        pair->posted++;
+        sent++;
+        past += (link->kept.header.flags & GY_FRAME_PAST) != 0;
+        left += link->past.frame != NULL;
+    }
+    while (uses_pool(rank) && rank->rank == 1 && pair->arrived < last) {
+        rank_turn(rank, false);
+        if (pair->arrived == said || back.queued)
+            continue;
+        said = pair->arrived;
+        rank_frame(rank, pair->peer, &back, ++pair->posted, NULL, 0);
+        rank->ops->post(pair->link, &back);
+    }
+    while (uses_pool(rank) && rank->rank == 0 && link->past.taken < gy_tcp_position(&link->out))
+        rank_turn(rank, false);
+    CHECK(!uses_pool(rank) || rank->rank > 0 || (past > FRAMES / 4 && left > 0), "%d past the caches, %d in parts",
+          past, left);
+    rank_barrier(rank);
 }
 
 /* Rank 0 has given all slots to a rank that reads nothing. Others get theirs all the same, and what he reads at last is whole. */
@@ -135,11 +195,11 @@ void conformance_pool_of_others(struct rank *rank)
         }
     }
     for (int k = 0; rank->rank == 0 && k < FRAMES; k++) {
-        link_to(rank, 0)->past.pays = true;
+        prefer(link_to(rank, 0));
         rank->ops->post(pairs[0].link, &late[k]);
     }
     for (int k = 0; rank->rank == 0 && k < FRAMES; k++) {
-        link_to(rank, 1)->past.pays = true;
+        prefer(link_to(rank, 1));
         rank->ops->post(pairs[1].link, &soon[k]);
     }
     while (rank->rank == 0 && !soon[FRAMES - 1].done)
@@ -168,7 +228,7 @@ void conformance_pool_signal(struct rank *rank)
         return;
     if (rank->rank == 0) {
         rank_frame(rank, pair->peer, &frame, ++pair->posted, payload, LONG);
-        link_to(rank, 0)->past.pays = true;
+        prefer(link_to(rank, 0));
         CHECK(shutdown(link_to(rank, 0)->rail[0].watch.fd, SHUT_WR) == 0, "shutdown");
         rank->ops->post(pair->link, &frame);
         CHECK(frame.header.flags & GY_FRAME_PAST && link_to(rank, 0)->mute, "it was to be sent, and in vain");

@@ -129,6 +129,7 @@ static void run_suite(const struct ranks_options *how)
     if (strcmp(how->transport, "tcp") == 0) {
         ranks_run(how, "pool", conformance_pool);
         ranks_run(how, "pool under way", conformance_pool_under_way);
+        ranks_run(how, "pool short", conformance_pool_short);
         ranks_run(how, "pool of others", conformance_pool_of_others);
         ranks_run(how, "pool signal", conformance_pool_signal);
     }

@@ -1,5 +1,5 @@
-/* Which payloads go through the pool (transport/tcp_pool.c): by what both ends' copies take, long ones of links between sockets of a host only,
- * and one in a while the other way. What is written past the caches is there when the socket is given it. */
+/* Which payloads go through the pool (transport/tcp_past.c, tcp_pool.c): by what both ends' copies take, each length by itself, on links between
+ * sockets of a host only, and a few now and then the other way. What is written past the caches is there when the socket is given it. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "transport/tcp_private.h"
 
 #define LONG ((uint32_t)256 << 10)
+#define FIRST (129 * 8) /* frames; then none is tried the other way for 126 times 8 */
 
 static struct tcp tcp;
 static struct tcp_link link_;
@@ -33,8 +34,8 @@ static void begin(void)
 static bool marked(uint8_t kind, uint32_t bytes, uint8_t flags)
 {
     struct gy_frame header = {.kind = kind, .bytes = bytes, .flags = flags};
-    gy_tcp_pool_mark(&link_, &header);
-    cr_assert_eq(header.flags & ~GY_FRAME_PAST, flags);
+    gy_tcp_past_mark(&link_, &header);
+    cr_assert_eq(header.flags & ~(GY_FRAME_PAST | GY_FRAME_TIMED), flags);
     return header.flags & GY_FRAME_PAST;
 }
 
@@ -46,95 +47,122 @@ static int of(int frames)
     return count;
 }
 
-/* Nanoseconds for a KiB. */
+/* Nanoseconds for a KiB, of long payloads. */
 static void paces(int send_plain, int send_past, unsigned read_plain, unsigned read_past)
 {
     for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
-        gy_tcp_pool_timed(&link_.past.sends[0], LONG, (int64_t)send_plain * LONG / 1024);
-        gy_tcp_pool_timed(&link_.past.sends[1], LONG, (int64_t)send_past * LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, (int64_t)send_plain * LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[3].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
     }
-    struct gy_frame grant = {.kind = GY_FRAME_GRANT, .pace = {(uint16_t)read_plain, (uint16_t)read_past}, .taken = 5};
-    gy_tcp_pool_heard(&link_, &grant);
+    struct gy_frame back = {.kind = GY_FRAME_CREDIT,
+                            .flags = 3 << GY_FRAME_SORT,
+                            .pace = {(uint16_t)read_plain, (uint16_t)read_past},
+                            .taken = 5};
+    gy_tcp_past_heard(&link_, &back);
 }
 
-Test(pool, one_in_a_while_until_both_are_known)
+Test(pool, a_few_now_and_then_until_both_are_known)
 {
     begin();
-    cr_assert_eq(of(3), 0);
-    cr_assert_eq(of(1), 1);
-    cr_assert_eq(of(12), 3);
-    cr_assert_eq(of(48), 1);
-    cr_assert_eq(of(64), 1);
+    cr_assert_eq(of(4), 0);
+    cr_assert_eq(of(4), 4);
+    cr_assert_eq(of(16), 8);
+    cr_assert_eq(of(8), 0);
+    cr_assert_eq(of(124 * 8), 5 * 4);
+    cr_assert_eq(of(4), 0);
+    cr_assert_eq(of(4), 4);
+    cr_assert_eq(of(127 * 8), 0);
+    cr_assert_eq(of(8), 4);
     paces(500, 200, 100, 0);
-    cr_assert_eq(of(64), 1, "what it takes to read is not known");
+    cr_assert_eq(of(64), 0, "what it takes to read is not known");
 }
 
 Test(pool, what_takes_less_at_both_ends_together)
 {
     begin();
-    of(64);
+    of(FIRST);
     paces(500, 200, 100, 200);
-    cr_assert_eq(of(64), 63);
+    cr_assert_eq(of(64), 64);
     paces(200, 200, 200, 190);
-    cr_assert_eq(of(64), 63, "it still takes less");
+    cr_assert_eq(of(64), 64, "it still takes less");
     paces(120, 160, 70, 160);
-    cr_assert_eq(of(64), 1);
+    cr_assert_eq(of(64), 0);
     paces(200, 200, 200, 190);
-    cr_assert_eq(of(64), 1, "not worth to begin");
+    cr_assert_eq(of(64), 0, "not worth to begin");
+}
+
+Test(pool, the_other_way_is_tried_whichever_it_is)
+{
+    begin();
+    of(FIRST);
+    paces(500, 200, 100, 200);
+    cr_assert_eq(of(127 * 8), 127 * 8);
+    cr_assert_eq(of(4), 4);
+    cr_assert_eq(of(4), 0);
 }
 
 Test(pool, a_lost_core_counts_for_nothing)
 {
     begin();
-    of(64);
+    of(FIRST);
     paces(500, 200, 100, 200);
     for (int lost = 0; lost < 2; lost++) {
-        gy_tcp_pool_timed(&link_.past.sends[1], LONG, 1000000000);
-        cr_assert_eq(of(64), 63);
+        gy_tcp_past_timed(&link_.past.sort[3].sends[1], LONG, LONG, 1000000000);
+        cr_assert_eq(of(64), 64);
     }
-    gy_tcp_pool_timed(&link_.past.sends[1], LONG, 1000000000);
-    cr_assert_eq(of(64), 1, "so often is no accident");
+    gy_tcp_past_timed(&link_.past.sort[3].sends[1], LONG, LONG, 1000000000);
+    cr_assert_eq(of(64), 0, "so often is no accident");
 }
 
 Test(pool, the_mean_counts_where_calls_differ)
 {
     begin();
-    of(64);
+    of(FIRST);
     paces(300, 250, 100, 150);
     for (int i = 0; i < 4; i++) {
-        gy_tcp_pool_timed(&link_.past.sends[0], LONG, 200 * (int64_t)LONG / 1024);
-        gy_tcp_pool_timed(&link_.past.sends[0], LONG, 500 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
     }
-    cr_assert_eq(of(64), 1, "300 and 100 beside 250 and 150");
+    cr_assert_eq(of(64), 0, "300 and 100 beside 250 and 150");
     for (int i = 0; i < 4; i++) {
-        gy_tcp_pool_timed(&link_.past.sends[0], LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
         for (int k = 0; k < 2; k++)
-            gy_tcp_pool_timed(&link_.past.sends[0], LONG, 600 * (int64_t)LONG / 1024);
+            gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 600 * (int64_t)LONG / 1024);
     }
-    cr_assert_eq(of(64), 63, "466 and 100");
+    cr_assert_eq(of(64), 64, "466 and 100");
 }
 
 Test(pool, short_reads_count_together)
 {
     struct tcp_pace pace = {0};
     for (int i = 0; i < 64; i++)
-        gy_tcp_pool_timed(&pace, 4096, 400);
+        gy_tcp_past_timed(&pace, LONG, 4096, 400);
     cr_assert_eq(pace.count, 2);
     cr_assert_eq(pace.figure[0], 100);
     cr_assert_eq(pace.figure[1], 100);
-    gy_tcp_pool_timed(&pace, LONG, 1);
+    cr_assert_eq(pace.mean, 100);
+    gy_tcp_past_timed(&pace, LONG, LONG, 1);
     cr_assert_eq(pace.figure[2], 1, "never none");
+    gy_tcp_past_timed(&pace, 16 << 10, 16 << 10, 16 * 300);
+    cr_assert_eq(pace.figure[3], 300, "a whole one is enough");
 }
 
-Test(pool, only_long_granted_payloads_of_plain_near_links)
+Test(pool, a_length_of_plain_near_links)
 {
     begin();
-    of(64);
+    of(FIRST);
     paces(500, 200, 100, 200);
     cr_assert(marked(GY_FRAME_DATA, LONG, 0));
-    cr_assert_not(marked(GY_FRAME_DATA, 64 << 10, 0));
-    cr_assert_not(marked(GY_FRAME_DATA, LONG, GY_FRAME_EAGER));
-    cr_assert_not(marked(GY_FRAME_PUT, LONG, 0), "nobody says that it has been read");
+    cr_assert(marked(GY_FRAME_DATA, LONG / 2, GY_FRAME_EAGER));
+    for (uint32_t bytes = LONG / 4; bytes >= 16 << 10; bytes /= 2) {
+        for (int i = 0; i < 4; i++)
+            cr_assert_not(marked(GY_FRAME_DATA, bytes, GY_FRAME_EAGER), "it has figures of its own");
+        for (int i = 0; i < 4; i++)
+            cr_assert(marked(GY_FRAME_DATA, bytes, GY_FRAME_EAGER));
+    }
+    for (int i = 0; i < 64; i++)
+        cr_assert_not(marked(GY_FRAME_DATA, (16 << 10) - 1, GY_FRAME_EAGER));
+    cr_assert_not(marked(GY_FRAME_PUT, LONG, 0));
     cr_assert_not(marked(GY_FRAME_GRANT, 0, 0));
     struct tcp_link good = link_;
     struct gy_envelopes sealed;
@@ -151,19 +179,62 @@ Test(pool, only_long_granted_payloads_of_plain_near_links)
     cr_assert_eq(of(64), 0);
 }
 
-Test(pool, grants_say_what_was_read_and_what_it_took)
+Test(pool, frames_say_what_was_read_and_what_it_took)
 {
-    struct gy_frame grant = {.kind = GY_FRAME_GRANT};
+    struct gy_frame back = {.kind = GY_FRAME_CREDIT}, came = {.kind = GY_FRAME_DATA, .bytes = LONG / 4};
     begin();
     for (int i = 0; i < 2; i++) {
-        gy_tcp_pool_timed(&link_.past.reads[0], LONG, 90 * (int64_t)LONG / 1024);
-        gy_tcp_pool_timed(&link_.past.reads[1], LONG, 150 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[2].reads[0], LONG, LONG, 90 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[2].reads[1], LONG, LONG, 150 * (int64_t)LONG / 1024);
     }
+    gy_tcp_past_begin(&link_, &came);
     link_.in.left -= 12345;
-    gy_tcp_pool_mark(&link_, &grant);
-    cr_assert_eq(grant.taken, 12345);
-    cr_assert_eq(grant.pace[0], 90);
-    cr_assert_eq(grant.pace[1], 150);
+    gy_tcp_past_mark(&link_, &back);
+    cr_assert_eq(back.taken, 12345);
+    cr_assert_eq(back.pace[0], 90);
+    cr_assert_eq(back.pace[1], 150);
+    cr_assert_eq(back.flags, 2 << GY_FRAME_SORT);
+    gy_tcp_past_heard(&link_, &back);
+    cr_assert_eq(link_.past.sort[2].theirs[0], 90);
+    cr_assert_eq(link_.past.sort[2].theirs[1], 150);
+    cr_assert_eq(link_.past.sort[3].theirs[0], 0);
+    cr_assert_eq(link_.past.taken, 12345);
+    cr_assert_eq(back.flags, 0, "the layer above sees nothing of it");
+    back.taken = 12000;
+    gy_tcp_past_heard(&link_, &back);
+    cr_assert_eq(link_.past.taken, 12345, "what has been overtaken says less");
+    came.bytes = 100;
+    gy_tcp_past_begin(&link_, &came);
+    gy_tcp_past_mark(&link_, &back);
+    cr_assert_eq(back.pace[0], 0);
+}
+
+/* What comes whole has been read before anybody knows what it is. */
+Test(pool, eager_frames_are_timed_in_the_read_ahead)
+{
+    struct gy_frame first = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_EAGER | GY_FRAME_TIMED},
+                    next = first, other = {.kind = GY_FRAME_DATA, .bytes = 100};
+    const struct tcp_sort *sort = &link_.past.sort[2];
+    begin();
+    next.flags |= GY_FRAME_PAST;
+    gy_tcp_past_heard(&link_, &first);
+    gy_tcp_past_begin(&link_, &first);
+    cr_assert_eq(first.flags, GY_FRAME_EAGER);
+    cr_assert(link_.past.heeds);
+    cr_assert_eq(sort->reads[0].count, 0);
+    gy_tcp_past_read(&link_, 60 << 10, 60 * 200);
+    gy_tcp_past_read(&link_, 4 << 10, 4 * 200);
+    gy_tcp_past_heard(&link_, &next);
+    gy_tcp_past_begin(&link_, &next);
+    cr_assert_eq(sort->reads[1].count, 1);
+    cr_assert_eq(sort->reads[1].figure[0], 200);
+    gy_tcp_past_heard(&link_, &next);
+    gy_tcp_past_begin(&link_, &next);
+    cr_assert_eq(sort->reads[1].count, 1, "no more of it is known");
+    cr_assert_not(link_.past.heeds, "it did not say so");
+    gy_tcp_past_heard(&link_, &other);
+    gy_tcp_past_begin(&link_, &other);
+    cr_assert_not(link_.past.tells);
 }
 
 Test(pool, a_piece_begins_with_the_header_or_behind_it)
@@ -177,18 +248,18 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
         payload[i] = (unsigned char)(i * 7 >> 3);
     link_.base.first = &frame;
     frame.sent = 10;
-    cr_assert_not(gy_tcp_pool_has(&link_), "the rest of a header goes first");
+    cr_assert_not(gy_tcp_pool_has(&link_, &frame), "the rest of a header goes first");
     frame.sent = 0;
-    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert(gy_tcp_pool_has(&link_, &frame));
     cr_assert(gy_frame_decode(tcp.pool.memory, &back));
     cr_assert_eq(back.bytes, LONG);
     cr_assert_eq(memcmp(tcp.pool.memory + GY_FRAME_BYTES, payload, link_.past.bytes - GY_FRAME_BYTES), 0);
-    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert(gy_tcp_pool_has(&link_, &frame));
     cr_assert_eq(link_.past.slot, 0, "it is there");
     cr_assert(link_.past.fresh);
     frame.sent = link_.past.bytes;
     link_.past.frame = NULL;
-    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert(gy_tcp_pool_has(&link_, &frame));
     cr_assert_eq(link_.past.slot, 1);
     cr_assert_eq(memcmp(tcp.pool.memory + ((size_t)256 << 10), payload + frame.sent - GY_FRAME_BYTES, link_.past.bytes),
                  0);
@@ -196,13 +267,34 @@ Test(pool, a_piece_begins_with_the_header_or_behind_it)
     link_.past.frame = NULL;
     link_.past.taken = tcp.pool.slot[0].until;
     frame.sent = 0;
-    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert(gy_tcp_pool_has(&link_, &frame));
     cr_assert_eq(link_.past.slot, 0, "it has been read");
     cr_assert_not(link_.past.fresh);
     frame.header.flags = 0;
-    cr_assert_not(gy_tcp_pool_has(&link_));
+    cr_assert_not(gy_tcp_pool_has(&link_, &frame));
     gy_tcp_pool_leave(&link_);
     cr_assert_null(tcp.pool.slot[0].link);
+    gy_tcp_pool_free(&tcp.pool);
+}
+
+/* A payload that is not long takes no slot away, and its header says that it goes plainly. */
+Test(pool, new_pages_are_for_long_payloads)
+{
+    static unsigned char payload[LONG];
+    struct gy_frame_out frames[2] = {{.header = {.kind = GY_FRAME_DATA, .bytes = LONG, .flags = GY_FRAME_PAST}},
+                                     {.header = {.kind = GY_FRAME_DATA, .bytes = 64 << 10, .flags = GY_FRAME_PAST}}};
+    struct tcp_link other = {.tcp = &tcp, .near = true, .out.left = SIZE_MAX};
+    begin();
+    frames[0].payload = frames[1].payload = payload;
+    for (int i = 0; i < GY_TCP_SLOTS; i++) {
+        cr_assert(gy_tcp_pool_has(&other, &frames[0]));
+        other.past.frame = NULL;
+        other.out.left--;
+    }
+    cr_assert_not(gy_tcp_pool_has(&link_, &frames[1]));
+    cr_assert_eq(frames[1].header.flags, 0);
+    cr_assert(gy_tcp_pool_has(&link_, &frames[0]));
+    cr_assert(frames[0].header.flags & GY_FRAME_PAST);
     gy_tcp_pool_free(&tcp.pool);
 }
 
@@ -224,13 +316,13 @@ Test(pool, a_slot_is_in_use_until_all_of_it_has_been_read)
     link_.out.rail = &rail;
     link_.base.first = &frame;
     other.base.first = &others;
-    cr_assert(gy_tcp_pool_has(&link_));
+    cr_assert(gy_tcp_pool_has(&link_, &frame));
     ssize_t sent = gy_tcp_pool_send(&link_);
     cr_assert(sent > 0 && (size_t)sent < link_.past.bytes, "%zd bytes left", sent);
     frame.sent += (size_t)sent;
     link_.out.left -= (size_t)sent;
     link_.past.taken = (uint64_t)sent;
-    cr_assert(gy_tcp_pool_has(&other));
+    cr_assert(gy_tcp_pool_has(&other, &others));
     cr_assert_neq(other.past.slot, link_.past.slot);
     gy_tcp_pool_free(&tcp.pool);
     close(ends[0]);
