@@ -234,12 +234,13 @@ static inline enum gy_credit_use gy_credit_use_of(uint64_t sequence)
 /* sink.c: what comes over links. */
 extern const struct gy_sink gy_flow_sink; /* without `user` */
 
-/* windows.c: the steps over shared memory. */
-/* Shows the peers of this host what this rank has entered, and what it offers (NULL: nothing); every collective does, so that
+/* arrival.c. Shows the peers of this host what this rank has entered, and what it offers (NULL: nothing); every collective does, so that
  * a mismatch is found across algorithms. */
 void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer);
 /* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
+
+/* windows.c, window_gather.c: the steps over shared memory. */
 gyre_status gy_window_begin(struct gyre_request *request);
 /* May a step on windows go on without looking at the readers of its slot, since it will not write it? */
 bool gy_window_idle(const struct gyre_request *request, const struct gy_step *step);

@@ -6,7 +6,7 @@
  *
  * Counters have one writer, only grow, and count iterations through the life of the communicator: a slot is (counter
  * mod GY_WINDOW_SLOTS). A counter is stored with release after the data that it announces, and read with acquire before
- * the data is touched. Tiny vectors skip the slots: see tiny.c; shared operands are used in place: see mapped.h. Outputs
+ * the data is touched. Tiny vectors skip the slots: see tiny.c; what gathers is in window_gather.c; shared operands are used in place: see mapped.h. Outputs
  * that outgrow the cache are written past it, and slots where that is quicker (ways.h): a fence stands between that and the
  * counter. */
 #include <assert.h>
@@ -15,6 +15,7 @@
 #include "collectives/mapped.h"
 #include "collectives/ways.h"
 #include "collectives/whole.h"
+#include "collectives/window_tile.h"
 #include "core/line.h"
 #include "core/topology.h"
 #include "transport/fence.h"
@@ -23,10 +24,7 @@
 #define GY_STREAM_REDUCED (1u << 20)
 #define GY_STREAM_COPIED (16u << 20)
 #define GY_TILE_MOST (128u << 10) /* bytes */
-#define GY_FAR_BOUNCE (32u << 10) /* bytes of operands that are read through the kernel before they are reduced */
-#define GY_FAR_TILES 8            /* that are read through the kernel at once: entering it takes half a microsecond */
 #define GY_TILE_LEAST (32u << 10)
-#define GY_CLAIMED (4u << 10)      /* of slots that are claimed at once, and used from the first-level cache */
 #define GY_TILE_ROOTED (16u << 10) /* between two ranks one gives while the other takes */
 
 static int local_of(const struct gyre_comm *comm, int rank)
@@ -62,75 +60,12 @@ size_t gy_window_tile(const struct gyre_request *r)
     return gy_max_size(1, bytes / r->element);
 }
 
-static unsigned char *slot_of(const struct gyre_request *r, int rank, enum gy_space space, uint64_t iteration)
+unsigned char *gy_window_slot_of(const struct gyre_request *r, int rank, enum gy_space space, uint64_t iteration)
 {
     const struct gyre_comm *comm = r->comm;
     size_t slot = gy_segment_window_bytes(comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
     size_t index = (size_t)(iteration % GY_WINDOW_SLOTS) + (space == GY_RESULT ? GY_WINDOW_SLOTS : 0);
     return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
-}
-
-void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer)
-{
-    struct gy_window_control *mine = comm->control[comm->rank];
-    struct gy_entry *entry = &mine->entry[shape->sequence % GY_ARRIVALS];
-    comm->arrived = shape->sequence;
-    if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0)
-        atomic_store_explicit(&entry->offered, 0, memory_order_relaxed);
-    /* Pairs with the fences of arrival_of: who has copied a part of the new entry sees then that it is replaced, by `offered`, or by
-     * `entered`, which has come to the operation before this one. A release store alone lets later stores pass it. */
-    gy_fence(memory_order_release);
-    entry->arrival = *shape;
-    if (offer) {
-        entry->offer = *offer;
-        atomic_store_explicit(&entry->offered, shape->sequence, memory_order_release);
-    }
-    atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
-}
-
-/* What the peer has entered as operation `sequence`; false: it has not come so far, or written over it since. */
-static bool arrival_of(const struct gy_window_control *theirs, uint64_t sequence, struct gy_arrival *shape_p)
-{
-    const struct gy_entry *entry = &theirs->entry[sequence % GY_ARRIVALS];
-    if (atomic_load_explicit(&entry->offered, memory_order_acquire) == sequence) { /* no other line is needed */
-        *shape_p = entry->arrival;
-        gy_fence(memory_order_acquire);
-        if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == sequence)
-            return true;
-    }
-    uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
-    if (entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
-        return false;
-    *shape_p = entry->arrival;
-    gy_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
-    return atomic_load_explicit(&theirs->entered, memory_order_relaxed) < sequence + GY_ARRIVALS - 1;
-}
-
-/* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
-static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence)
-{
-    struct gy_arrival own = comm->control[comm->rank]->entry[sequence % GY_ARRIVALS].arrival, shape;
-    if (own.sequence != sequence || !arrival_of(comm->control[peer], sequence, &shape) || shape.sequence != sequence ||
-        gy_shape_equal(&shape, &own))
-        return true;
-    gy_mismatch(comm, peer, &shape, &own);
-    return false;
-}
-
-/* In an operation with a root somebody waits for nobody: those just before this operation are compared with it. */
-bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
-{
-    if (!verify_operation(comm, peer, sequence))
-        return false;
-    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < sequence; back++) {
-        uint64_t earlier = sequence - back;
-        const struct gy_arrival *own = &comm->control[comm->rank]->entry[earlier % GY_ARRIVALS].arrival;
-        if (own->sequence != earlier || !gy_has_root(own->collective))
-            return true;
-        if (!verify_operation(comm, peer, earlier))
-            return false;
-    }
-    return true;
 }
 
 static bool verify_everyone(struct gyre_request *r)
@@ -249,7 +184,8 @@ static struct moved shown_to(const struct gyre_request *r, const struct gy_step 
 {
     struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
     size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
-    return (struct moved){.to = slot_of(r, r->comm->rank, GY_WINDOW, r->window_base + r->lane[l].iteration) + place,
+    return (struct moved){.to = gy_window_slot_of(r, r->comm->rank, GY_WINDOW, r->window_base + r->lane[l].iteration) +
+                                place,
                           .from = gy_operand_at(r, step->src, b, piece.start),
                           .bytes = piece.count * r->element,
                           .past = goes_past(r, step, b)};
@@ -302,68 +238,13 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l)
     }
 }
 
-/* Where rank p has published the piece of slice b. */
-static const unsigned char *published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
+const unsigned char *gy_window_published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
 {
     size_t place = r->plan->blocks == 1 ? 0 : (size_t)(b < p ? b : b - 1) * r->tile * r->element;
-    return slot_of(r, p, GY_WINDOW, iteration) + place;
+    return gy_window_slot_of(r, p, GY_WINDOW, iteration) + place;
 }
 
-/* What a reduction of one tile reads and writes. */
-struct operands {
-    int size; /* ranks, as far as which the rest is filled */
-    const void *sources[GY_WINDOW_RANKS];
-    bool shown[GY_WINDOW_RANKS];   /* a source is in its rank's slot */
-    uint64_t far[GY_WINDOW_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
-    int fars, slots;               /* how many of them are; and how many are in slots, the result included */
-    unsigned char *targets[GY_WINDOW_RANKS + 1];
-    struct gy_targets to;
-};
-
-static void find_operands(struct gyre_request *r, const struct gy_step *step, int32_t b, uint64_t iteration,
-                          size_t start, struct operands *it)
-{
-    int size = r->comm->size, rank = r->comm->rank;
-    it->size = size;
-    it->fars = it->slots = 0;
-    for (int p = 0; p < size; p++) {
-        const unsigned char *input = p == rank ? NULL : gy_mapped_input(r, p);
-        it->far[p] = p == rank ? 0 : gy_mapped_far_input(r, p);
-        it->fars += it->far[p] != 0;
-        it->shown[p] = p != rank && !it->far[p] && !input;
-        it->slots += it->shown[p];
-        it->sources[p] = p == rank ? gy_operand_at(r, step->src, b, start)
-                         : input   ? input + start * r->element
-                                   : published(r, p, b, iteration);
-    }
-    it->to = (struct gy_targets){.at = it->targets};
-    bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.past; /* those past the caches come first */
-    it->slots += keeps;
-    if (first)
-        it->targets[it->to.count++] = slot_of(r, rank, GY_RESULT, iteration);
-    if (step->dst != GY_RESULT)
-        it->targets[it->to.count++] = gy_operand_at(r, step->dst, b, start);
-    for (int p = 0; p < size && step->keep; p++) {
-        unsigned char *output = p == rank ? NULL : gy_mapped_output(r, p);
-        if (output)
-            it->targets[it->to.count++] = output + start * r->element;
-    }
-    it->to.streamed = r->stream ? it->to.count : first;
-    if (keeps && !first)
-        it->targets[it->to.count++] = slot_of(r, rank, GY_RESULT, iteration);
-}
-
-/* Where element `at` of the result goes, and the next ones. */
-static struct gy_targets targets_from(const struct gyre_request *r, const struct operands *it, size_t at,
-                                      unsigned char **to)
-{
-    for (int t = 0; t < it->to.count; t++)
-        to[t] = it->targets[t] + at * r->element;
-    return (struct gy_targets){.at = to, .count = it->to.count, .streamed = it->to.streamed};
-}
-
-/* Does this rank claim the slots of which the step reads? Not what others read, too. */
-static bool claims(const struct gyre_request *r, const struct gy_step *step)
+bool gy_window_claims(const struct gyre_request *r, const struct gy_step *step)
 {
     enum gy_collective collective = r->plan->shape.collective;
     bool alone = r->comm->size == 2 || step->kind == GY_EXCHANGE || (step->kind == GY_GATHER && !r->plan->one_shot) ||
@@ -371,28 +252,11 @@ static bool claims(const struct gyre_request *r, const struct gy_step *step)
     return r->claims && alone;
 }
 
-static void combine(struct gyre_request *r, const struct gy_step *step, struct operands *it, size_t count)
-{
-    bool claiming = claims(r, step);
-    size_t most = claiming ? GY_CLAIMED / r->element : count, n;
-    for (size_t at = 0; at < count; at += n) {
-        const void *from[GY_WINDOW_RANKS];
-        unsigned char *to[GY_WINDOW_RANKS + 1];
-        n = gy_min_size(most, count - at);
-        for (int p = 0; p < it->size; p++) {
-            from[p] = (const unsigned char *)it->sources[p] + at * r->element;
-            if (claiming && it->shown[p])
-                gy_line_claim(from[p], n * r->element);
-        }
-        gy_combine_into(&r->operation, r->canonical, targets_from(r, it, at, to), from, it->size, n);
-    }
-}
-
 /* Out of a slot into the output. */
 static void put_shown(const struct gyre_request *r, const struct gy_step *step, unsigned char *to,
                       const unsigned char *slot, size_t bytes)
 {
-    bool claiming = claims(r, step);
+    bool claiming = gy_window_claims(r, step);
     if (claiming && !r->stream) {
         gy_copy_claim(to, slot, bytes);
         return;
@@ -404,96 +268,6 @@ static void put_shown(const struct gyre_request *r, const struct gy_step *step, 
             gy_line_claim(slot + at, n);
         gy_put(r, to + at, slot + at, n);
     }
-}
-
-/* Is a place to write to also one to read from? */
-static bool is_source(const struct operands *it, const void *target)
-{
-    for (int p = 0; p < it->size; p++)
-        if (!it->far[p] && it->sources[p] == target)
-            return true;
-    return false;
-}
-
-/* A single operand goes where the result will be, since every entry into the kernel costs as much as many kilobytes: that is
- * quicker than results written past the caches, too. More of them, or where that place is in use, piece by piece through memory
- * that stays in the first-level cache. */
-static bool gather_far(struct gyre_request *r, struct operands *it, size_t start, size_t count)
-{
-    _Static_assert(GY_FAR_BOUNCE / GY_FAR_RANKS >= GY_CACHE_LINE, "each operand has room for a line at least");
-    assert(it->fars <= GY_FAR_RANKS);
-    _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_FAR_BOUNCE];
-    size_t most = GY_FAR_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
-    bool straight = it->fars == 1 && it->to.count > 0 && !is_source(it, it->targets[0]);
-    for (size_t at = 0; at < count; at += n) {
-        const void *from[GY_WINDOW_RANKS];
-        unsigned char *to[GY_WINDOW_RANKS + 1], *next = straight ? it->targets[0] : bounce;
-        n = straight ? count : gy_min_size(most, count - at);
-        for (int p = 0; p < it->size; p++) {
-            from[p] = it->far[p] ? next : (const unsigned char *)it->sources[p] + at * r->element;
-            if (!it->far[p])
-                continue;
-            if (!gy_mapped_fetch(r, p, it->far[p], (start + at) * r->element, n * r->element, next))
-                return false;
-            next += n * r->element;
-        }
-        struct gy_targets targets = targets_from(r, it, at, to);
-        targets.streamed = straight ? 0 : it->to.streamed;
-        gy_combine_into(&r->operation, r->canonical, targets, from, it->size, n);
-    }
-    return true;
-}
-
-/* Several tiles of block b that are read at once: does the lane stand at the first of them? The others are skipped. */
-static bool first_of_many(const struct gyre_request *r, int l, const struct gy_layout *layout, int32_t b,
-                          struct gy_piece *piece_p)
-{
-    size_t tile = r->lane[l].tile;
-    *piece_p = gy_layout_piece(layout, b, 1, r->tile * GY_FAR_TILES, tile / GY_FAR_TILES);
-    return tile % GY_FAR_TILES == 0;
-}
-
-/* Several tiles of every slice. */
-static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l)
-{
-    for (int32_t b = 0; b < r->plan->blocks; b++) {
-        struct gy_piece piece;
-        struct operands it; /* as far as there are ranks */
-        if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
-            continue;
-        find_operands(r, step, b, 0, piece.start, &it);
-        if (it.fars > 0 && !gather_far(r, &it, piece.start, piece.count))
-            return false;
-    }
-    return true;
-}
-
-static bool gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
-{
-    if (gy_mapped_takes_all(r))
-        return gather_all(r, step, l);
-    struct gy_piece piece = gy_layout_piece(&r->in, step->range.lo, 1, r->tile, r->lane[l].tile);
-    if (step->range.width == 0 || piece.count == 0)
-        return true;
-    struct operands it; /* as far as there are ranks */
-    find_operands(r, step, step->range.lo, iteration, piece.start, &it);
-    if (it.fars > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
-        return true;
-    if (it.fars > 0)
-        return gather_far(r, &it, piece.start, piece.count);
-    combine(r, step, &it, piece.count);
-    return true;
-}
-
-bool gy_window_gather_whole(struct gyre_request *r, int l)
-{
-    const struct gy_step *step = &r->plan->step[r->plan->lane[l].first];
-    struct operands it; /* as far as there are ranks */
-    find_operands(r, step, step->range.lo, 0, 0, &it);
-    if (it.fars > 0)
-        return gather_far(r, &it, 0, r->in.total);
-    gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, r->in.total);
-    return true;
 }
 
 bool gy_window_idle(const struct gyre_request *r, const struct gy_step *step)
@@ -517,7 +291,7 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     if (whole || block)
         gy_put(r, to, whole ? whole + piece->start * r->element : block + within, bytes);
     else
-        put_shown(r, step, to, slot_of(r, from, step->src, iteration), bytes);
+        put_shown(r, step, to, gy_window_slot_of(r, from, step->src, iteration), bytes);
     return true;
 }
 
@@ -575,8 +349,8 @@ static bool find_piece(struct gyre_request *r, const struct gy_step *step, int l
     if (bytes > 0 && input)
         gy_put(r, to, input + mine, bytes);
     else if (bytes > 0 && !far)
-        *put_p = (struct moved){to, published(r, p, r->comm->rank, r->window_base + r->lane[l].iteration), bytes,
-                                false};
+        *put_p = (struct moved){to, gy_window_published(r, p, r->comm->rank, r->window_base + r->lane[l].iteration),
+                                bytes, false};
     return true;
 }
 
@@ -621,7 +395,7 @@ bool gy_window_step(struct gyre_request *r, int l)
     bool moved = true;
     switch (step->kind) {
     case GY_PUBLISH: publish(r, step, l); break;
-    case GY_GATHER: moved = gather(r, step, l, iteration); break;
+    case GY_GATHER: moved = gy_window_gather(r, step, l, iteration); break;
     case GY_COLLECT: moved = collect(r, step, l, iteration); break;
     default: moved = exchange(r, step, l, shows = left_to_show(r));
     }
