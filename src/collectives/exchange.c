@@ -17,6 +17,11 @@
  * as they travel. */
 #define GY_OWNED 2048
 #define GY_EXPECTED 512
+/* Bytes of a contribution from which on it is asked how it is given; up to which it is claimed without, where it is known what is
+ * best; and that a rank then reads at least. */
+#define GY_ASKED_LEAST 4096
+#define GY_CLAIMED_MOST 4096
+#define GY_CLAIMED_LEAST 2048
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
 _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
@@ -62,6 +67,21 @@ static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_
     struct gy_window_control *control = it->comm->control[rank];
     return it->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
                                          : gy_window_vector(control, number, it->bytes);
+}
+
+static bool is_known_best(const struct gy_exchange *it)
+{
+    return it->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded && gy_line_gains_by_claims();
+}
+
+bool gy_exchange_asks(const struct gy_exchange *it)
+{
+    return it->bytes >= GY_ASKED_LEAST && !is_known_best(it);
+}
+
+bool gy_exchange_claims(const struct gy_exchange *it)
+{
+    return it->block >= GY_CLAIMED_LEAST && is_known_best(it);
 }
 
 static bool together(const struct gy_exchange *it)

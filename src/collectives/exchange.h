@@ -46,8 +46,11 @@ struct gy_exchange {
     bool kept;   /* its own block has gone into the output when it was shown: gy_exchange_keeps */
 };
 
-/* Bytes of a contribution from which on it is asked whether that had better be so. */
-#define GY_EXCHANGE_ASKED_LEAST 4096
+/* Is it asked how this one is given best, and if not, is it claimed? Of contributions of 4 KiB and more the clock is asked, but between
+ * two ranks with cores of their own, where claims gain at every distance of the cores, of longer ones only: shorter ones are claimed
+ * when a rank reads so much that it pays. */
+bool gy_exchange_asks(const struct gy_exchange *it);
+bool gy_exchange_claims(const struct gy_exchange *it);
 
 struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
                                   size_t element, const void *input, void *output);

@@ -42,8 +42,9 @@ static bool may_be_shown(const struct gy_exchange *it)
 
 static void show(struct gy_exchange *it)
 {
-    enum gy_giving giving = it->bytes >= GY_EXCHANGE_ASKED_LEAST ? gy_ways_exchanged(it->comm, it->shape, it->bytes)
-                                                                 : GY_GIVEN_SLOTS;
+    enum gy_giving giving = gy_exchange_asks(it)     ? gy_ways_exchanged(it->comm, it->shape, it->bytes)
+                            : gy_exchange_claims(it) ? GY_GIVEN_CLAIMED
+                                                     : GY_GIVEN_SLOTS;
     it->past = giving == GY_GIVEN_PAST;
     it->claims = giving == GY_GIVEN_CLAIMED;
     it->kept = gy_exchange_keeps(it);
@@ -228,12 +229,6 @@ static void count_bytes(const struct gy_exchange *it)
     it->comm->recorder.page->window_bytes += total;
 }
 
-/* Does the clock look at it, if the call blocks? */
-static bool counts(const struct gy_exchange *it)
-{
-    return it->bytes >= GY_EXCHANGE_ASKED_LEAST;
-}
-
 /* A peer keeps us waiting: the exchange goes on as a request. */
 static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *call, bool shown, int next)
 {
@@ -245,7 +240,7 @@ static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *cal
     gy_wait(r);
     gyre_status status = r->status;
     gy_request_recycle(r);
-    if (counts(it))
+    if (gy_exchange_asks(it))
         gy_ways_end(it->comm, status == GYRE_SUCCESS);
     return status;
 }
@@ -286,7 +281,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     struct gy_patience patience = gy_patience_of(ctx);
     it.number = ++comm->inline_started;
     shape.sequence = ++comm->sequence;
-    if (counts(&it))
+    if (gy_exchange_asks(&it))
         gy_ways_begin(comm);
     bool room = wait_for_room(&it, &patience);
     if (room) {
@@ -312,7 +307,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     }
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
     complete(&it, awaited, &operation, gy_comm_canonical(comm));
-    if (counts(&it))
+    if (gy_exchange_asks(&it))
         gy_ways_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
     if ((it.number & (GY_LOOK_EVERY - 1)) == 0)

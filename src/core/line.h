@@ -41,6 +41,10 @@ static inline void gy_line_claim(const void *first, size_t bytes)
         *at = *at;
 }
 
+/* Is the processor one of which it is known that a line that it has claimed is sooner written again by the other core, wherever that
+ * lies? */
+bool gy_line_gains_by_claims(void);
+
 /* It is wanted elsewhere soon, and leaves this core's caches for one that the cores share; no operation where the processor does not
  * know it. */
 static inline void gy_line_hand_over(const void *line)

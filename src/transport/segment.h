@@ -29,7 +29,8 @@ struct gy_segment;
 #define GY_WINDOW_VECTOR 16384 /* of one that lies behind, on whole lines of its own */
 #define GY_WINDOW_AHEAD 4      /* direct exchanges that a rank shows at once: see collectives/exchange.h */
 #define GY_WINDOW_LINES (2 * GY_WINDOW_AHEAD)
-#define GY_WINDOW_SHORT 4096 /* bytes of a vector that has a place for every line; longer ones have two for all */
+#define GY_WINDOW_SHORT 8192 /* bytes of a vector that has a place for every line; longer ones have two for all */
+#define GY_WINDOW_GAP 4096   /* between two places: see gy_window */
 
 /* Written by one rank: flag, shape and payload together. */
 struct gy_window_line {
@@ -83,11 +84,13 @@ struct gy_window_control {
         core; /* 1 + the one on which this rank began its last call of tiles, where ranks share cores; 0: not told */
 };
 
-/* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. */
+/* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. Between two of
+ * them lies a page that nobody uses: processors fetch what lies behind that which is read, as far as the end of its page, and who read
+ * one vector would take away the lines of the next, which are about to be written. */
 struct gy_window {
     struct gy_window_control control;
-    _Alignas(GY_CACHE_LINE) unsigned char shorter[GY_WINDOW_LINES][GY_WINDOW_SHORT];
-    _Alignas(GY_CACHE_LINE) unsigned char vector[2][GY_WINDOW_VECTOR];
+    _Alignas(GY_CACHE_LINE) unsigned char shorter[GY_WINDOW_LINES][GY_WINDOW_SHORT + GY_WINDOW_GAP];
+    _Alignas(GY_CACHE_LINE) unsigned char vector[2][GY_WINDOW_VECTOR + GY_WINDOW_GAP];
 };
 
 static inline unsigned char *gy_window_vector(struct gy_window_control *control, uint64_t number, size_t bytes)

@@ -155,6 +155,40 @@ Test(exchange, what_nobody_else_reads_is_claimed)
     cr_expect(writes(GY_SCATTER_FROM));
 }
 
+/* Where the processor gains by claims two ranks with cores of their own claim what is up to 4 KiB, if a rank reads 2 KiB of it, and the
+ * clock is asked beyond; otherwise it is from 4 KiB on. */
+Test(exchange, what_is_known_to_be_best_is_not_asked)
+{
+    static struct gy_context ctx;
+    for (int others = 0; others < 2; others++)
+        for (int shared = 0; shared < 2; shared++)
+            for (size_t block = 1; block <= 16384; block++) {
+                struct gy_exchange it = exchange_of(GY_ALL_REDUCE, block), half = exchange_of(GY_ALL_TO_ALL, block);
+                const bool known = !others && !shared && gy_line_gains_by_claims();
+                it.comm->size = 2 + others;
+                it.comm->ctx = &ctx;
+                ctx.crowded = shared;
+                half.bytes = block * (size_t)it.comm->size;
+                cr_assert_eq(gy_exchange_asks(&it), known ? block > 4096 : block >= 4096);
+                cr_assert_eq(gy_exchange_claims(&it), known && block >= 2048 && block <= 4096);
+                cr_assert_eq(gy_exchange_claims(&half), known && block == 2048);
+            }
+}
+
+/* Who reads one has the processor fetch what lies behind it in its page. */
+Test(exchange, between_two_places_lies_a_page)
+{
+    static const size_t bytes[] = {GY_WINDOW_INLINE + 1, GY_WINDOW_SHORT, GY_WINDOW_SHORT + 1, GY_WINDOW_VECTOR};
+    for (size_t b = 0; b < sizeof bytes / sizeof *bytes; b++)
+        for (size_t c = 0; c < sizeof bytes / sizeof *bytes; c++)
+            for (uint64_t number = 0; number < GY_WINDOW_LINES; number++)
+                for (uint64_t later = 0; later < GY_WINDOW_LINES; later++) {
+                    const unsigned char *one = gy_window_vector(&window[0].control, number, bytes[b]),
+                                        *next = gy_window_vector(&window[0].control, later, bytes[c]);
+                    cr_assert(next <= one || next >= one + bytes[b] + 4096);
+                }
+}
+
 /* Bytes stay as they are, and none beside them is touched. */
 Test(exchange, a_claim_changes_nothing)
 {

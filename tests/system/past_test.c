@@ -254,7 +254,7 @@ static void run_rank(int me)
             broadcast(comm, round, EXCHANGED - odd);
             reduce_all(comm, round, 2 * BLOCK);
         }
-        gather(comm, round, 4096, "the shortest all_gather");
+        gather(comm, round, 4096 + 1, "the shortest all_gather");
     }
     for (int late = 0; late < 2; late++) {
         usleep(late == rank ? LATE_NS / 1000 : 0);
