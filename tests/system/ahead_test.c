@@ -14,7 +14,7 @@
 #include "support/launcher.h"
 
 #define PLACES 4   /* GY_WINDOW_AHEAD */
-#define SHORT 1024 /* of 4 bytes: longer ones have two places for all */
+#define SHORT 2048 /* of 4 bytes: longer ones have two places for all */
 #define LONGEST 4096
 #define LONG 30000 /* goes by a plan */
 #define ROUNDS 3000

@@ -392,6 +392,16 @@ static void leave_broadcast(gyre_comm *comm, int away)
     CHECK(got == 7);
 }
 
+/* Everyone has come here as often as this rank, and has started what is to be under way: a rank that starts it later than another
+ * revokes is told so instead. */
+static void await_everyone(int own, int ranks)
+{
+    uint64_t calls = atomic_fetch_add(&page->rank[own].calls, 1) + 1;
+    for (int i = 0; i < ranks; i++)
+        for (int64_t limit = rank_now_ns() + MORTALS_HANG_NS; atomic_load(&page->rank[i].calls) < calls; usleep(200))
+            CHECK(rank_now_ns() < limit);
+}
+
 /* The world fails; it tests once, and stays away before it is agreed on how what is under way ends. */
 static void leave_agreement(gyre_comm *comm, int away)
 {
@@ -401,6 +411,7 @@ static void leave_agreement(gyre_comm *comm, int away)
     OK(comm, gyre_barrier(comm));
     if (own != missing)
         OK(comm, gyre_all_reduce_start(comm, &mine, &sum, 1, GYRE_UINT64, GYRE_SUM, &request));
+    await_everyone(own, ranks);
     if (own == away) {
         OK(comm, gyre_comm_revoke(comm));
         for (int i = 0; i < 20; i++, usleep(1000)) /* it has joined the agreement */
