@@ -119,7 +119,8 @@ static void run_rank(int me)
     static const size_t blocks[] = {100, TILE, LEAD * TILE, LEAD * TILE + 1, 4 * TILE, BLOCK};
     comm = rank_begin(60);
     rank = me;
-    unsigned char *in = aligned_alloc(64, RANKS * BLOCK + 64), *out = aligned_alloc(64, RANKS * BLOCK + 64);
+    const size_t bytes = (RANKS * BLOCK + 127) / 64 * 64;
+    unsigned char *in = aligned_alloc(64, bytes), *out = aligned_alloc(64, bytes);
     CHECK(in && out);
     for (int round = 0; round < 8; round++) {
         past = round & 1;
