@@ -4,9 +4,9 @@
  * A plain send copies a payload to pages of the kernel that were in use a moment ago. The reader has their lines still, and where his core has
  * no last-level cache in common with the sender's each of them takes as long to be written again as a line takes from memory, two or three
  * times as long as all else. What is written past the caches waits for nobody. Where the two have a cache in common, plain sends are
- * quicker. So now and then, for a few payloads of either way behind each other, both ends time what the kernel's copies take, of those of about
- * one length by themselves; the frames say that they do. The reader's figures come to the sender with his frames, of the sort that came last,
- * and with every frame how much he has read. */
+ * quicker. So both ends time what the kernel's copies take, of payloads of about one length by themselves: now and then for a few of either way
+ * behind each other, of long ones always; the frames say that they do. The reader's figures come to the sender with his frames, of the sort
+ * that came last, and with every frame how much he has read. */
 #include <string.h>
 
 #include "core/clock.h"
@@ -15,6 +15,9 @@
 
 #define TRIAL_FRAMES 8u  /* half of them the other way */
 #define TRIAL_EVERY 128u /* of so many times that; at first those that are powers of two, too */
+#define LONG_FIRST 16u   /* long payloads: of these every so many'th goes the other way, */
+#define LONG_TRIED_FIRST 4u
+#define LONG_TRIED_LATER 64u /* and of later ones */
 #define FIGURES_LEAST 2
 #define SORT_BITS ((GY_TCP_SORTS - 1) << GY_FRAME_SORT)
 
@@ -119,8 +122,8 @@ static void choose(struct tcp_sort *sort)
     sort->pays = sort->pays ? cost[1] < cost[0] : cost[1] * 10 < cost[0] * 9;
 }
 
-/* GY_FRAME_PAST and GY_FRAME_TIMED. */
-static unsigned flags_of(struct tcp_sort *sort)
+/* Some of one way and then some of the other, behind each other. */
+static unsigned flags_of_short(struct tcp_sort *sort)
 {
     unsigned turn = sort->frames++, trial = turn / TRIAL_FRAMES;
     bool timed = trial % TRIAL_EVERY == 0 || (trial < TRIAL_EVERY && (trial & (trial - 1)) == 0);
@@ -128,6 +131,16 @@ static unsigned flags_of(struct tcp_sort *sort)
         choose(sort);
     bool other = timed && turn % TRIAL_FRAMES >= TRIAL_FRAMES / 2;
     return (sort->pays != other ? GY_FRAME_PAST : 0) | (timed ? GY_FRAME_TIMED : 0);
+}
+
+/* Programs send few of these, beside each of which two looks at the clock are nothing. All are timed, and the choice is made anew each time:
+ * the first plain sends go to pages of which the reader has no lines yet, and are quick where the later ones are not. */
+static unsigned flags_of_long(struct tcp_sort *sort)
+{
+    unsigned turn = sort->frames++, of = turn < LONG_FIRST ? LONG_TRIED_FIRST : LONG_TRIED_LATER;
+    choose(sort);
+    bool other = turn % of == of - 1;
+    return (sort->pays != other ? GY_FRAME_PAST : 0) | GY_FRAME_TIMED;
 }
 
 void gy_tcp_past_mark(struct tcp_link *link, struct gy_frame *header)
@@ -144,7 +157,8 @@ void gy_tcp_past_mark(struct tcp_link *link, struct gy_frame *header)
         flags |= past->said << GY_FRAME_SORT;
     }
     if (header->kind == GY_FRAME_DATA && header->bytes >= GY_TCP_PAST_LEAST && !link->tcp->pool.refused)
-        flags |= flags_of(gy_tcp_past_sort(link, header->bytes));
+        flags |= (header->bytes < GY_TCP_PAST_LONG ? flags_of_short
+                                                   : flags_of_long)(gy_tcp_past_sort(link, header->bytes));
     header->flags = (uint8_t)flags;
 }
 

@@ -22,13 +22,26 @@ void __wrap_gy_copy_stream(void *dst, const void *src, size_t bytes)
     late_store(dst, src, bytes);
 }
 
+/* Of which trials are: the long ones, or those that are shorter by half at least. */
+static uint32_t tried_bytes;
+static unsigned tried_sort;
+
 static void begin(void)
 {
+    tried_bytes = LONG;
+    tried_sort = 3;
     memset(&tcp, 0, sizeof(tcp));
     memset(&link_, 0, sizeof(link_));
     link_.tcp = &tcp;
     link_.near = true;
     link_.out.left = link_.in.left = SIZE_MAX;
+}
+
+static void begin_shorter(void)
+{
+    begin();
+    tried_bytes = LONG / 4;
+    tried_sort = 2;
 }
 
 static bool marked(uint8_t kind, uint32_t bytes, uint8_t flags)
@@ -43,19 +56,19 @@ static int of(int frames)
 {
     int count = 0;
     for (int i = 0; i < frames; i++)
-        count += marked(GY_FRAME_DATA, LONG, 0);
+        count += marked(GY_FRAME_DATA, tried_bytes, 0);
     return count;
 }
 
-/* Nanoseconds for a KiB, of long payloads. */
+/* Nanoseconds for a KiB. */
 static void paces(int send_plain, int send_past, unsigned read_plain, unsigned read_past)
 {
     for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
-        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, (int64_t)send_plain * LONG / 1024);
-        gy_tcp_past_timed(&link_.past.sort[3].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, (int64_t)send_plain * LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, (int64_t)send_past * LONG / 1024);
     }
     struct gy_frame back = {.kind = GY_FRAME_CREDIT,
-                            .flags = 3 << GY_FRAME_SORT,
+                            .flags = (uint8_t)(tried_sort << GY_FRAME_SORT),
                             .pace = {(uint16_t)read_plain, (uint16_t)read_past},
                             .taken = 5};
     gy_tcp_past_heard(&link_, &back);
@@ -63,7 +76,7 @@ static void paces(int send_plain, int send_past, unsigned read_plain, unsigned r
 
 Test(pool, a_few_now_and_then_until_both_are_known)
 {
-    begin();
+    begin_shorter();
     cr_assert_eq(of(4), 0);
     cr_assert_eq(of(4), 4);
     cr_assert_eq(of(16), 8);
@@ -79,7 +92,7 @@ Test(pool, a_few_now_and_then_until_both_are_known)
 
 Test(pool, what_takes_less_at_both_ends_together)
 {
-    begin();
+    begin_shorter();
     of(FIRST);
     paces(500, 200, 100, 200);
     cr_assert_eq(of(64), 64);
@@ -93,7 +106,7 @@ Test(pool, what_takes_less_at_both_ends_together)
 
 Test(pool, the_other_way_is_tried_whichever_it_is)
 {
-    begin();
+    begin_shorter();
     of(FIRST);
     paces(500, 200, 100, 200);
     cr_assert_eq(of(127 * 8), 127 * 8);
@@ -103,33 +116,61 @@ Test(pool, the_other_way_is_tried_whichever_it_is)
 
 Test(pool, a_lost_core_counts_for_nothing)
 {
-    begin();
+    begin_shorter();
     of(FIRST);
     paces(500, 200, 100, 200);
     for (int lost = 0; lost < 2; lost++) {
-        gy_tcp_past_timed(&link_.past.sort[3].sends[1], LONG, LONG, 1000000000);
+        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
         cr_assert_eq(of(64), 64);
     }
-    gy_tcp_past_timed(&link_.past.sort[3].sends[1], LONG, LONG, 1000000000);
+    gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[1], LONG, LONG, 1000000000);
     cr_assert_eq(of(64), 0, "so often is no accident");
 }
 
 Test(pool, the_mean_counts_where_calls_differ)
 {
-    begin();
+    begin_shorter();
     of(FIRST);
     paces(300, 250, 100, 150);
     for (int i = 0; i < 4; i++) {
-        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
-        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(64), 0, "300 and 100 beside 250 and 150");
     for (int i = 0; i < 4; i++) {
-        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
+        gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 200 * (int64_t)LONG / 1024);
         for (int k = 0; k < 2; k++)
-            gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 600 * (int64_t)LONG / 1024);
+            gy_tcp_past_timed(&link_.past.sort[tried_sort].sends[0], LONG, LONG, 600 * (int64_t)LONG / 1024);
     }
     cr_assert_eq(of(64), 64, "466 and 100");
+}
+
+Test(pool, of_long_ones_one_in_a_while)
+{
+    begin();
+    cr_assert_eq(of(3), 0);
+    cr_assert_eq(of(1), 1);
+    cr_assert_eq(of(12), 3);
+    cr_assert_eq(of(48), 1);
+    cr_assert_eq(of(64), 1);
+    paces(500, 200, 100, 200);
+    cr_assert_eq(of(64), 63);
+}
+
+/* The first plain sends of long payloads are quick, and the later ones, all of which are timed, are not. */
+Test(pool, a_lucky_beginning_does_not_last)
+{
+    begin();
+    of(64);
+    paces(100, 200, 100, 150);
+    cr_assert_eq(of(63), 0);
+    for (unsigned i = 0; i < GY_TCP_FIGURES; i++) {
+        struct gy_frame header = {.kind = GY_FRAME_DATA, .bytes = LONG};
+        gy_tcp_past_mark(&link_, &header);
+        cr_assert(header.flags & GY_FRAME_TIMED);
+        gy_tcp_past_timed(&link_.past.sort[3].sends[0], LONG, LONG, 500 * (int64_t)LONG / 1024);
+    }
+    cr_assert_eq(of(32), 32);
 }
 
 Test(pool, short_reads_count_together)
