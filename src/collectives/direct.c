@@ -26,14 +26,21 @@
 #define EARLY 2       /* calls ahead, whose entry is fetched for writing, as each has a line of its own */
 #define GATHER_LANE 1 /* of the plan, and its counter */
 
-bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
-                         enum gy_algorithm algorithm)
+/* Out of line: room for a sentence is cleared, which takes longer than a call whose choice is known. */
+static __attribute__((noinline)) bool would_be_chosen(const struct gyre_comm *comm, enum gy_collective collective,
+                                                      size_t bytes, enum gy_algorithm algorithm)
 {
     struct gy_error error = {.quiet = true};
     enum gy_algorithm choice;
+    return gy_select(comm, collective, false, bytes, &choice, &error) == GYRE_SUCCESS && choice == algorithm;
+}
+
+bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                         enum gy_algorithm algorithm)
+{
     if (comm->tiny[collective].chosen == bytes + 1)
         return true;
-    if (gy_select(comm, collective, false, bytes, &choice, &error) != GYRE_SUCCESS || choice != algorithm)
+    if (!would_be_chosen(comm, collective, bytes, algorithm))
         return false;
     comm->tiny[collective].chosen = bytes + 1;
     return true;

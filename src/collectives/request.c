@@ -170,8 +170,10 @@ void gy_request_arrive(struct gyre_comm *comm)
 
 void gy_request_rewind(struct gyre_request *r)
 {
-    memset(r->lane, 0, gy_max_size((size_t)r->plan->lanes, 1) * sizeof(r->lane[0]));
+    memset(&r->lane[0], 0,
+           offsetof(struct gy_lane_state, flight)); /* clocks look at it, even where the plan has none */
     for (int l = 0; l < r->plan->lanes; l++) {
+        memset(&r->lane[l], 0, offsetof(struct gy_lane_state, flight));
         r->lane[l].step = r->plan->lane[l].first;
         gy_lane_begin(r, l);
     }

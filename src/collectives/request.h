@@ -32,10 +32,12 @@ struct gy_lane_state {
     bool want;                   /* sender: has had no grant of this step, nor asked for it */
     int64_t wanted;              /* since when, 0: it has not tried to send yet */
     struct gy_frame_out control; /* GRANT or WANT */
-    struct gy_in_flight flight[GY_SENDS_IN_FLIGHT];
     unsigned first_flight, flights;
-    int everyone;    /* ranks below this one are known to satisfy the window need at hand */
-    int waiting_for; /* as the request's, of this lane alone; valid where the request misses a rank */
+    int everyone;           /* ranks below this one are known to satisfy the window need at hand */
+    uint64_t everyone_done; /* the least that any of them has done by then */
+    int waiting_for;        /* as the request's, of this lane alone; valid where the request misses a rank */
+    /* Most of a lane, and the last of it: valid are those that are under way, so that a start clears all but these. */
+    struct gy_in_flight flight[GY_SENDS_IN_FLIGHT];
 };
 
 /* One call, its arguments checked. The counts of the v-forms are per rank; where a form has one list, both name it. */

@@ -117,6 +117,29 @@ gyre_status gy_window_begin(struct gyre_request *r)
     return GYRE_SUCCESS;
 }
 
+/* What is known afterwards is all that they have done, not just what is asked for: that a slot is free need not be looked up, in lines
+ * that come from other cores, before it is used once more. */
+static bool look_at_everyone(struct gyre_request *r, struct gy_lane_state *lane, int window_lane, uint64_t target)
+{
+    struct gyre_comm *comm = r->comm;
+    if (lane->everyone == 0)
+        lane->everyone_done = UINT64_MAX;
+    for (; lane->everyone < comm->size; lane->everyone++) {
+        const struct gy_window_control *peer = comm->control[lane->everyone];
+        if (lane->everyone == comm->rank)
+            continue;
+        uint64_t done = atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire);
+        if (done < target) {
+            r->waiting_for = lane->everyone;
+            return false;
+        }
+        lane->everyone_done = done < lane->everyone_done ? done : lane->everyone_done;
+    }
+    lane->everyone = 0;
+    comm->known[window_lane] = lane->everyone_done;
+    return true;
+}
+
 bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *step, int window_lane, uint64_t target)
 {
     struct gyre_comm *comm = r->comm;
@@ -128,20 +151,8 @@ bool gy_window_everyone(struct gyre_request *r, int l, const struct gy_step *ste
                (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) >= target &&
                 (!ours || gy_window_verify(comm, r->shape.sequence, step->peer)));
     }
-    if (comm->known[window_lane] < target) {
-        struct gy_lane_state *lane = &r->lane[l];
-        for (; lane->everyone < comm->size; lane->everyone++) {
-            if (lane->everyone == comm->rank)
-                continue;
-            const struct gy_window_control *peer = comm->control[lane->everyone];
-            if (atomic_load_explicit(&peer->lane[window_lane].progress, memory_order_acquire) < target) {
-                r->waiting_for = lane->everyone;
-                return false;
-            }
-        }
-        lane->everyone = 0;
-        comm->known[window_lane] = target;
-    }
+    if (comm->known[window_lane] < target && !look_at_everyone(r, &r->lane[l], window_lane, target))
+        return false;
     return !ours || r->verified || verify_everyone(r);
 }
 
