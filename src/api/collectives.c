@@ -49,9 +49,12 @@ static gyre_status run(const char *function, gyre_comm *comm, const struct gy_ca
     gy_driver_enter(comm->ctx);
     gy_exchange_own(comm, call);
     gy_exchange_expect(comm, call);
-    gyre_status status = check(comm, call, true);
-    if (status == GYRE_SUCCESS)
-        status = gy_run(comm, call);
+    gyre_status status;
+    if (!gy_repeat_call(comm, call, &status)) {
+        status = check(comm, call, true);
+        if (status == GYRE_SUCCESS)
+            status = gy_run(comm, call);
+    }
     gy_driver_leave(comm->ctx);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "collectives/layout.h"
 #include "collectives/plan.h"
 #include "collectives/recorder.h"
+#include "collectives/repeat.h"
 #include "collectives/ways.h"
 #include "transport/link.h"
 
@@ -68,10 +69,11 @@ struct gyre_comm {
     uint64_t compared;
     struct {
         bool known;
-        uint8_t algorithm;  /* the one that would be chosen */
-        int32_t most;       /* bytes of a contribution that is exchanged directly; −1: none */
-        size_t chosen;      /* 1 more than the bytes for which the way of direct.h or swap.c was chosen last; 0: none */
-    } tiny[GY_COLLECTIVES]; /* see tiny.c */
+        uint8_t algorithm; /* the one that would be chosen */
+        int32_t most;      /* bytes of a contribution that is exchanged directly; −1: none */
+        size_t chosen;     /* 1 more than the bytes for which the way of direct.h or swap.c was chosen last; 0: none */
+        struct gy_repeat repeat; /* the last of these calls, for one like it */
+    } tiny[GY_COLLECTIVES];      /* see tiny.c */
     struct gy_ways ways;
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;

@@ -29,12 +29,17 @@ _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collect
 #define SEQUENCE_MASK UINT64_C(0xffff)
 #define SEQUENCE_SHIFT 48
 
-/* All that two ranks must agree on: no two shapes of direct exchanges with near sequence numbers share a word. */
-static uint64_t shape_word(const struct gy_arrival *shape)
+/* All that two ranks must agree on but the sequence number: no two shapes of direct exchanges share a word. */
+static uint64_t word_of(const struct gy_arrival *shape)
 {
-    return (shape->sequence & SEQUENCE_MASK) << SEQUENCE_SHIFT | (uint64_t)(shape->root & 0xfff) << 36 |
-           (uint64_t)shape->op << 28 | (uint64_t)(shape->dtype & 15) << 24 | (uint64_t)(shape->collective & 15) << 20 |
-           (shape->count & 0xfffff);
+    return (uint64_t)(shape->root & 0xfff) << 36 | (uint64_t)shape->op << 28 | (uint64_t)(shape->dtype & 15) << 24 |
+           (uint64_t)(shape->collective & 15) << 20 | (shape->count & 0xfffff);
+}
+
+/* With it: nor do those with near sequence numbers. */
+static uint64_t shape_word(const struct gy_exchange *it)
+{
+    return (it->shape->sequence & SEQUENCE_MASK) << SEQUENCE_SHIFT | it->word;
 }
 
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
@@ -156,7 +161,7 @@ void gy_exchange_publish(const struct gy_exchange *it)
         each_part(it, it->number, put);
     if (it->past)
         gy_stream_fence();
-    mine->shape = shape_word(it->shape);
+    mine->shape = shape_word(it);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
     if (worth_pushing(it, GY_PUSHED))
         each_part(it, it->number, push);
@@ -225,7 +230,7 @@ static bool all_compared(const struct gyre_comm *comm, uint64_t sequence)
 enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer)
 {
     struct gyre_comm *comm = it->comm;
-    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == shape_word(it->shape);
+    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == shape_word(it);
     if (same && all_compared(comm, it->shape->sequence))
         return GY_YES;
     if (!gy_window_verify(comm, it->shape->sequence, peer))
@@ -247,10 +252,9 @@ static enum gy_answer compare(struct gyre_comm *comm, int peer, uint64_t number)
     return entered ? GY_YES : GY_NOT_YET; /* entered, and nothing found: it has been written over since */
 }
 
-enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p)
+enum gy_answer gy_exchange_make_room(const struct gy_exchange *it, uint64_t ahead, int *peer_p)
 {
     struct gyre_comm *comm = it->comm;
-    uint64_t ahead = it->bytes > GY_WINDOW_SHORT ? 1 : GY_WINDOW_AHEAD;
     while (comm->inline_seen + ahead < it->number) {
         uint64_t number = comm->inline_seen + 1;
         for (int p = 0; p < comm->size; p++) {
@@ -348,6 +352,7 @@ struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arriva
                                 .number = number,
                                 .block = block,
                                 .bytes = block * gy_exchange_blocks(comm, shape->collective),
+                                .word = word_of(shape),
                                 .input = input,
                                 .output = output};
 }

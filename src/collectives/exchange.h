@@ -39,6 +39,7 @@ struct gy_exchange {
     const struct gy_arrival *shape;
     uint64_t number;
     size_t block, bytes; /* of `count` elements; of a contribution */
+    uint64_t word;       /* what tells its shape from others, but for the sequence number */
     const unsigned char *input;
     unsigned char *output;
     bool past;   /* its vector is written past the caches */
@@ -59,8 +60,13 @@ size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
 /* The peer has shown it, or has shown what makes room for it: does it mean the same? NOT_YET: it has not, or something else, and it
  * has not written yet what. NO: the world has been told. */
 enum gy_answer { GY_YES, GY_NO, GY_NOT_YET };
-/* Is there a place for it? Who does not let it have one comes out in *peer_p. */
-enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p);
+/* Is there a place for it? Who does not let it have one comes out in *peer_p. Most often that is known already. */
+enum gy_answer gy_exchange_make_room(const struct gy_exchange *it, uint64_t ahead, int *peer_p);
+static inline enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p)
+{
+    uint64_t ahead = it->bytes > GY_WINDOW_SHORT ? 1 : GY_WINDOW_AHEAD;
+    return it->comm->inline_seen + ahead >= it->number ? GY_YES : gy_exchange_make_room(it, ahead, peer_p);
+}
 /* Does its own block of the output, which is not there yet, go there in the pass that shows it? To be asked when it is known how
  * that is written. */
 bool gy_exchange_keeps(const struct gy_exchange *it);
@@ -92,6 +98,10 @@ static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer,
 }
 
 enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer);
+/* tiny.c: the whole of one that this rank has found its call to be, from the numbers on, which go into *shape, that the exchange points
+ * to. Nothing else is under way, and there is an idle request. */
+gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call);
+
 /* All that are waited for have published: out of the lines into the output. */
 void gy_exchange_take(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical);
 

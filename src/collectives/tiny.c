@@ -269,6 +269,43 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
     return true;
 }
 
+gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
+{
+    struct gyre_comm *comm = it->comm;
+    struct gy_context *ctx = comm->ctx;
+    struct gy_patience patience = gy_patience_of(ctx);
+    it->number = ++comm->inline_started;
+    shape->sequence = ++comm->sequence;
+    if (gy_exchange_asks(it))
+        gy_ways_begin(comm);
+    bool room = wait_for_room(it, &patience);
+    if (room) {
+        show(it);
+        gy_window_wake(comm);
+    }
+    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
+    count_bytes(it);
+    gy_window_arrive(comm, shape, NULL);
+    if (!room)
+        return go_on(it, call, false, 0);
+    gy_exchange_prepare(it);
+    const struct gy_ranks awaited = awaited_by(it);
+    for (int p = awaited.first; p < awaited.end; p++) {
+        if (p == comm->rank)
+            continue;
+        if (!wait_for(it, p, &patience) || gy_exchange_verify(it, p) != GY_YES)
+            return go_on(it, call, true, p);
+    }
+    const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
+    complete(it, awaited, &operation, gy_comm_canonical(comm));
+    if (gy_exchange_asks(it))
+        gy_ways_end(comm, true);
+    gy_recorder_done(&comm->recorder, record);
+    if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
+        gy_look_around(ctx);
+    return GYRE_SUCCESS;
+}
+
 bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     if (comm->ctx->active_first || !is_open(comm, call))
@@ -277,42 +314,8 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     struct gy_exchange it = gy_exchange_of(comm, &shape, 0, gy_dtype_bytes(call->dtype), call->input, call->output);
     if ((int64_t)it.bytes > comm->tiny[call->collective].most)
         return false;
-    struct gy_context *ctx = comm->ctx;
-    struct gy_patience patience = gy_patience_of(ctx);
-    it.number = ++comm->inline_started;
-    shape.sequence = ++comm->sequence;
-    if (gy_exchange_asks(&it))
-        gy_ways_begin(comm);
-    bool room = wait_for_room(&it, &patience);
-    if (room) {
-        show(&it);
-        gy_window_wake(comm);
-    }
-    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
-    count_bytes(&it);
-    gy_window_arrive(comm, &shape, NULL);
-    if (!room) {
-        *status_p = go_on(&it, call, false, 0);
-        return true;
-    }
-    gy_exchange_prepare(&it);
-    const struct gy_ranks awaited = awaited_by(&it);
-    for (int p = awaited.first; p < awaited.end; p++) {
-        if (p == comm->rank)
-            continue;
-        if (!wait_for(&it, p, &patience) || gy_exchange_verify(&it, p) != GY_YES) {
-            *status_p = go_on(&it, call, true, p);
-            return true;
-        }
-    }
-    const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
-    complete(&it, awaited, &operation, gy_comm_canonical(comm));
-    if (gy_exchange_asks(&it))
-        gy_ways_end(comm, true);
-    gy_recorder_done(&comm->recorder, record);
-    if ((it.number & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(ctx);
-    *status_p = GYRE_SUCCESS;
+    gy_repeat_keep(comm, &it);
+    *status_p = gy_tiny_exchange(&it, &shape, call);
     return true;
 }
 

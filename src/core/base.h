@@ -22,18 +22,24 @@ static inline size_t gy_max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* memcpy, of 8 to 16 bytes without a call: two words, which may overlap. */
+/* memcpy, of 4 to 16 bytes without a call: two words, which may overlap. */
 static inline void gy_copy(void *to, const void *from, size_t bytes)
 {
     uint64_t first, last;
-    if (bytes < 8 || bytes > 16) {
+    uint32_t first_half, last_half;
+    if (bytes < 4 || bytes > 16) {
         memcpy(to, from, bytes);
-        return;
+    } else if (bytes < 8) {
+        memcpy(&first_half, from, 4);
+        memcpy(&last_half, (const unsigned char *)from + bytes - 4, 4);
+        memcpy(to, &first_half, 4);
+        memcpy((unsigned char *)to + bytes - 4, &last_half, 4);
+    } else {
+        memcpy(&first, from, 8);
+        memcpy(&last, (const unsigned char *)from + bytes - 8, 8);
+        memcpy(to, &first, 8);
+        memcpy((unsigned char *)to + bytes - 8, &last, 8);
     }
-    memcpy(&first, from, 8);
-    memcpy(&last, (const unsigned char *)from + bytes - 8, 8);
-    memcpy(to, &first, 8);
-    memcpy((unsigned char *)to + bytes - 8, &last, 8);
 }
 
 /* One instruction that tells the core that this is a spin loop. */

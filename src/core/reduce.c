@@ -70,7 +70,7 @@ void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gy
 
 void gy_reduce_many(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, gyre_dtype dtype, gyre_op op)
 {
-    size_t bytes = count * gyre_dtype_size(dtype);
+    size_t bytes = count * gy_dtype_bytes(dtype);
 
     if (bytes == 0)
         return;

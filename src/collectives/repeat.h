@@ -1,0 +1,34 @@
+/* A short blocking call like the last one of its collective: of the same count, type, operation and root. Most calls of a program are
+ * such, and finding out what they are takes as long as a line's way between two near cores. So what hangs on these four alone is kept.
+ *
+ *   the first     arguments ──▶ choice ──▶ exchange        check.c, tiny.c, which keeps what has come out
+ *   a repeat      ────────────────────────▶ exchange        repeat.c
+ *
+ *   kept          that the arguments are right, what the buffers hold, that it is a direct exchange, and of what shape
+ *   looked at     does this process own the communicator, has the world failed, is anything under way, where are the buffers?
+ *
+ * It is this rank's affair alone: what the others see is the same. What a change of attributes may change is forgotten with it. */
+#ifndef GY_COLLECTIVES_REPEAT_H
+#define GY_COLLECTIVES_REPEAT_H
+
+#include "transport/segment.h"
+
+struct gyre_comm;
+struct gy_call;
+struct gy_exchange;
+
+struct gy_repeat {
+    bool kept;               /* there has been one */
+    bool in_place;           /* its buffers may be the same */
+    struct gy_arrival shape; /* but for the sequence number */
+    size_t block, bytes;     /* as an exchange has them (exchange.h), and what tells its shape */
+    uint64_t word;
+    size_t input, output; /* bytes of the buffers; 0: there is none */
+};
+
+/* A call that was found to be this exchange, its arguments right. */
+void gy_repeat_keep(struct gyre_comm *comm, const struct gy_exchange *exchange);
+/* The whole of a blocking call that is a repeat; false: it is none, or something is unusual, and nothing has happened yet. */
+bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+
+#endif

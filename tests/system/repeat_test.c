@@ -1,0 +1,182 @@
+/* Short calls like the last one of their collective (repeat.h): right ones give what they should, and whatever has changed since is seen,
+ * above all what makes such a call a wrong one. */
+#include <sys/wait.h>
+
+#include "support/rank.h"
+
+#define COUNT 10
+#define RANKS_MOST 8
+
+static gyre_comm *comm;
+static int rank, size;
+static int32_t in[RANKS_MOST * COUNT], out[RANKS_MOST * COUNT];
+
+enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, KINDS };
+
+static gyre_status call(enum kind kind, const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op,
+                        int root)
+{
+    switch (kind) {
+    case ALL_REDUCE: return gyre_all_reduce(comm, input, output, count, dtype, op);
+    case REDUCE: return gyre_reduce(comm, input, output, count, dtype, op, root);
+    case BROADCAST: return gyre_broadcast(comm, input, output, count, dtype, root);
+    case REDUCE_SCATTER: return gyre_reduce_scatter(comm, input, output, count, dtype, op);
+    case ALL_GATHER: return gyre_all_gather(comm, input, output, count, dtype);
+    default: return gyre_all_to_all(comm, input, output, count, dtype);
+    }
+}
+
+/* What rank `from` contributes to element i of its vector in call `round`. */
+static int32_t value(int from, int i, int round)
+{
+    return 1000 * from + i + 7 * round;
+}
+
+static int32_t expected(enum kind kind, gyre_op op, int root, int i, int round)
+{
+    int32_t sum = 0, most = INT32_MIN;
+    int place = kind == REDUCE_SCATTER ? rank * COUNT + i : i;
+    for (int p = 0; p < size; p++) {
+        sum += value(p, place, round);
+        most = value(p, place, round) > most ? value(p, place, round) : most;
+    }
+    switch (kind) {
+    case BROADCAST: return value(root, i, round);
+    case ALL_GATHER: return value(i / COUNT, i % COUNT, round);
+    case ALL_TO_ALL: return value(i / COUNT, rank * COUNT + i % COUNT, round);
+    default: return op == GYRE_SUM ? sum : most;
+    }
+}
+
+static void right(enum kind kind, gyre_op op, int root)
+{
+    static int round;
+    round++;
+    for (int i = 0; i < size * COUNT; i++) {
+        in[i] = value(rank, i, round);
+        out[i] = -1;
+    }
+    OK(comm, call(kind, in, out, COUNT, GYRE_INT32, op, root));
+    int elements = kind == ALL_GATHER || kind == ALL_TO_ALL ? size * COUNT : COUNT;
+    for (int i = 0; i < elements && (kind != REDUCE || rank == root); i++)
+        CHECK(out[i] == expected(kind, op, root, i, round));
+    for (int i = elements; i < size * COUNT; i++)
+        CHECK(out[i] == -1);
+}
+
+static void refused(gyre_status status, const char *word)
+{
+    if (status != GYRE_INVALID_ARGUMENT || !strstr(gyre_last_error(comm), word))
+        rank_fail("%s instead of a refusal that speaks of %s: %s", gyre_status_name(status), word,
+                  gyre_last_error(comm));
+}
+
+/* Each differs in one thing from a right call, after several of which it comes. */
+static void test_wrong(enum kind kind)
+{
+    gyre_op op = GYRE_SUM;
+    right(kind, op, 0);
+    right(kind, op, 0);
+    if (kind != BROADCAST || rank == 0)
+        refused(call(kind, NULL, out, COUNT, GYRE_INT32, op, 0), "input is NULL");
+    if (kind != REDUCE || rank == 0)
+        refused(call(kind, in, NULL, COUNT, GYRE_INT32, op, 0), "output is NULL");
+    right(kind, op, 0);
+    if ((kind != BROADCAST && kind != REDUCE) || rank == 0) {
+        refused(call(kind, out + 1, out, COUNT, GYRE_INT32, op, 0), "overlap");
+        refused(call(kind, out, out + COUNT - 1, COUNT, GYRE_INT32, op, 0), "overlap");
+    }
+    right(kind, op, 0);
+    refused(call(kind, in, out, COUNT, (gyre_dtype)(GYRE_INT32 + 256), op, 0), "element type");
+    refused(call(kind, in, out, SIZE_MAX / 2, GYRE_INT32, op, 0), "memory can hold");
+    if (kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER)
+        refused(call(kind, in, out, COUNT, GYRE_INT32, (gyre_op)(op + 256), 0), "operation");
+    if (kind == BROADCAST || kind == REDUCE) {
+        refused(call(kind, in, out, COUNT, GYRE_INT32, op, size), "rank");
+        refused(call(kind, in, out, COUNT, GYRE_INT32, op, -1), "rank");
+    }
+    right(kind, op, 0);
+}
+
+/* What is like the last one but for one thing is not taken for it. */
+static void test_changes(enum kind kind)
+{
+    bool rooted = kind == BROADCAST || kind == REDUCE, reduces = kind == ALL_REDUCE || kind == REDUCE_SCATTER;
+    for (int i = 0; i < 4 * size; i++) {
+        right(kind, GYRE_SUM, rooted ? i % size : 0);
+        right(kind, reduces && i % 2 ? GYRE_MAX : GYRE_SUM, rooted ? (i + 1) / 2 % size : 0);
+        right((enum kind)(i % KINDS), GYRE_SUM, 0);
+    }
+    int64_t wide_in[COUNT], wide_out[COUNT]; /* another type, of other bytes */
+    for (int i = 0; i < COUNT; i++)
+        wide_in[i] = (int64_t)1 << 40;
+    OK(comm, gyre_all_reduce(comm, wide_in, wide_out, COUNT, GYRE_INT64, GYRE_SUM));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(wide_out[i] == (int64_t)size << 40);
+    right(ALL_REDUCE, GYRE_SUM, 0);
+}
+
+/* Beside requests, and in a group, calls keep their order. */
+static void test_under_way(void)
+{
+    int32_t first[COUNT], second[COUNT];
+    gyre_request *request;
+    right(ALL_REDUCE, GYRE_SUM, 0);
+    OK(comm, gyre_all_reduce_start(comm, in, first, COUNT, GYRE_INT32, GYRE_SUM, &request));
+    OK(comm, gyre_all_reduce(comm, in, second, COUNT, GYRE_INT32, GYRE_SUM));
+    OK(comm, gyre_wait(&request));
+    CHECK(memcmp(first, out, sizeof first) == 0 && memcmp(second, out, sizeof second) == 0);
+    OK(comm, gyre_group_begin());
+    OK(comm, gyre_all_reduce(comm, in, first, COUNT, GYRE_INT32, GYRE_SUM));
+    OK(comm, gyre_all_reduce(comm, in, second, COUNT, GYRE_INT32, GYRE_MAX));
+    OK(comm, gyre_group_end());
+    CHECK(memcmp(first, out, sizeof first) == 0);
+    right(ALL_REDUCE, GYRE_MAX, 0);
+    CHECK(memcmp(second, out, sizeof second) != 0 || size == 1);
+}
+
+/* An attribute that changes the choice, and a child of this process. */
+static void test_forgotten(void)
+{
+    right(ALL_REDUCE, GYRE_SUM, 0);
+    OK(comm, gyre_comm_set(comm, "order", "canonical"));
+    OK(comm, gyre_comm_set(comm, "algorithm", "all_reduce:ring"));
+    GIVES(GYRE_UNSUPPORTED, comm, gyre_all_reduce(comm, in, out, COUNT, GYRE_INT32, GYRE_SUM));
+    OK(comm, gyre_comm_set(comm, "algorithm", ""));
+    OK(comm, gyre_comm_set(comm, "order", "any"));
+    right(ALL_REDUCE, GYRE_SUM, 0);
+    right(ALL_REDUCE, GYRE_SUM, 0);
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(gyre_all_reduce(comm, in, out, COUNT, GYRE_INT32, GYRE_SUM) != GYRE_FORKED);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    right(ALL_REDUCE, GYRE_SUM, 0);
+}
+
+/* After the world has failed nothing is a repeat. */
+static void test_failed(void)
+{
+    right(ALL_REDUCE, GYRE_SUM, 0);
+    rank_gather(comm, GYRE_ABORTED);
+    gyre_comm_abort(comm);
+    for (int i = 0; i < 3; i++)
+        GIVES(GYRE_ABORTED, comm, gyre_all_reduce(comm, in, out, COUNT, GYRE_INT32, GYRE_SUM));
+}
+
+int main(void)
+{
+    comm = rank_begin(60);
+    rank = gyre_comm_rank(comm);
+    size = gyre_comm_size(comm);
+    CHECK(size <= RANKS_MOST);
+    for (int kind = 0; kind < KINDS; kind++) {
+        test_wrong((enum kind)kind);
+        test_changes((enum kind)kind);
+    }
+    test_under_way();
+    test_forgotten();
+    test_failed();
+    gyre_comm_destroy(comm);
+    _exit(0);
+}
