@@ -458,8 +458,10 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * orders gives any mixture of them.
  *
  * A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and one that is stopped while it accumulates
- * GYRE_PEER_STALLED; both end the world. One that has destroyed its communicator before it answers is GYRE_PEER_LEFT at once,
- * and so is a wait for a signal when all the others have: as in a collective that needs them, of this rank alone.
+ * GYRE_PEER_STALLED; both end the world. Who does not get its turn to accumulate on its own host within GYRE_TIMEOUT, because
+ * others have theirs, is told GYRE_PEER_LATE, nothing has been added, and the communicator goes on. One that has
+ * destroyed its communicator before it answers is GYRE_PEER_LEFT at once, and so is a wait for a signal when all the others
+ * have: as in a collective that needs them, of this rank alone.
  *
  * Every rank has GYRE_WINDOW_SIGNALS counters per window, which begin at 0. signal adds one to that of the target;
  * gyre_window_wait waits until this rank's own has come to at least `value`, GYRE_TIMEOUT at most (then

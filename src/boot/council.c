@@ -25,7 +25,8 @@
  *
  * Who is out. A rank that learns of its own fate, or finds itself not in the outcome, is EXCLUDED. Members that are too
  * few for half a second are PARTITIONED, for good. Who ends with an error before anything is decided quits, and says so to
- * whoever waits for it, now and whenever it is asked: it has failed in their eyes, without a proof. */
+ * whoever waits for it, now and whenever it is asked: it has failed in their eyes, without a proof. Who hears that before it
+ * enters keeps it until then, and the chair asks whom it misses, so that it is waited for by nobody, whichever comes first. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,17 +49,19 @@ void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, con
 
 /* ---- the chair ---- */
 
-/* Agreements that a program asks for are entered by all; of one on how operations end, those who have none under way on
- * its communicator know only from here. Again and again, as a session that is not entered may be forgotten. */
+/* An agreement that a program asks for is entered by all of their own accord, and who is missed there is only asked:
+ * that it has ended may have been said when we were not connected, or forgotten. Of one on how operations end, those who
+ * have none under way on its communicator know only from here. Again and again, as a session that is not entered may be
+ * forgotten. */
 static void call(struct gy_council *council, struct gy_session *session, int rank, int64_t now)
 {
     struct gy_seat *seat = &session->seats[rank];
+    bool comes = session->word.kind != GY_COUNCIL_ENDS || seat->entered;
+    int64_t last = comes && seat->called == 0 ? session->began : seat->called;
 
-    if (session->word.kind != GY_COUNCIL_ENDS || seat->entered ||
-        (seat->called && now - seat->called < gy_session_beat_interval(council)) ||
-        !gy_overlay_reach(council->overlay, rank))
+    if (now - last < gy_session_beat_interval(council) || !gy_overlay_reach(council->overlay, rank))
         return;
-    if (gy_session_say(council, session, GY_COUNCIL_BEAT, rank, council->world->rank, NULL))
+    if (gy_session_say(council, session, comes ? GY_COUNCIL_ASK : GY_COUNCIL_BEAT, rank, council->world->rank, NULL))
         seat->called = now;
 }
 
@@ -351,6 +354,8 @@ gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t
         council->away = 0;
     session->entered = true;
     check_hearsay(council, session);
+    for (int i = 0; i < count; i++)
+        gy_session_judge_quit(council, session, members[i]);
     return GYRE_SUCCESS;
 }
 
@@ -373,7 +378,7 @@ void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number)
 {
     struct gy_session *session = gy_session_find(council, comm, number);
 
-    if (!session || session->decided)
+    if (!session || session->decided || session->quit)
         return;
     session->quit = true;
     gy_session_say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);

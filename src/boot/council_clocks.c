@@ -78,3 +78,16 @@ void gy_session_watch(struct gy_council *council, struct gy_session *session, in
         gy_overlay_condemn(council->overlay, rank, GYRE_PEER_LATE, text);
     }
 }
+
+/* It has ended alone: who waits for it would do so for ever. What it has accepted may have been decided with it, so that
+ * nothing is proved. */
+void gy_session_judge_quit(struct gy_council *council, const struct gy_session *session, int rank)
+{
+    char text[160];
+
+    if (!session->seats[rank].quit || !session->entered || session->decided || session->quit)
+        return;
+    snprintf(text, sizeof(text), "rank %d has ended an agreement with an error, and takes no part in it any more",
+             rank);
+    gy_overlay_condemn(council->overlay, rank, GYRE_PEER_LATE, text);
+}

@@ -1,7 +1,6 @@
 /* What members of an agreement say to each other, and what a message does where it is heard. council.c has the algorithm
  * and the argument for it; here every message is taken by itself, at any time, also of a session that this rank has not
  * entered yet. Nothing is promised or accepted that could not be kept in memory: it is told again. */
-#include <stdio.h>
 #include <string.h>
 
 #include "boot/council_private.h"
@@ -114,17 +113,15 @@ static void hear_decide(struct gy_council *council, struct gy_session *session, 
     gy_session_decide(council, session, from);
 }
 
-/* It has ended with an error, alone: who waits for it would do so for ever. What it has accepted may have been decided
- * with it, so that nothing is proved. */
-static void hear_quit(struct gy_council *council, const struct gy_session *session, int from)
+/* ASK, or a BEAT that calls: who knows the outcome tells it, and who has quit says so. What one says that has quit as well is
+ * no question. */
+static void hear_question(struct gy_council *council, struct gy_session *session, int from,
+                          const struct gy_council_message *message)
 {
-    char text[160];
-
-    if (!session->entered || session->decided || session->quit)
-        return;
-    snprintf(text, sizeof(text), "rank %d has ended an agreement with an error, and takes no part in it any more",
-             from);
-    gy_overlay_condemn(council->overlay, from, GYRE_PEER_LATE, text);
+    if (session->decided && message->type == GY_COUNCIL_ASK)
+        gy_session_say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
+    else if (!session->decided && session->quit && message->part != GY_PART_QUIT)
+        gy_session_say(council, session, GY_COUNCIL_BEAT, from, GY_NOBODY, NULL);
 }
 
 void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes)
@@ -142,6 +139,7 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
         return;
     session->seats[from].heard = gy_now();
     session->seats[from].entered |= message.part != GY_PART_NONE;
+    session->seats[from].quit |= message.part == GY_PART_QUIT;
     session->seats[from].away = message.part == GY_PART_AWAY;
     if (message.type == GY_COUNCIL_JOIN)
         hear_join(council, session, from, &message);
@@ -151,8 +149,7 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
         session->seats[from].accepted |= message.chair == council->world->rank;
     else if (message.type == GY_COUNCIL_DECIDE)
         hear_decide(council, session, from, &message);
-    else if (message.type == GY_COUNCIL_ASK && session->decided)
-        gy_session_say(council, session, GY_COUNCIL_DECIDE, from, session->accepted, &session->proposal);
-    if (message.part == GY_PART_QUIT)
-        hear_quit(council, session, from);
+    else
+        hear_question(council, session, from, &message);
+    gy_session_judge_quit(council, session, from);
 }

@@ -14,7 +14,7 @@ enum gy_council_type {
     GY_COUNCIL_PROPOSE,  /* of the chair: an outcome */
     GY_COUNCIL_ACCEPT,
     GY_COUNCIL_DECIDE, /* of whoever knows */
-    GY_COUNCIL_ASK,    /* does anybody know? */
+    GY_COUNCIL_ASK,    /* does anybody know? Of the chair: are you still there? */
     GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `part` says whether in this session; and to who
                         * would not come of its own accord (GY_COUNCIL_ENDS) */
 };
@@ -32,8 +32,9 @@ struct gy_seat {
     bool joined, accepted; /* me as its chair, and my proposal */
     bool proposed;         /* I have told it */
     bool entered;          /* it takes part */
+    bool quit;             /* no more: it has ended with an error; judged when I take part, if it says so before */
     bool away;             /* and is not bound to be inside gyre */
-    int64_t heard, called; /* when I last heard from it, and called it */
+    int64_t heard, called; /* when I last heard from it, and called or asked it */
     struct gy_word word;
 };
 
@@ -111,6 +112,8 @@ bool gy_session_lives(const struct gy_council *council, int rank);
 bool gy_session_enough(const struct gy_council *council, const struct gy_session *session);
 /* Connects to `rank` and judges its silence. */
 void gy_session_watch(struct gy_council *council, struct gy_session *session, int rank, int64_t now);
+/* Has `rank` ended with an error what this rank takes part in? Then it has failed, whichever came first. */
+void gy_session_judge_quit(struct gy_council *council, const struct gy_session *session, int rank);
 int64_t gy_session_beat_interval(const struct gy_council *council);
 
 #endif

@@ -316,12 +316,16 @@ void gy_liveness_excuse(struct gy_context *ctx, int64_t now)
             ctx->peers[p].heard += away;
 }
 
+void gy_liveness_show(struct gy_context *ctx)
+{
+    if (ctx->segment)
+        atomic_fetch_add_explicit(&gy_segment_rank(ctx->segment, ctx->world->local)->heartbeat, 1,
+                                  memory_order_relaxed);
+}
+
 void gy_liveness_check(struct gy_context *ctx, int64_t now)
 {
-    if (ctx->segment) {
-        struct gy_rank_control *mine = gy_segment_rank(ctx->segment, ctx->world->local);
-        atomic_fetch_add_explicit(&mine->heartbeat, 1, memory_order_relaxed);
-    }
+    gy_liveness_show(ctx);
     check_broken(ctx, now);
     struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r && ctx->error.status == GYRE_SUCCESS; r = next) {

@@ -1,6 +1,5 @@
 #include "collectives/one_sided.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,10 +7,7 @@
 #include "core/clock.h"
 #include "core/handle.h"
 #include "core/mem.h"
-#include "core/topology.h"
 #include "transport/fence.h"
-
-#define LOCK_SPINS 1000
 
 /* What each rank tells the others when a window is made. */
 struct exposure {
@@ -209,7 +205,7 @@ struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id)
     return window;
 }
 
-static void end_world(struct gy_context *ctx, gyre_status status, int world, const char *text)
+void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, const char *text)
 {
     gy_error_set(&ctx->error, status, world, "%s", text);
     gy_overlay_report(ctx->overlay, status, world, text);
@@ -262,49 +258,11 @@ gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void 
         } else {
             snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %g s (GYRE_TIMEOUT)", world,
                      call, window->id, (double)timeout / 1e9);
-            end_world(ctx, GYRE_PEER_LATE, world, text);
+            gy_window_end_world(ctx, GYRE_PEER_LATE, world, text);
             gy_context_fail(ctx);
         }
     }
     return ctx->closed ? ctx->error.status : GYRE_SUCCESS;
-}
-
-bool gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control)
-{
-    struct gy_context *ctx = window->comm->ctx;
-    uint32_t mine = (uint32_t)ctx->world->rank + 1;
-    int64_t deadline = 0;
-    for (unsigned spins = 0;; spins++) {
-        uint32_t holder = 0;
-        if (atomic_compare_exchange_weak_explicit(&control->lock, &holder, mine, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return true;
-        if (spins < LOCK_SPINS) {
-            gy_cpu_relax();
-            continue;
-        }
-        /* Its holder may be without a core, stopped, or dead: a verdict or the clock ends the wait. Nothing is advanced
-         * here: the caller may be inside the sink. */
-        if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
-            return false;
-        int64_t now = gy_now();
-        deadline = deadline ? deadline : now + ctx->config.stall_timeout_ns;
-        if (now > deadline && holder != 0) {
-            char text[200];
-            snprintf(text, sizeof(text),
-                     "rank %d accumulates into window %u and has not moved for %.0f s "
-                     "(GYRE_STALL_TIMEOUT); is it stopped?",
-                     (int)holder - 1, window->id, (double)ctx->config.stall_timeout_ns / 1e9);
-            end_world(ctx, GYRE_PEER_STALLED, (int)holder - 1, text);
-            return false;
-        }
-        sched_yield();
-    }
-}
-
-void gy_window_unlock(struct gy_exposed_control *control)
-{
-    atomic_store_explicit(&control->lock, 0, memory_order_release);
 }
 
 gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t bytes, int target, size_t offset)
@@ -337,10 +295,12 @@ gyre_status gy_window_accumulate(struct gyre_window *window, const void *source,
         return gy_far_accumulate(window, source, count, operation, target, offset);
     if (count == 0)
         return GYRE_SUCCESS;
-    if (!gy_window_lock(window, t->control)) {
-        gy_context_fail(window->comm->ctx);
-        return window->comm->ctx->error.status;
-    }
+    struct gy_context *ctx = window->comm->ctx;
+    gyre_status status = gy_window_lock(window, t->control);
+    if (status != GYRE_SUCCESS && ctx->error.status != GYRE_SUCCESS)
+        gy_context_fail(ctx);
+    if (status != GYRE_SUCCESS)
+        return status;
     gy_combine(operation, t->memory + offset, t->memory + offset, source, count);
     gy_window_unlock(t->control);
     return GYRE_SUCCESS;

@@ -24,6 +24,7 @@
 /* What local ranks see of a window besides its memory: on the owner's shared heap where there is one. */
 struct gy_exposed_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t lock; /* of accumulations; the world's rank of its holder + 1 */
+    _Atomic uint32_t turns;                        /* how often it was given back; its holder's to change */
     struct {
         _Alignas(GY_CACHE_LINE) _Atomic uint64_t count;
     } signal[GY_SIGNALS];
@@ -93,9 +94,13 @@ gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t
 gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
                             const char *call);
 
-/* Accumulations exclude each other; false: the world failed meanwhile, or the holder has not let go within
- * GYRE_STALL_TIMEOUT, which ends it. */
-bool gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control);
+/* The world has failed: all are told. */
+void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, const char *text);
+
+/* one_sided_lock.c. Accumulations exclude each other; SUCCESS: this rank has the lock. A status of ctx->error: the world has
+ * failed meanwhile, or the holder has not moved for GYRE_STALL_TIMEOUT, which ends it. PEER_LATE of comm->error alone:
+ * others had their turns for as long as the communicator's timeout, and the world goes on. */
+gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control);
 void gy_window_unlock(struct gy_exposed_control *control);
 
 /* one_sided_device.c: the same by a transport's device, where it reaches the target. */

@@ -226,7 +226,14 @@ static bool accumulate(struct gyre_window *window, const struct gy_frame *frame,
                                      gy_operations_find(&window->comm->ctx->operations, (gyre_op)frame->op)};
     if (!is_good_accumulate(window, frame))
         return false;
-    if (!gy_window_lock(window, window->control))
+    struct gy_context *ctx = window->comm->ctx;
+    gyre_status status = gy_window_lock(window, window->control);
+    if (status != GYRE_SUCCESS && ctx->error.status == GYRE_SUCCESS) { /* the peer thinks it done: this rank owes it */
+        ctx->error = window->comm->error;
+        ctx->error.rank = ctx->world->rank;
+        gy_overlay_report(ctx->overlay, status, ctx->error.rank, ctx->error.text);
+    }
+    if (status != GYRE_SUCCESS)
         return true; /* the world is broken, and says so */
     gy_combine(&operation, window->memory + frame->value, window->memory + frame->value, payload, frame->count);
     gy_window_unlock(window->control);

@@ -15,6 +15,7 @@
 struct node {
     int rank;
     bool dead;
+    bool gone; /* it lives and hears, but steps no more */
     struct gy_world world;
     struct gy_council council;
     struct gy_fate fates[RANKS];
@@ -30,6 +31,7 @@ static struct message {
 } queue[MESSAGES];
 static int queued;
 static int64_t now;
+static uint8_t kind; /* of all words */
 
 /* ---- the overlay and the clock ---- */
 
@@ -101,6 +103,7 @@ const struct gy_error *__wrap_gy_overlay_deaf(const struct gy_overlay *overlay)
 static void begin(void)
 {
     now = 1000 * GY_SECOND;
+    kind = GY_COUNCIL_AGREE;
     queued = 0;
     memset(nodes, 0, sizeof(nodes));
     for (int i = 0; i < RANKS; i++) {
@@ -119,7 +122,7 @@ static void end(void)
 static gyre_status enter(int rank, int members, uint64_t bits)
 {
     static const int all[RANKS] = {0, 1, 2, 3};
-    struct gy_word word = {.kind = GY_COUNCIL_AGREE, .bits = bits};
+    struct gy_word word = {.kind = kind, .bits = bits};
     struct gy_error error = {.rank = -1, .quiet = true};
 
     return gy_council_enter(&nodes[rank].council, COMM, 1, all, members, &word, 600 * GY_SECOND, &error);
@@ -138,7 +141,7 @@ static gyre_status step(int rank, uint64_t *bits_p)
     return status;
 }
 
-/* Everything that is on its way, but to and from the dead. */
+/* Everything that is on its way, but to and from the dead, and what is said to that. */
 static void deliver(void)
 {
     for (int i = 0; i < queued; i++) {
@@ -162,14 +165,16 @@ static void die(int rank)
 /* Steps all of first .. last that live until each has ended, 20 ms apart; a minute at most. */
 static void run(int first, int last, gyre_status status_p[RANKS], uint64_t bits_p[RANKS])
 {
-    int left = last - first + 1;
+    int left = 0;
     int64_t limit = now + 60 * GY_SECOND;
 
     for (int i = 0; i < RANKS; i++)
         status_p[i] = GYRE_IN_PROGRESS;
+    for (int i = first; i <= last; i++)
+        left += !nodes[i].dead && !nodes[i].gone;
     while (left > 0 && now < limit) {
         for (int i = first; i <= last; i++) {
-            if (nodes[i].dead || status_p[i] != GYRE_IN_PROGRESS)
+            if (nodes[i].dead || nodes[i].gone || status_p[i] != GYRE_IN_PROGRESS)
                 continue;
             status_p[i] = step(i, &bits_p[i]);
             left -= status_p[i] != GYRE_IN_PROGRESS;
@@ -249,6 +254,80 @@ Test(council, a_chair_that_quits_is_not_waited_for)
         cr_assert(now - began < 2 * GY_SECOND);
         end();
     }
+}
+
+/* All but `quits` agree without it, within so long. */
+static void expect_left_out(int quits, int64_t ns, const char *how)
+{
+    gyre_status status[RANKS];
+    uint64_t bits[RANKS];
+    int64_t began = now;
+
+    nodes[quits].gone = true;
+    run(0, RANKS - 1, status, bits);
+    cr_assert(now - began <= ns, "rank %d, %s: %lld ms", quits, how, (long long)((now - began) / GY_MILLISECOND));
+    for (int i = 0; i < RANKS; i++) {
+        if (i == quits)
+            continue;
+        cr_assert(status[i] == GYRE_SUCCESS && bits[i] == 3, "rank %d, %s, of %d: %d", quits, how, i, status[i]);
+        cr_assert(nodes[i].fates[quits].status == GYRE_PEER_LATE && !nodes[i].fates[quits].proved);
+    }
+}
+
+/* One that quits is waited for by nobody, be it the chair or not, whether the others have entered when they hear of it or
+ * not, and also where they do not hear of it by itself, for want of a connection. */
+Test(council, who_quits_is_not_waited_for_whichever_comes_first)
+{
+    static const char *const how[] = {"heard before", "heard after", "not heard"};
+    static const uint8_t kinds[] = {GY_COUNCIL_AGREE, GY_COUNCIL_ENDS};
+
+    for (int quits = 0; quits < RANKS; quits++) {
+        for (int i = 0; i < 6; i++) {
+            int what = i % 3;
+
+            begin();
+            kind = kinds[i / 3];
+            cr_assert(enter(quits, RANKS, 1) == GYRE_SUCCESS);
+            gy_council_quit(&nodes[quits].council, COMM, 1);
+            if (what == 0)
+                deliver();
+            for (int rank = 0; rank < RANKS; rank++)
+                cr_assert(rank == quits || enter(rank, RANKS, 3) == GYRE_SUCCESS);
+            if (what == 2)
+                queued = 0;
+            expect_left_out(quits, what == 2 ? 2 * GY_SECOND : 200 * GY_MILLISECOND, how[what]); /* asked, told */
+            end();
+        }
+    }
+}
+
+/* What has been decided needs nobody any more: who has quit is blamed by none who enters only then. */
+Test(council, who_quits_is_not_blamed_for_what_has_been_decided)
+{
+    uint8_t blob[256];
+    uint64_t bits;
+    size_t bytes = outcome_of(0, blob);
+
+    begin();
+    cr_assert(enter(2, RANKS, 3) == GYRE_SUCCESS);
+    gy_council_quit(&nodes[2].council, COMM, 1);
+    deliver();
+    tell(0, 3, GY_COUNCIL_DECIDE, 0, blob, bytes);
+    cr_assert(enter(3, RANKS, 3) == GYRE_SUCCESS && step(3, &bits) == GYRE_EXCLUDED);
+    cr_assert(nodes[3].fates[2].status == GYRE_SUCCESS);
+    end();
+}
+
+/* Answers to what is no question would go on for ever. */
+Test(council, two_that_have_quit_have_nothing_more_to_say)
+{
+    begin();
+    for (int i = 0; i < 2; i++) {
+        cr_assert(enter(i, RANKS, 3) == GYRE_SUCCESS);
+        gy_council_quit(&nodes[i].council, COMM, 1);
+    }
+    deliver(); /* ends where the queue does */
+    end();
 }
 
 /* Of two only the other is left, which is not enough: it is told so, in time. */

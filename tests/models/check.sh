@@ -40,9 +40,14 @@ right council "-DN=4 -DDEATHS=0 -DDOUBTS=1"
 right council "-DN=3 -DDEATHS=1 -DCUT=1"
 right council "-DN=3 -DDEATHS=1 -DCUT=3"
 right council "-DN=4 -DDEATHS=0 -DCUT=1"
+right council "-DN=3 -DDEATHS=1 -DQUITS=1"
+right council "-DN=4 -DDEATHS=0 -DQUITS=1"
+right council "-DN=3 -DDEATHS=0 -DQUITS=2 -DTOLD -DUNASKED"
 if [ -n "${GYRE_MODELS_FULL:-}" ]; then # minutes each
     right council "-DN=4 -DDEATHS=0 -DCUT=3"
     right council "-DN=4 -DDEATHS=1 -DDOUBTS=1"
+    right council "-DN=4 -DDEATHS=1 -DQUITS=1"
+    right council "-DN=3 -DDEATHS=1 -DDOUBTS=1 -DQUITS=1"
 fi
 
 wrong council "-DN=3 -DDEATHS=2 -DONE_PHASE"
@@ -50,6 +55,8 @@ wrong council "-DN=3 -DDEATHS=1 -DDOUBTS=1 -DUNPROMISED"
 wrong council "-DN=4 -DDEATHS=0 -DCUT=3 -DHALF"
 wrong council "-DN=3 -DDEATHS=0 -DCUT=1 -DALWAYS"
 wrong council "-DN=3 -DDEATHS=1 -DSILENT"
+wrong council "-DN=3 -DDEATHS=0 -DQUITS=1 -DUNASKED"
+wrong council "-DN=3 -DDEATHS=0 -DQUITS=1 -DUNASKED -DTOLD -DUNKEPT"
 
 right ends "-DN=4 -DDEATHS=2"
 right ends "-DN=3 -DDEATHS=1 -DLEAVES=1 -DDOUBTS=1"

@@ -1,11 +1,13 @@
 /* The agreement of src/boot/council.c as a model for spin: which states can ranks get into, whatever the order of events?
  *
  *   N ranks, of which at most DEATHS die and at most DOUBTS are taken for failed while they live (they are stopped, or late);
- *   at any moment, or never, the network is cut between the ranks of the set CUT and the others (0: never)
+ *   at any moment, or never, the network is cut between the ranks of the set CUT and the others (0: never);
+ *   where QUITS is above 0, ranks come to the agreement one by one, and at most so many end it alone with an error: these
+ *   send their word to all, or, for want of connections, to nobody, and to who asks. No clock helps those who miss them
  *
  * Checked in every state: those who live and have decided have decided the same, and nobody goes on with another outcome
- * (no split brain); nobody is PARTITIONED unless there was a cut or a doubt. Checked where nothing can happen any more:
- * every rank that lives has decided, or is EXCLUDED or PARTITIONED (termination).
+ * (no split brain); nobody is PARTITIONED unless there was a cut or a doubt, or one quit. Checked where nothing can happen any
+ * more: every rank that lives has decided, has quit, or is EXCLUDED or PARTITIONED (termination).
  *
  * Messages are bits that are set when sent, and delivered by a step of their own at any later time, or never when a cut
  * comes first; so they have any delay. What a dead rank has sent may still arrive. A proposal is the set of those who take
@@ -16,7 +18,10 @@
  *   -DUNPROMISED    a member accepts what a chair proposes that has failed in its eyes
  *   -DHALF          just half is enough without the lowest rank
  *   -DALWAYS        any number is enough
- *   -DSILENT        who has decided does not tell those who ask */
+ *   -DSILENT        who has decided does not tell those who ask
+ *   -DUNASKED       a chair does not ask whom it misses
+ *   -DUNKEPT        the word of one that quits is dropped by who has not come yet; found where that word reaches all (-DTOLD)
+ *                   and nobody asks, for asking makes it good, later */
 #ifndef N
 #define N 4
 #endif
@@ -28,6 +33,9 @@
 #endif
 #ifndef CUT
 #define CUT 0
+#endif
+#ifndef QUITS
+#define QUITS 0
 #endif
 #define ALL ((1 << N) - 1)
 #define NONE 7
@@ -47,6 +55,16 @@ byte join_accepted[16];          /* [chair * N + who]: what it had accepted */
 byte proposal[N];                /* [chair]: its outcome, 0: none */
 byte accept_sent[N], accepts[N]; /* [chair]: who */
 byte decided[N];                 /* the outcome; 0: none */
+#if QUITS
+byte entered, quit;              /* who has come; who has ended it with an error */
+byte quit_sent[N];               /* [who has quit]: whom its word is on its way to */
+byte told[N];                    /* by whom; kept until it enters */
+#define ENTERED(i) HAS(entered, i)
+#define QUIT quit
+#else
+#define ENTERED(i) true
+#define QUIT 0
+#endif
 
 #define UP(i, j) (side == 0 || HAS(side, i) == HAS(side, j))
 #define MINE(i) (HAS(side, i) -> side : ALL & ~side)
@@ -64,7 +82,7 @@ byte decided[N];                 /* the outcome; 0: none */
     (2 * COUNT(LIVES(i)) > COUNT(ELECTORATE(i)) ||        \
      (2 * COUNT(LIVES(i)) == COUNT(ELECTORATE(i)) && HAS(LIVES(i), LOWEST(ELECTORATE(i)))))
 #endif
-#define TAKES_PART(i) (HAS(alive, i) && !HAS(out | parted, i))
+#define TAKES_PART(i) (HAS(alive, i) && !HAS(out | parted | QUIT, i))
 
 /* Of two that live and have decided both go on with the same. A rank that is not in what it learns is out. */
 inline decide(i, what)
@@ -84,7 +102,7 @@ inline decide(i, what)
     fi
 }
 
-#define BUSY(i) (TAKES_PART(i) && decided[i] == 0)
+#define BUSY(i) (TAKES_PART(i) && decided[i] == 0 && ENTERED(i))
 #define HEAR_DOUBT(from)                                                                   \
     atomic { BUSY(i) && i != from && (failed[from] & doubts & ~failed[i]) != 0 && UP(i, from) -> \
         failed[i] = failed[i] | (failed[from] & doubts) }
@@ -109,11 +127,60 @@ inline decide(i, what)
 #define HEAR_DECIDE(from) \
     atomic { BUSY(i) && i != from && decided[from] != 0 && UP(i, from) && TELLS(from) -> decide(i, decided[from]) }
 
+#if QUITS
+#ifdef UNKEPT
+#define KEEPS(i) HAS(entered, i)
+#else
+#define KEEPS(i) true
+#endif
+#ifdef UNASKED
+#define ASKS(i, whom) false
+#else
+#define ASKS(i, whom) (CHAIR(i) == i && (!HAS(joined[i], whom) || (proposal[i] != 0 && !HAS(accepts[i], whom))))
+#endif
+#ifdef TOLD
+#define UNCONNECTED false
+#else
+#define UNCONNECTED true
+#endif
+/* The word of one that has quit comes; who takes part judges at once, and the others when they enter. */
+#define HEAR_QUIT(from)                                                                    \
+    atomic { TAKES_PART(i) && decided[i] == 0 && HAS(quit_sent[from], i) && UP(i, from) -> \
+        quit_sent[from] = quit_sent[from] & ~BIT(i);                                       \
+        told[i] = told[i] | (KEEPS(i) -> BIT(from) : 0);                                   \
+        failed[i] = failed[i] | (HAS(entered, i) -> told[i] : 0) }
+/* A JOIN is a question, too. */
+#define ASK_QUIT(whom)                                                                                  \
+    atomic { BUSY(i) && HAS(quit & alive & ~failed[i], whom) && !HAS(quit_sent[whom], i) && UP(i, whom) &&\
+             (ASKS(i, whom) || (CHAIR(i) == whom && HAS(join_sent[whom], i))) ->                        \
+        quit_sent[whom] = quit_sent[whom] | BIT(i) }
+#endif
+
 proctype rank(byte i)
 {
     byte j, k, best;
     do
     :: atomic { !TAKES_PART(i) || decided[i] != 0 -> break }
+
+#if QUITS
+    :: atomic { TAKES_PART(i) && !HAS(entered, i) ->
+        entered = entered | BIT(i);
+        failed[i] = failed[i] | told[i] }
+    :: atomic { BUSY(i) && COUNT(quit) < QUITS -> quit = quit | BIT(i); quit_sent[i] = ALL & ~BIT(i) }
+    :: atomic { BUSY(i) && COUNT(quit) < QUITS && UNCONNECTED -> quit = quit | BIT(i) }
+    :: HEAR_QUIT(0)
+    :: HEAR_QUIT(1)
+    :: ASK_QUIT(0)
+    :: ASK_QUIT(1)
+#if N > 2
+    :: HEAR_QUIT(2)
+    :: ASK_QUIT(2)
+#endif
+#if N > 3
+    :: HEAR_QUIT(3)
+    :: ASK_QUIT(3)
+#endif
+#endif
 
     /* what it comes to know of others */
     :: atomic { BUSY(i) && (~alive & ALL & ~failed[i]) != 0 && side == 0 ->
@@ -213,7 +280,7 @@ proctype rank(byte i)
 #endif
 
     :: atomic { BUSY(i) && !HAS(failed[i], i) && !ENOUGH(i) ->
-        assert(side != 0 || doubts != 0);
+        assert(side != 0 || doubts != 0 || QUIT != 0);
         parted = parted | BIT(i) }
     od;
 }

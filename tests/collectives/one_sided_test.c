@@ -1,0 +1,215 @@
+/* The lock of a window: whom does a rank blame that waits for it? The others are played by this file whenever the rank that
+ * waits yields, over a clock that goes on only then. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "collectives/one_sided.h"
+#include "core/clock.h"
+
+#define STALL (30 * GY_SECOND)
+#define STEP (50 * GY_MILLISECOND)
+#define OWN 5
+#define WORLD 100
+
+static int64_t now, taken; /* taken: when the holder had the lock */
+static int turn, told, shown;
+static gyre_status verdict;
+static void (*others)(void);
+
+static struct gy_exposed_control control;
+static int64_t memory[1];
+static struct gy_target target = {.bytes = sizeof(memory), .memory = (unsigned char *)memory, .control = &control};
+static struct gy_world world = {.rank = OWN, .size = WORLD};
+static struct gy_context ctx;
+static struct gyre_comm comm;
+static struct gyre_window window;
+
+/* ---- what the linker puts in front ---- */
+
+int64_t __wrap_gy_now(void);
+int __wrap_sched_yield(void);
+gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
+void __wrap_gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
+void __wrap_gy_context_fail(struct gy_context *context);
+void __wrap_gy_liveness_show(struct gy_context *context);
+
+int64_t __wrap_gy_now(void)
+{
+    return now;
+}
+
+int __wrap_sched_yield(void)
+{
+    now += STEP;
+    others();
+    return 0;
+}
+
+gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
+{
+    (void)overlay, (void)error;
+    return GYRE_SUCCESS;
+}
+
+void __wrap_gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
+{
+    (void)overlay, (void)text;
+    verdict = status;
+    told = rank;
+}
+
+void __wrap_gy_context_fail(struct gy_context *context)
+{
+    context->closed = true;
+}
+
+void __wrap_gy_liveness_show(struct gy_context *context)
+{
+    (void)context;
+    shown++;
+}
+
+/* ---- the others ---- */
+
+static void give_to(int rank)
+{
+    if (control.lock != 0)
+        gy_window_unlock(&control);
+    control.lock = rank < 0 ? 0 : (uint32_t)rank + 1;
+    taken = now;
+    turn++;
+}
+
+/* Each has it for ten seconds; the lock is never seen free. */
+static void forty_in_turn(void)
+{
+    if (now - taken >= 10 * GY_SECOND)
+        give_to(turn < 40 ? 10 + turn : -1);
+}
+
+/* One rank that takes it again and again. */
+static void the_same_again(void)
+{
+    if (now - taken >= 10 * GY_SECOND)
+        give_to(turn < 40 ? 10 : -1);
+}
+
+/* The last of several stays. */
+static void three_and_stay(void)
+{
+    if (now - taken >= 20 * GY_SECOND && turn < 3)
+        give_to(10 + turn);
+}
+
+static void for_ever(void)
+{
+    give_to(10 + turn % 2);
+}
+
+static void woken(void)
+{
+    if (turn++ == 1)
+        now += 1000 * GY_SECOND; /* all were stopped; rank 10 is the last to go on */
+    else
+        give_to(-1);
+}
+
+static void begin(void (*who)(void))
+{
+    now = 1000 * GY_SECOND;
+    turn = shown = 0;
+    told = -2;
+    verdict = GYRE_SUCCESS;
+    others = who;
+    memset(&control, 0, sizeof(control));
+    memory[0] = 0;
+    ctx = (struct gy_context){.world = &world, .config.stall_timeout_ns = STALL};
+    comm = (struct gyre_comm){.ctx = &ctx, .size = 1, .attributes.timeout_ns = 1800 * GY_SECOND, .windows = &window};
+    window = (struct gyre_window){.comm = &comm,
+                                  .id = 3,
+                                  .size = 1,
+                                  .memory = target.memory,
+                                  .bytes = sizeof(memory),
+                                  .control = &control,
+                                  .targets = &target};
+    give_to(10);
+}
+
+static gyre_status add(void)
+{
+    static const int64_t one = 1;
+    static const struct gy_operation sum = {.dtype = GYRE_INT64, .op = GYRE_SUM};
+
+    return gy_window_accumulate(&window, &one, 1, &sum, 0, 0);
+}
+
+static bool hear(void)
+{
+    static const int64_t one = 1;
+    static const struct gy_frame frame = {.kind = GY_FRAME_ACCUMULATE,
+                                          .dtype = GYRE_INT64,
+                                          .op = GYRE_SUM,
+                                          .count = 1,
+                                          .bytes = sizeof(one),
+                                          .sequence = 3};
+
+    return gy_far_arrived(&comm, 0, &frame, &one);
+}
+
+static void expect_had_it(void)
+{
+    cr_assert(verdict == GYRE_SUCCESS && !ctx.closed, "rank %d is blamed: %s", told, ctx.error.text);
+    cr_assert(memory[0] == 1 && control.lock == 0);
+    cr_assert(shown > 0, "it has not shown that it lives itself");
+}
+
+/* ---- tests ---- */
+
+Test(one_sided, nobody_is_blamed_for_the_turns_of_others, .timeout = 60)
+{
+    begin(forty_in_turn);
+    cr_assert(add() == GYRE_SUCCESS, "%s", ctx.error.text);
+    expect_had_it();
+    begin(forty_in_turn);
+    cr_assert(hear());
+    expect_had_it();
+}
+
+Test(one_sided, who_takes_it_again_has_moved, .timeout = 60)
+{
+    begin(the_same_again);
+    cr_assert(add() == GYRE_SUCCESS, "%s", ctx.error.text);
+    expect_had_it();
+}
+
+Test(one_sided, who_stays_is_blamed_for_its_own_turn, .timeout = 60)
+{
+    begin(three_and_stay);
+    cr_assert(add() == GYRE_PEER_STALLED && ctx.closed);
+    cr_assert(verdict == GYRE_PEER_STALLED && told == 12 && ctx.error.rank == 12, "rank %d", told);
+    cr_assert(now - taken > STALL && now - taken <= STALL + 2 * STEP, "after %lld ms",
+              (long long)((now - taken) / GY_MILLISECOND));
+}
+
+/* Nobody is to blame, and the communicator goes on; what a peer thinks to be done, this rank owes to all. */
+Test(one_sided, turns_without_end_are_bounded_by_the_communicator, .timeout = 60)
+{
+    begin(for_ever);
+    comm.attributes.timeout_ns = 7 * GY_SECOND;
+    int64_t began = now;
+    cr_assert(add() == GYRE_PEER_LATE && !ctx.closed && verdict == GYRE_SUCCESS);
+    cr_assert(comm.error.status == GYRE_PEER_LATE && comm.error.rank == -1 && strstr(comm.error.text, "within 7 s"));
+    cr_assert(now - began > 7 * GY_SECOND && now - began <= 7 * GY_SECOND + 2 * STEP);
+    cr_assert(memory[0] == 0);
+    begin(for_ever);
+    comm.attributes.timeout_ns = 7 * GY_SECOND;
+    cr_assert(hear());
+    cr_assert(verdict == GYRE_PEER_LATE && told == OWN && ctx.error.status == GYRE_PEER_LATE);
+}
+
+Test(one_sided, who_was_stopped_itself_does_not_blame_the_holder, .timeout = 60)
+{
+    begin(woken);
+    cr_assert(add() == GYRE_SUCCESS, "%s", ctx.error.text);
+    expect_had_it();
+}
