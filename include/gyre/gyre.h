@@ -454,7 +454,8 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * source of a put or an accumulation may be overwritten, a get's destination is complete. They are not ordered among
  * ranks: flush waits until everything that this rank has asked of `target` (−1: of every rank) has happened there, and a
  * signal comes after everything that this rank asked of the same target before it. Accumulations of the same window
- * exclude one another, element by element `memory = memory op source`; no average. Access to the same bytes that nothing
+ * exclude one another, element by element `memory = memory op source`; an operation of one's own is one that the target has made,
+ * too; neither averages nor pre-multiplied sums, which are for collectives. Access to the same bytes that nothing
  * orders gives any mixture of them.
  *
  * A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and one that is stopped while it accumulates

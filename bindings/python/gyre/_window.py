@@ -78,7 +78,7 @@ class Window:
         self, source: AnyBuffer, target: int, op: AnyOp = Op.SUM, offset: int = 0, *, dtype: Optional[AnyDType] = None
     ) -> None:
         """memory = memory op source, element by element, in the memory of rank `target`, where accumulations of one
-        window exclude one another. No average."""
+        window exclude one another. No average, no pre-multiplied sum."""
         number = op_number(self._comm, op)
         buffer = Buffer("accumulate: source", source, writable=False, dtype=dtype)
         self._access(lib.gyre_window_accumulate, buffer, number, _rank(target), _offset(offset))
