@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Window:
     """As Communicator.window_create gives it. A context manager: leaving it closes, which is collective.
 
-    Offsets are in bytes from the beginning of the target's memory. Memory of mem_alloc is reached directly by ranks of the
-    same host; anything else while its owner is inside gyre, or at any time with GYRE_PROGRESS_THREAD=1."""
+    Offsets are in bytes from the beginning of the target's memory. Memory of mem_alloc is reached directly by other
+    processes of the same host; anything else while its owner is inside gyre, or at any time with GYRE_PROGRESS_THREAD=1."""
 
     SIGNALS = 32
 
