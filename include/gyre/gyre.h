@@ -427,7 +427,8 @@ GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scal
 
 /* Memory that every rank of this host has mapped. Page-aligned, zeroed; in bytes. Local, not collective. To be freed by
  * gyre_mem_free before the world ends. Inside a host, collectives use large operands in it where they are instead of
- * copying them, and one-sided access reaches it directly. Where there is no shared memory it is plain memory. */
+ * copying them, and one-sided access reaches it directly, but neither between ranks that are threads of one process. Where
+ * there is no shared memory it is plain memory. */
 GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 
@@ -443,9 +444,9 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
 /* One-sided access. A window exposes `bytes` of this rank's memory to the others of `comm`, who put, get and accumulate
  * there without this rank's calling anything for it. Sizes may differ from rank to rank; offsets are in bytes from the
  * beginning of the target's memory, counts in elements. Memory of gyre_mem_alloc is reached directly by ranks of the same
- * host. Over RDMA the device puts and gets, and flushes that, whatever the target is doing meanwhile; the window's memory is
- * locked for that, and where it cannot be, messages serve. Everything else, over RDMA too what accumulates and signals, goes
- * by messages, which the target takes while it is inside gyre, or at any time with a progress thread
+ * host that are other processes. Over RDMA the device puts and gets, and flushes that, whatever the target is doing meanwhile; the
+ * window's memory is locked for that, and where it cannot be, messages serve. Everything else, over RDMA too what accumulates and
+ * signals, goes by messages, which the target takes while it is inside gyre, or at any time with a progress thread
  * (GYRE_PROGRESS_THREAD).
  *
  * gyre_window_create connects to every rank that is not reached directly. It and gyre_window_destroy are collective and
@@ -454,8 +455,14 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * source of a put or an accumulation may be overwritten, a get's destination is complete. They are not ordered among
  * ranks: flush waits until everything that this rank has asked of `target` (−1: of every rank) has happened there, and a
  * signal comes after everything that this rank asked of the same target before it. Accumulations of the same window
- * exclude one another, element by element `memory = memory op source`; no average. Access to the same bytes that nothing
+ * exclude one another, element by element `memory = memory op source`; an operation of one's own is one that the target has made,
+ * too; neither averages nor pre-multiplied sums, which are for collectives. Access to the same bytes that nothing
  * orders gives any mixture of them.
+ *
+ * When gyre_window_destroy succeeds no rank touches this one's memory any more. When any call of this rank fails because its world
+ * has failed, what others still store does not change what this rank writes to the memory from then on, and a block of
+ * gyre_mem_alloc is given out no more. A window also goes with its communicator (gyre_comm_destroy), which waits for nobody:
+ * until the others' have gone as well they may store to the memory, and a block that is freed before is not given out again.
  *
  * A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and one that is stopped while it accumulates
  * GYRE_PEER_STALLED; both end the world. Who does not get its turn to accumulate on its own host within GYRE_TIMEOUT, because

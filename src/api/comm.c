@@ -8,6 +8,7 @@
 #include "api/call_group.h"
 #include "api/check.h"
 #include "collectives/ends.h"
+#include "collectives/one_sided.h"
 #include "collectives/verify.h"
 #include "core/clock.h"
 #include "core/handle.h"
@@ -226,6 +227,7 @@ static gyre_status mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p)
     if (status != GYRE_SUCCESS)
         return status;
     comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    gy_windows_free_left(comm->ctx);   /* what they exposed may have been freed, and their places be free by now */
     if (comm->ctx->segment)
         return gy_segment_heap_alloc(comm->ctx->segment, bytes ? bytes : 1, memory_p, &comm->error);
     void *memory = bytes > ADDRESSES ? NULL : gy_alloc_aligned(4096, bytes ? bytes : 1);

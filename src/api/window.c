@@ -92,6 +92,21 @@ gyre_status gyre_window_get(gyre_window *window, void *destination, size_t count
     return leave(window, status);
 }
 
+static gyre_status check_operation(gyre_window *window, const struct gy_operation *operation)
+{
+    if (gy_operation_accumulates(operation))
+        return GYRE_SUCCESS;
+    if (operation->made || operation->op == GYRE_PREMUL_SUM)
+        return gy_check_fail(window->comm, GYRE_INVALID_ARGUMENT,
+                             "a pre-multiplied sum is for collectives: multiply, and accumulate that with GYRE_SUM");
+    if (operation->op == GYRE_AVERAGE)
+        return gy_check_fail(window->comm, GYRE_INVALID_ARGUMENT,
+                             "an average is for collectives: accumulate with GYRE_SUM, and divide what comes of it");
+    const char *name = gyre_op_name(operation->op);
+    return gy_check_fail(window->comm, GYRE_INVALID_ARGUMENT, "%s is not an operation to accumulate %s with",
+                         name ? name : "this", gyre_dtype_name(operation->dtype));
+}
+
 gyre_status gyre_window_accumulate(gyre_window *window, const void *source, size_t count, gyre_dtype dtype, gyre_op op,
                                    int target, size_t offset)
 {
@@ -101,10 +116,8 @@ gyre_status gyre_window_accumulate(gyre_window *window, const void *source, size
     if (status == GYRE_SUCCESS)
         status = check_access(window, source, count, dtype, target, offset);
     struct gy_operation operation = {dtype, op, gy_operations_find(&window->comm->ctx->operations, op)};
-    bool plain = gy_op_known((int)op) && gy_op_valid((int)op, dtype) && op != GYRE_AVERAGE && op != GYRE_PREMUL_SUM;
-    if (status == GYRE_SUCCESS && !(operation.made ? operation.made->func != NULL : plain))
-        status = gy_check_fail(window->comm, GYRE_INVALID_ARGUMENT, "%s is not an operation to accumulate %s with",
-                               gyre_op_name(op) ? gyre_op_name(op) : "this", gyre_dtype_name(dtype));
+    if (status == GYRE_SUCCESS)
+        status = check_operation(window, &operation);
     if (status == GYRE_SUCCESS)
         status = gy_window_accumulate(window, source, count, &operation, target, offset);
     return leave(window, status);

@@ -354,6 +354,7 @@ void gy_context_fail(struct gy_context *ctx)
         gy_overlay_leave(ctx->overlay, ctx->error.rank);
     for (int t = 0; t < ctx->transports; t++)
         ctx->ops[t]->close(ctx->instance[t]);
+    gy_windows_withdraw(ctx);
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next) {
         struct gyre_request *r = ctx->active_first;
         while (r && r->comm != comm)

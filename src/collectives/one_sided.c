@@ -16,38 +16,12 @@ struct exposure {
     struct gy_far_key far;
 };
 
-static uint64_t place_on_heap(const struct gyre_comm *comm, const void *memory, size_t bytes)
-{
-    uint64_t offset;
-    const struct gy_segment *segment = comm->ctx->segment;
-    return segment && gy_segment_heap_offset(segment, memory, bytes, &offset) ? offset + 1 : 0;
-}
-
-static gyre_status make_control(struct gyre_window *window)
-{
-    struct gy_context *ctx = window->comm->ctx;
-    void *memory = NULL;
-    if (ctx->segment) {
-        gyre_status status = gy_segment_heap_alloc(ctx->segment, sizeof(*window->control), &memory,
-                                                   &window->comm->error);
-        if (status != GYRE_SUCCESS)
-            return status;
-    } else {
-        memory = gy_alloc_aligned(64, sizeof(*window->control));
-        if (!memory)
-            return gy_error_set(&window->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a window's signals");
-        memset(memory, 0, sizeof(*window->control));
-    }
-    window->control = memory;
-    return GYRE_SUCCESS;
-}
-
 static gyre_status exchange(struct gyre_window *window, struct exposure *all)
 {
     struct gyre_comm *comm = window->comm;
     struct exposure mine = {window->bytes,
-                            place_on_heap(comm, window->memory, window->bytes),
-                            place_on_heap(comm, window->control, sizeof(*window->control)),
+                            gy_exposed_place(comm, window->memory, window->bytes),
+                            gy_exposed_place(comm, window->control, sizeof(*window->control)),
                             {0}};
     _Static_assert(sizeof(mine) % sizeof(int64_t) == 0, "told as integers of 64 bits, without padding");
     gy_window_expose_to_devices(window, &mine.far);
@@ -66,12 +40,11 @@ static void map_targets(struct gyre_window *window, const struct exposure *all)
     for (int r = 0; r < comm->size; r++) {
         const struct gy_member *member = &world->members[gy_group_world(&comm->group, r)];
         struct gy_target *target = &window->targets[r];
-        bool here = comm->ctx->segment && member->host == world->members[world->rank].host;
         target->bytes = all[r].bytes;
         if (r == comm->rank) {
             target->memory = window->memory;
             target->control = window->control;
-        } else if (here && all[r].memory && all[r].control) {
+        } else if (gy_exposed_to(comm, r) && all[r].memory && all[r].control) {
             target->memory = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].memory - 1);
             target->control = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].control - 1);
         } else {
@@ -89,8 +62,10 @@ static gyre_status open_links(struct gyre_window *window)
     for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++)
         if (!window->targets[r].memory)
             status = gy_context_link(comm->ctx, gy_group_world(&comm->group, r), &link);
-    if (status != GYRE_SUCCESS)
+    if (status != GYRE_SUCCESS) {
         gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->ctx->error.text);
+        gy_context_fail(comm->ctx); /* others may have been at work in the window for a while */
+    }
     return status;
 }
 
@@ -110,7 +85,7 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
     window->targets = targets;
     window->memory = memory;
     window->bytes = bytes;
-    status = make_control(window);
+    status = gy_exposed_make(window);
     if (status != GYRE_SUCCESS)
         goto tell;
     window->id = ++comm->windows_made; /* before anybody can know it: frames may come as soon as one rank is through */
@@ -153,13 +128,20 @@ static void dispose(struct gyre_window *window)
 static void dispose_buried(struct gy_context *ctx, bool all)
 {
     for (struct gyre_window **at = &ctx->buried_windows, *window; (window = *at);) {
-        if (!all && gy_far_holds(window)) {
+        if (window->control && (all || !gy_exposed_in_use(window)))
+            gy_exposed_free(ctx, window);
+        if (!all && (window->control || gy_far_holds(window))) {
             at = &window->next;
             continue;
         }
         *at = window->next;
         dispose(window);
     }
+}
+
+void gy_windows_free_left(struct gy_context *ctx)
+{
+    dispose_buried(ctx, false);
 }
 
 void gy_windows_free_buried(struct gy_context *ctx)
@@ -180,11 +162,10 @@ void gy_window_free(struct gyre_window *window)
     gy_window_conceal_from_devices(window);
     for (int r = 0; r < comm->size; r++)
         gy_free(window->targets[r].landing);
-    if (!comm->ctx->segment || !gy_segment_heap_free(comm->ctx->segment, window->control))
-        gy_free(window->control);
+    gy_exposed_leave(window);
     window->next = comm->ctx->buried_windows;
     comm->ctx->buried_windows = window;
-    dispose_buried(comm->ctx, false);
+    gy_windows_free_left(comm->ctx);
 }
 
 gyre_status gy_window_conceal(struct gyre_window *window)
@@ -193,6 +174,7 @@ gyre_status gy_window_conceal(struct gyre_window *window)
     gyre_status status = gy_window_flush(window, -1);
     if (status == GYRE_SUCCESS)
         status = gy_run(window->comm, &barrier);
+    window->quiet = status == GYRE_SUCCESS;
     gy_window_free(window);
     return status;
 }

@@ -25,6 +25,7 @@
 struct gy_exposed_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t lock; /* of accumulations; the world's rank of its holder + 1 */
     _Atomic uint32_t turns;                        /* how often it was given back; its holder's to change */
+    _Atomic uint32_t left; /* ranks that reached it and do no more; counted where it is not destroyed by all */
     struct {
         _Alignas(GY_CACHE_LINE) _Atomic uint64_t count;
     } signal[GY_SIGNALS];
@@ -57,7 +58,9 @@ struct gyre_window {
     uint32_t id;              /* among the communicator's, the same on every rank */
     unsigned char *memory;
     size_t bytes;
-    struct gy_exposed_control *control; /* mine */
+    struct gy_exposed_control *control; /* mine; NULL: freed, with nobody in it any more */
+    unsigned watchers;                  /* ranks that reach mine by memory */
+    bool quiet;                         /* all have destroyed it, so that none does any more */
     int carrier;                        /* transport whose devices reach memory, */
     void *exposed;                      /* to which mine is exposed; NULL: to none */
     struct gy_target *targets;          /* [size] */
@@ -74,8 +77,10 @@ struct gyre_window {
 /* Collective, blocking. */
 gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p);
 gyre_status gy_window_conceal(struct gyre_window *window);
-/* Local: with its communicator. Frames of it that a link still holds stay where they are until the links are gone. */
+/* Local: with its communicator. Frames of it that a link still holds stay where they are until the links are gone, and so
+ * does what others may still store to. */
 void gy_window_free(struct gyre_window *window);
+void gy_windows_free_left(struct gy_context *ctx); /* what links have given back, and all others have left, by now */
 void gy_windows_free_buried(struct gy_context *ctx);
 struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id);
 
@@ -102,6 +107,19 @@ void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, 
  * others had their turns for as long as the communicator's timeout, and the world goes on. */
 gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control);
 void gy_window_unlock(struct gy_exposed_control *control);
+
+/* one_sided_exposed.c: what others of the host reach by memory, and for how long. */
+bool gy_exposed_to(const struct gyre_comm *comm, int rank); /* do this rank and that one reach each other's? */
+/* On my heap, + 1; 0: not there. */
+uint64_t gy_exposed_place(const struct gyre_comm *comm, const void *memory, size_t bytes);
+/* Makes the control; memory and control are exposed from here on, as others may be through the exchange before this rank. */
+gyre_status gy_exposed_make(struct gyre_window *window);
+void gy_exposed_leave(const struct gyre_window *window); /* this rank is through with the others' */
+bool gy_exposed_in_use(const struct gyre_window *window);
+/* Its control, and the memory unless that is in use: then it is kept from being given to anybody else. */
+void gy_exposed_free(struct gy_context *ctx, struct gyre_window *window);
+/* The world has failed: what is exposed becomes this process's alone. */
+void gy_windows_withdraw(struct gy_context *ctx);
 
 /* one_sided_device.c: the same by a transport's device, where it reaches the target. */
 void gy_window_expose_to_devices(struct gyre_window *window, struct gy_far_key *key_p);

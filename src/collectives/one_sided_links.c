@@ -189,13 +189,21 @@ static bool fits(const struct gyre_window *window, const struct gy_frame *frame,
     return frame->value <= window->bytes && bytes <= window->bytes - frame->value;
 }
 
+static struct gy_operation operation_of(const struct gyre_window *window, const struct gy_frame *frame)
+{
+    gyre_op op = (gyre_op)frame->op;
+    return (struct gy_operation){(gyre_dtype)frame->dtype, op, gy_operations_find(&window->comm->ctx->operations, op)};
+}
+
+/* What gyre_window_accumulate lets through, and cuts into whole elements; a peer may send anything. */
 static bool is_good_accumulate(const struct gyre_window *window, const struct gy_frame *frame)
 {
-    gyre_dtype dtype = (gyre_dtype)frame->dtype;
-    bool made = gy_operations_find(&window->comm->ctx->operations, (gyre_op)frame->op) != NULL;
-    return gy_dtype_valid(frame->dtype) && (made || (gy_op_known(frame->op) && gy_op_valid(frame->op, dtype))) &&
-           frame->bytes <= GY_ACCUMULATE_BYTES && frame->count == frame->bytes / gyre_dtype_size(dtype) &&
-           fits(window, frame, frame->bytes);
+    struct gy_operation operation = operation_of(window, frame);
+    if (!gy_dtype_valid(frame->dtype) || !gy_operation_accumulates(&operation) || frame->count == 0)
+        return false;
+    size_t element = gyre_dtype_size(operation.dtype);
+    return frame->bytes <= GY_ACCUMULATE_BYTES && frame->bytes % element == 0 &&
+           frame->count == frame->bytes / element && fits(window, frame, frame->bytes);
 }
 
 gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p)
@@ -222,10 +230,9 @@ gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame
 
 static bool accumulate(struct gyre_window *window, const struct gy_frame *frame, const void *payload)
 {
-    struct gy_operation operation = {(gyre_dtype)frame->dtype, (gyre_op)frame->op,
-                                     gy_operations_find(&window->comm->ctx->operations, (gyre_op)frame->op)};
     if (!is_good_accumulate(window, frame))
         return false;
+    struct gy_operation operation = operation_of(window, frame);
     struct gy_context *ctx = window->comm->ctx;
     gyre_status status = gy_window_lock(window, window->control);
     if (status != GYRE_SUCCESS && ctx->error.status == GYRE_SUCCESS) { /* the peer thinks it done: this rank owes it */

@@ -202,6 +202,14 @@ void gy_combine_into(const struct gy_operation *operation, bool canonical, struc
     gy_fp_leave(saved);
 }
 
+bool gy_operation_accumulates(const struct gy_operation *operation)
+{
+    if (operation->made)
+        return operation->made->func != NULL;
+    return gy_op_valid((int)operation->op, operation->dtype) && operation->op != GYRE_AVERAGE &&
+           operation->op != GYRE_PREMUL_SUM;
+}
+
 bool gy_operation_begins(const struct gy_operation *operation)
 {
     return operation->made && !operation->made->func;

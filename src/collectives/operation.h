@@ -63,6 +63,9 @@ void gy_combine_into(const struct gy_operation *operation, bool canonical, struc
                      const void *const *sources, int nsources, size_t count);
 /* Do its partial results travel as float32 in canonical order? */
 bool gy_operation_widens(const struct gy_operation *operation);
+/* Does it have a meaning for one operand and what it is combined with, beginning and end left out? So no average and no
+ * pre-multiplied sum. The type is valid. */
+bool gy_operation_accumulates(const struct gy_operation *operation);
 /* Has the input to be changed before its first use? Then into `dst`. */
 bool gy_operation_begins(const struct gy_operation *operation);
 void gy_operation_begin(const struct gy_operation *operation, void *dst, const void *src, size_t count);

@@ -145,10 +145,15 @@ bool gy_segment_heap_free(struct gy_segment *segment, void *memory);            
 bool gy_segment_heap_offset(const struct gy_segment *segment, const void *memory, size_t bytes, uint64_t *offset_p);
 void *gy_segment_heap_at(struct gy_segment *segment, int local, uint64_t offset);
 bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, uint64_t bytes); /* inside a heap? */
+/* From one to the other, which come in pairs, peers may load and store there whenever they like: what is freed meanwhile stays
+ * as it is, and is given to nobody again before the end. */
+void gy_segment_heap_expose(struct gy_segment *segment, const void *memory, size_t bytes);
+void gy_segment_heap_conceal(struct gy_segment *segment, const void *memory, size_t bytes);
 /* After the world has failed: the block of my memory becomes this process's alone, so that what others still store there
  * shows no more once I have written it myself, and they do not see what I write. It is given to nobody again. False: no
  * memory for that. */
 bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, size_t bytes);
+bool gy_segment_heap_withdraw_exposed(struct gy_segment *segment); /* all that is exposed and not freed */
 
 /* Does every local rank read every other's private memory? False also while not all have found out, which each does when it
  * asks. Cheap when known. */

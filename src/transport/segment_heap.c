@@ -3,7 +3,9 @@
  *   blocks sorted by offset:   [0, 8k) . . [16k, 20k) . . . .    a gap that is large enough is taken from its left
  *
  * Pages exist from alloc (fallocate) to free (hole punched), so memory is zero at every alloc and a freed block costs
- * the host nothing. */
+ * the host nothing. But what a peer may still load and store, as it is exposed to it (a window), or was when the world failed
+ * (a window, or an offer), keeps place and pages after it has been freed: the place is given to nobody, and who loads there
+ * finds what was there. What is exposed no more is released then; what was withdrawn goes with the world. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -89,27 +91,34 @@ bool gy_segment_heap_holds(const struct gy_segment *segment, const void *memory)
     return block_at(segment, memory) < segment->heap.count;
 }
 
-bool gy_segment_heap_free(struct gy_segment *segment, void *memory)
+/* The block's pages go, and its place is free. */
+static void release(struct gy_segment *segment, size_t i)
 {
     struct gy_segment_heap *heap = &segment->heap;
-    size_t i = block_at(segment, memory);
-    if (i == heap->count)
-        return false;
     struct gy_heap_block block = heap->blocks[i];
     uint64_t start = heap_start(segment, segment->world->local) + block.offset;
     int result;
     do {
         result = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)block.bytes);
     } while (result && errno == EINTR);
-    if (block.withdrawn) {
-        madvise(memory, block.bytes, MADV_DONTNEED); /* this rank's own pages; nobody is to have the shared ones */
-        heap->blocks[i].freed = true;
-        return true;
-    }
     if (result) /* the pages stay; the next owner must still find zeros */
-        memset(memory, 0, block.bytes);
+        memset(segment->base + start, 0, block.bytes);
     memmove(heap->blocks + i, heap->blocks + i + 1, (heap->count - i - 1) * sizeof(*heap->blocks));
     heap->count--;
+}
+
+bool gy_segment_heap_free(struct gy_segment *segment, void *memory)
+{
+    size_t i = block_at(segment, memory);
+    if (i == segment->heap.count)
+        return false;
+    struct gy_heap_block *block = &segment->heap.blocks[i];
+    if (block->withdrawn)
+        madvise(memory, block->bytes, MADV_DONTNEED); /* this rank's own pages */
+    if (block->withdrawn || block->exposed > 0)
+        block->freed = true;
+    else
+        release(segment, i);
     return true;
 }
 
@@ -128,24 +137,67 @@ bool gy_segment_heap_spans(const struct gy_segment *segment, uint64_t offset, ui
     return offset <= segment->layout.heap_bytes && bytes <= segment->layout.heap_bytes - offset;
 }
 
+static bool touches(const struct gy_heap_block *block, uint64_t begin, uint64_t bytes)
+{
+    return bytes > 0 && block->offset < begin + bytes && block->offset + block->bytes > begin;
+}
+
+void gy_segment_heap_expose(struct gy_segment *segment, const void *memory, size_t bytes)
+{
+    uint64_t begin;
+    if (!gy_segment_heap_offset(segment, memory, bytes, &begin))
+        return;
+    for (size_t i = 0; i < segment->heap.count; i++)
+        if (touches(&segment->heap.blocks[i], begin, bytes))
+            segment->heap.blocks[i].exposed++;
+}
+
+void gy_segment_heap_conceal(struct gy_segment *segment, const void *memory, size_t bytes)
+{
+    uint64_t begin;
+    if (!gy_segment_heap_offset(segment, memory, bytes, &begin))
+        return;
+    for (size_t i = segment->heap.count; i-- > 0;) { /* what is released takes its place from those behind it */
+        struct gy_heap_block *block = &segment->heap.blocks[i];
+        if (block->exposed == 0 || !touches(block, begin, bytes))
+            continue;
+        block->exposed--;
+        if (block->exposed == 0 && block->freed && !block->withdrawn)
+            release(segment, i);
+    }
+}
+
 /* A private mapping of the same pages takes the place of the shared one at once, so that no store of another thread is
  * lost: a page is copied when this process first writes it. Once and for the whole block: a second mapping would drop what
  * has been written since the first, and two buffers may share a page. */
+static bool withdraw(struct gy_segment *segment, struct gy_heap_block *block)
+{
+    uint64_t start = heap_start(segment, segment->world->local) + block->offset;
+    if (block->withdrawn)
+        return true;
+    block->withdrawn = true;
+    return mmap(segment->base + start, block->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                segment->fd, (off_t)start) != MAP_FAILED;
+}
+
 bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, size_t bytes)
 {
     uint64_t begin;
     bool done = true;
     if (bytes == 0 || !gy_segment_heap_offset(segment, memory, bytes, &begin))
         return bytes == 0;
-    for (size_t i = 0; i < segment->heap.count; i++) {
-        struct gy_heap_block *block = &segment->heap.blocks[i];
-        uint64_t start = heap_start(segment, segment->world->local) + block->offset;
-        if (block->withdrawn || block->offset >= begin + bytes || block->offset + block->bytes <= begin)
-            continue;
-        block->withdrawn = true;
-        done &= mmap(segment->base + start, block->bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, segment->fd, (off_t)start) != MAP_FAILED;
-    }
+    for (size_t i = 0; i < segment->heap.count; i++)
+        if (touches(&segment->heap.blocks[i], begin, bytes))
+            done &= withdraw(segment, &segment->heap.blocks[i]);
+    return done;
+}
+
+bool gy_segment_heap_withdraw_exposed(struct gy_segment *segment)
+{
+    bool done = true;
+    for (size_t i = 0; i < segment->heap.count; i++)
+        if (segment->heap.blocks[i].exposed > 0 && !segment->heap.blocks[i].freed)
+            done &= withdraw(segment, &segment->heap.blocks[i]);
     return done;
 }
 

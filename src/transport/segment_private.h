@@ -19,7 +19,9 @@ struct gy_segment_layout {
 
 struct gy_heap_block {
     uint64_t offset, bytes;
-    bool withdrawn, freed; /* withdrawn: not shared any more, and so kept for ever */
+    unsigned exposed; /* to peers, so often: it may be freed, but is kept */
+    bool withdrawn;   /* not shared any more, and so kept for ever */
+    bool freed;
 };
 
 /* Bookkeeping of my own heap, in private memory: a peer cannot corrupt it. Blocks are sorted by offset. */

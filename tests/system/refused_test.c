@@ -408,6 +408,7 @@ static void operations_and_memory(void)
 static void windows(void)
 {
     gyre_window *made = NULL, *const wrong[] = {NULL, gone_window, (gyre_window *)(void *)&dead};
+    gyre_op premul;
     REFUSED(window_create, comm, NULL, 10, &made);
     REFUSED(window_create, comm, in, 10, NULL);
     for (int i = 0; i < 3; i++) {
@@ -448,6 +449,13 @@ static void windows(void)
     REFUSED(window_get, window, NULL, 1, GYRE_INT32, 0, 0);
     REFUSED(window_accumulate, window, NULL, 1, GYRE_INT32, GYRE_SUM, 0, 0);
     REFUSED(window_accumulate, window, in, 1, GYRE_INT32, GYRE_AVERAGE, 0, 0);
+    CHECK(strstr(gyre_last_error(comm), "an average"));
+    REFUSED(window_accumulate, window, in, 1, GYRE_INT32, GYRE_PREMUL_SUM, 0, 0);
+    CHECK(strstr(gyre_last_error(comm), "pre-multiplied"));
+    OK(comm, gyre_op_create_premul_sum(comm, in, GYRE_INT32, &premul));
+    REFUSED(window_accumulate, window, in, 1, GYRE_INT32, premul, 0, 0);
+    CHECK(strstr(gyre_last_error(comm), "pre-multiplied"));
+    REFUSED(window_accumulate, window, in, 0, GYRE_INT32, premul, 0, 0);
     REFUSED(window_accumulate, window, in, 1, GYRE_FLOAT32, GYRE_BIT_OR, 0, 0);
     CHECK(!made);
 }

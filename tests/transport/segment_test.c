@@ -312,6 +312,8 @@ Test(segment, memory_that_is_withdrawn_is_its_owners_alone, .timeout = 120)
         cr_assert_eq(near[i], (written ? 2 : 1), "byte %zu is %d", i, near[i]);
     }
     cr_assert(gy_segment_heap_free(mine, memory) && gy_segment_heap_free(mine, flag));
+    for (size_t i = 0; i < 5 * 4096; i++)
+        cr_assert_eq(far[i], 3, "a peer that has not heard, and may succeed, finds what it would have found");
     cr_assert_not(gy_segment_heap_holds(mine, memory));
     cr_assert_not(gy_segment_heap_free(mine, memory), "freed already");
     cr_assert_eq(gy_segment_heap_alloc(mine, 1, &later, error), GYRE_SUCCESS);
@@ -320,6 +322,54 @@ Test(segment, memory_that_is_withdrawn_is_its_owners_alone, .timeout = 120)
     cr_assert(gy_segment_heap_spans(mine, 0, 4 << 20) && gy_segment_heap_spans(mine, 4 << 20, 0));
     cr_assert_not(gy_segment_heap_spans(mine, 1, 4 << 20));
     cr_assert_not(gy_segment_heap_spans(mine, UINT64_MAX - 3, 8));
+    free_all(2);
+}
+
+/* What is exposed keeps its place and its pages when it is freed, until it is exposed no more, however often it was; the world's
+ * failure withdraws all of it and nothing else. */
+Test(segment, memory_that_is_exposed_is_given_to_nobody, .timeout = 120)
+{
+    create_good(2, 4 << 20);
+    struct gy_segment *mine = ranks[1].segment;
+    struct gy_error *error = &ranks[1].error;
+    void *block[4], *later;
+    uint64_t offset;
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(gy_segment_heap_alloc(mine, 2 * 4096, &block[i], error), GYRE_SUCCESS);
+    unsigned char *first = block[0], *second = block[1];
+    gy_segment_heap_expose(mine, first + 5, 4096);
+    gy_segment_heap_expose(mine, second - 1, 2); /* both of them */
+    memset(first, 1, 4 * 4096);
+    cr_assert(gy_segment_heap_free(mine, first) && gy_segment_heap_free(mine, second));
+    cr_assert_not(gy_segment_heap_holds(mine, first) || gy_segment_heap_free(mine, first), "freed already");
+    cr_assert_eq(gy_segment_heap_alloc(mine, 1, &later, error), GYRE_SUCCESS);
+    cr_assert_gt(later, block[3]);
+    gy_segment_heap_conceal(mine, second - 1, 2);
+    cr_assert_eq(first[2 * 4096 - 1], 1, "still exposed by the other");
+    cr_assert_eq(gy_segment_heap_alloc(mine, 1, &later, error), GYRE_SUCCESS);
+    cr_assert_eq(later, second);
+    cr_assert_eq(second[1], 0);
+    gy_segment_heap_conceal(mine, first + 5, 4096);
+    cr_assert_eq(gy_segment_heap_alloc(mine, 1, &later, error), GYRE_SUCCESS);
+    cr_assert_eq(later, first);
+    cr_assert_eq(first[5], 0);
+
+    gy_segment_heap_expose(mine, block[2], 4096);
+    gy_segment_heap_expose(mine, block[3], 0); /* nothing */
+    gy_segment_heap_expose(mine, &offset, 8);  /* not from here */
+    cr_assert(gy_segment_heap_withdraw_exposed(mine) && gy_segment_heap_withdraw_exposed(mine));
+    *(unsigned char *)block[2] = *(unsigned char *)block[3] = 7;
+    for (int i = 2; i < 4; i++) {
+        unsigned char shared;
+        cr_assert(gy_segment_heap_offset(mine, block[i], 1, &offset));
+        off_t at = (off_t)(mine->layout.heaps + mine->layout.heap_stride + offset);
+        cr_assert_eq(pread(mine->fd, &shared, 1, at), 1);
+        cr_assert_eq(shared, i == 2 ? 0 : 7, "block %d", i);
+    }
+    gy_segment_heap_conceal(mine, block[2], 4096);
+    cr_assert(gy_segment_heap_free(mine, block[2]) && gy_segment_heap_free(mine, block[3]));
+    cr_assert_eq(gy_segment_heap_alloc(mine, 1, &later, error), GYRE_SUCCESS);
+    cr_assert_neq(later, block[2], "withdrawn");
     free_all(2);
 }
 

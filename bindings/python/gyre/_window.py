@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Window:
     """As Communicator.window_create gives it. A context manager: leaving it closes, which is collective.
 
-    Offsets are in bytes from the beginning of the target's memory. Memory of mem_alloc is reached directly by ranks of the
-    same host; anything else while its owner is inside gyre, or at any time with GYRE_PROGRESS_THREAD=1."""
+    Offsets are in bytes from the beginning of the target's memory. Memory of mem_alloc is reached directly by other
+    processes of the same host; anything else while its owner is inside gyre, or at any time with GYRE_PROGRESS_THREAD=1."""
 
     SIGNALS = 32
 
@@ -78,7 +78,7 @@ class Window:
         self, source: AnyBuffer, target: int, op: AnyOp = Op.SUM, offset: int = 0, *, dtype: Optional[AnyDType] = None
     ) -> None:
         """memory = memory op source, element by element, in the memory of rank `target`, where accumulations of one
-        window exclude one another. No average."""
+        window exclude one another. No average, no pre-multiplied sum."""
         number = op_number(self._comm, op)
         buffer = Buffer("accumulate: source", source, writable=False, dtype=dtype)
         self._access(lib.gyre_window_accumulate, buffer, number, _rank(target), _offset(offset))
