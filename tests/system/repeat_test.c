@@ -121,11 +121,17 @@ static void test_under_way(void)
 {
     int32_t first[COUNT], second[COUNT];
     gyre_request *request;
-    right(ALL_REDUCE, GYRE_SUM, 0);
-    OK(comm, gyre_all_reduce_start(comm, in, first, COUNT, GYRE_INT32, GYRE_SUM, &request));
-    OK(comm, gyre_all_reduce(comm, in, second, COUNT, GYRE_INT32, GYRE_SUM));
-    OK(comm, gyre_wait(&request));
-    CHECK(memcmp(first, out, sizeof first) == 0 && memcmp(second, out, sizeof second) == 0);
+    for (int late = 0; late < size; late++) { /* the others have a request under way when they call */
+        right(ALL_REDUCE, GYRE_SUM, 0);
+        if (rank == late)
+            usleep(20000);
+        OK(comm, gyre_all_reduce_start(comm, in, first, COUNT, GYRE_INT32, GYRE_MAX, &request));
+        OK(comm, gyre_all_reduce(comm, in, second, COUNT, GYRE_INT32, GYRE_SUM));
+        OK(comm, gyre_wait(&request));
+        CHECK(memcmp(second, out, sizeof second) == 0);
+        for (int i = 0; i < COUNT; i++)
+            CHECK(first[i] == in[i] + 1000 * (size - 1 - rank));
+    }
     OK(comm, gyre_group_begin());
     OK(comm, gyre_all_reduce(comm, in, first, COUNT, GYRE_INT32, GYRE_SUM));
     OK(comm, gyre_all_reduce(comm, in, second, COUNT, GYRE_INT32, GYRE_MAX));
