@@ -239,13 +239,14 @@ bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
     return true;
 }
 
-/* Whatever is unusual is launched, and whatever is long enough for others to look for a sign of life. A broadcast is, too:
- * measured, a root that waits here for its readers slows them down by a tenth at 64 to 256 KiB. */
+/* Whatever is unusual is launched, and whatever is long enough for others to look for a sign of life. A broadcast of ranks with
+ * cores of their own is, too: measured, a root that waits here for its readers slows them down by a tenth at 64 to 256 KiB. */
 static bool runs_itself(const struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
-    return r->plan->window && r->plan->shape.collective != GY_BROADCAST && !comm->verify && !comm->attributes.uniform &&
-           r->in.total * r->element <= GY_DIRECT_MOST && !gy_tiny_fits(r->comm, &r->shape, r->element);
+    return r->plan->window && (r->plan->shape.collective != GY_BROADCAST || comm->ctx->crowded) && !comm->verify &&
+           !comm->attributes.uniform && r->in.total * r->element <= GY_DIRECT_MOST &&
+           !gy_tiny_fits(r->comm, &r->shape, r->element);
 }
 
 gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *record)
