@@ -222,11 +222,12 @@ class Regressions(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
             return regressions.main(), out.getvalue()
 
-    def write(self, path, values, cores=""):
+    def write(self, path, values, cores="", processor=""):
         measured = [{**row, "cores": cores} for size, (ours, theirs) in values.items()
                     for row in rows("gyre", ours, size=size) + rows("openmpi", theirs, size=size)]
         ratios = summary.ratios(summary.gather(measured), ["openmpi"])
-        path.write_text(json.dumps({"about": {}, "failures": [], "ratios": ratios}), encoding="utf-8")
+        about = {"processor": processor} if processor else {}
+        path.write_text(json.dumps({"about": about, "failures": [], "ratios": ratios}), encoding="utf-8")
 
     def test_accepts_then_tells(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -241,6 +242,18 @@ class Regressions(unittest.TestCase):
             self.assertIn("WORSE bandwidth all_reduce/2/shm/isolated/private/1048576/peers: 1.11", text)
             self.assertIn("latency: 1 compared, 0 worse", text)
             self.assertEqual(self.run_main(str(Path(folder, "none.json")), "--baseline", str(baseline))[0], 2)
+
+    def test_each_processor_has_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            one, other, baseline = Path(folder, "one.json"), Path(folder, "other.json"), Path(folder, "baseline")
+            self.write(one, {4: ([1, 1], [2, 2]), 1 << 20: ([5, 5], [10, 10])}, processor="A-1-1")
+            self.write(other, {4: ([2, 2], [2, 2]), 1 << 20: ([9, 9], [10, 10])}, processor="B-2-2")
+            self.assertEqual(self.run_main(str(one), "--baseline", str(baseline), "--accept")[0], 0)
+            self.assertEqual(self.run_main(str(other), "--baseline", str(baseline))[0], 2)    # slower, but of another kind
+            self.assertEqual(self.run_main(str(other), "--baseline", str(baseline), "--accept")[0], 0)
+            self.assertEqual(self.run_main(str(other), "--baseline", str(baseline))[0], 0)
+            self.write(other, {4: ([4, 4], [2, 2])}, processor="A-1-1")
+            self.assertEqual(self.run_main(str(other), "--baseline", str(baseline))[0], 1)
 
     def test_other_places_of_the_cores_are_not_compared(self):
         with tempfile.TemporaryDirectory() as folder:
