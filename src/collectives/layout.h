@@ -28,9 +28,6 @@ static inline size_t gy_layout_start(const struct gy_layout *layout, int32_t b)
 {
     if (layout->starts)
         return layout->starts[b];
-    if (layout->blocks ==
-        1) /* a call of microseconds asks a dozen times, and a division takes as long as all the rest of it */
-        return b > 0 ? layout->total : 0;
     if (layout->total <= UINT32_MAX) /* the division of 64 bits is several times as fast */
         return (size_t)((uint64_t)layout->total * (unsigned)b / (unsigned)layout->blocks);
     return (size_t)((unsigned __int128)layout->total * (unsigned)b / (unsigned)layout->blocks);
@@ -47,8 +44,6 @@ static inline size_t gy_layout_longest(const struct gy_layout *layout, int32_t w
             longest = gy_max_size(longest, layout->starts[b + width] - layout->starts[b]);
         return longest;
     }
-    if (layout->blocks == 1)
-        return width > 0 ? layout->total : 0;
     if (layout->total <= UINT32_MAX)
         return (size_t)(((uint64_t)layout->total * (unsigned)width + (unsigned)layout->blocks - 1) /
                         (unsigned)layout->blocks);
@@ -59,7 +54,7 @@ static inline size_t gy_layout_longest(const struct gy_layout *layout, int32_t w
 /* Tiles of `tile` elements (> 0) in a range of `elements`; at least 1. */
 static inline size_t gy_layout_tiles(size_t elements, size_t tile)
 {
-    return elements <= tile ? 1 : (elements - 1) / tile + 1;
+    return elements == 0 ? 1 : (elements - 1) / tile + 1;
 }
 
 /* Tile t of blocks [lo, lo + width); empty tiles have count 0. */
