@@ -303,12 +303,6 @@ static gyre_status check_operation(struct gyre_comm *comm, const struct gy_call 
     return GYRE_SUCCESS;
 }
 
-static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    uintptr_t first = (uintptr_t)a, second = (uintptr_t)b;
-    return first + a_bytes <= second || second + b_bytes <= first;
-}
-
 /* What needs no closer look, since most calls are like that and some take less time than the look: a whole vector of a known
  * type, an operation that every type has, buffers that lie apart or, where that is in place, are the same. */
 static bool is_plain(const struct gyre_comm *comm, const struct gy_call *call)
@@ -317,19 +311,10 @@ static bool is_plain(const struct gyre_comm *comm, const struct gy_call *call)
         (unsigned)call->root >= (unsigned)comm->size || call->varying || call->count > UINT32_MAX ||
         comm->size > UINT16_MAX)
         return false;
-    size_t block = call->count * gy_dtype_bytes(call->dtype), all = block * (size_t)comm->size;
-    bool both = call->input && call->output;
     switch (call->collective) {
     case GY_SEND_TO: return call->input != NULL;
     case GY_RECEIVE_FROM: return call->output != NULL;
-    case GY_BARRIER: return true;
-    case GY_ALL_REDUCE:
-    case GY_BROADCAST:
-    case GY_REDUCE_TO: return both && (call->input == call->output || apart(call->input, block, call->output, block));
-    case GY_ALL_GATHER: return both && apart(call->input, block, call->output, all);
-    case GY_REDUCE_SCATTER: return both && apart(call->input, all, call->output, block);
-    case GY_ALL_TO_ALL: return both && apart(call->input, all, call->output, all);
-    default: return false;
+    default: return gy_call_has_usual_buffers(call, call->count * gy_dtype_bytes(call->dtype), comm->size);
     }
 }
 

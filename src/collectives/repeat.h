@@ -4,7 +4,7 @@
  *   the first     arguments ──▶ choice ──▶ exchange        check.c, tiny.c, which keeps what has come out
  *   a repeat      ────────────────────────▶ exchange        repeat.c
  *
- *   kept          that the arguments are right, what the buffers hold, that it is a direct exchange, and of what shape
+ *   kept          that the arguments are right, that it is a direct exchange, and of what shape
  *   looked at     does this process own the communicator, has the world failed, is anything under way, where are the buffers?
  *
  * It is this rank's affair alone: what the others see is the same. What a change of attributes may change is forgotten with it. */
@@ -19,11 +19,9 @@ struct gy_exchange;
 
 struct gy_repeat {
     bool kept;               /* there has been one */
-    bool in_place;           /* its buffers may be the same */
     struct gy_arrival shape; /* but for the sequence number */
     size_t block, bytes;     /* as an exchange has them (exchange.h), and what tells its shape */
     uint64_t word;
-    size_t input, output; /* bytes of the buffers; 0: there is none */
 };
 
 /* A call that was found to be this exchange, its arguments right. */

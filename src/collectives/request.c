@@ -170,10 +170,9 @@ void gy_request_arrive(struct gyre_comm *comm)
 
 void gy_request_rewind(struct gyre_request *r)
 {
-    memset(&r->lane[0], 0,
-           offsetof(struct gy_lane_state, flight)); /* clocks look at it, even where the plan has none */
-    for (int l = 0; l < r->plan->lanes; l++) {
+    for (int l = 0; l == 0 || l < r->plan->lanes; l++) /* clocks look at the first one, even where the plan has none */
         memset(&r->lane[l], 0, offsetof(struct gy_lane_state, flight));
+    for (int l = 0; l < r->plan->lanes; l++) {
         r->lane[l].step = r->plan->lane[l].first;
         gy_lane_begin(r, l);
     }

@@ -53,6 +53,33 @@ struct gy_call {
     const size_t *in_counts, *in_places, *out_counts, *out_places; /* [size] elements; places NULL: packed */
 };
 
+static inline bool gy_buffers_lie_apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t first = (uintptr_t)a, second = (uintptr_t)b;
+    return first + a_bytes <= second || second + b_bytes <= first;
+}
+
+/* Does a call without lists, of so many bytes in `count`, have buffers that need no closer look: both are there and lie apart or, where
+ * that is in place, are the same? Those of a gather or scatter are others on the root, and are always looked at. */
+static inline bool gy_call_has_usual_buffers(const struct gy_call *call, size_t block, int size)
+{
+    const void *in = call->input, *out = call->output;
+    size_t all = block * (size_t)size;
+    if (call->collective == GY_BARRIER)
+        return true;
+    if (!in || !out)
+        return false;
+    switch (call->collective) {
+    case GY_ALL_REDUCE:
+    case GY_BROADCAST:
+    case GY_REDUCE_TO: return in == out || gy_buffers_lie_apart(in, block, out, block);
+    case GY_ALL_GATHER: return gy_buffers_lie_apart(in, block, out, all);
+    case GY_REDUCE_SCATTER: return gy_buffers_lie_apart(in, all, out, block);
+    case GY_ALL_TO_ALL: return gy_buffers_lie_apart(in, all, out, all);
+    default: return false;
+    }
+}
+
 /* Memory of the context's cache that a request holds. */
 struct gy_buffer {
     void *memory;
