@@ -72,6 +72,7 @@ struct gyre_comm {
         uint8_t algorithm; /* the one that would be chosen */
         int32_t most;      /* bytes of a contribution that is exchanged directly; −1: none */
         size_t chosen;     /* 1 more than the bytes for which the way of direct.h or swap.c was chosen last; 0: none */
+        bool offered;      /* what a root gives, or is given, lay open when this rank took it last: direct_root.c */
         struct gy_repeat repeat; /* the last of these calls, for one like it */
     } tiny[GY_COLLECTIVES];      /* see tiny.c */
     struct gy_ways ways;

@@ -67,7 +67,7 @@ struct gyre_request *gy_direct_fill(struct gyre_comm *comm, const struct gy_call
     gy_prepare_fill(r, comm, call, &shape);
     r->plan = plan;
     r->in.blocks = r->out.blocks = plan->blocks;
-    r->tile = gy_window_tile(r);
+    r->tile = gy_window_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
     return r;
 }
 
@@ -152,8 +152,7 @@ static bool all_reduced(const struct gyre_request *r, uint64_t after, struct gy_
     return true;
 }
 
-/* A peer keeps us waiting, or goes by the plan: so do we, from here on. */
-static gyre_status go_on(struct gyre_request *r)
+gyre_status gy_direct_go_on(struct gyre_request *r)
 {
     r->record = r->comm->recorder.page->started;
     gy_recorder_at(&r->comm->recorder, r->record)->began = gy_now();
@@ -169,7 +168,7 @@ gyre_status gy_direct_go_on_from(struct gyre_request *r, int lane)
     gy_request_rewind(r);
     for (int l = 0; l < lane; l++)
         r->lane[l].exhausted = r->lane[l].finished = true;
-    return go_on(r);
+    return gy_direct_go_on(r);
 }
 
 /* Not everyone offers both. What is left of the plan is the reduction: this rank's operands lie open, so that it publishes nothing
@@ -179,7 +178,7 @@ static gyre_status go_on_reducing(struct gyre_request *r)
     gy_request_rewind(r);
     for (int l = 0; l < r->plan->lanes; l++)
         r->lane[l].exhausted = r->lane[l].finished = l != GATHER_LANE;
-    return go_on(r);
+    return gy_direct_go_on(r);
 }
 
 struct gyre_page_record *gy_direct_note(struct gyre_request *r)
@@ -257,7 +256,7 @@ gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *rec
         if (gy_lanes_turn(r, &over))
             patience = gy_patience_of(r->comm->ctx);
         else if (!over && !gy_patient(&patience))
-            return go_on(r);
+            return gy_direct_go_on(r);
     }
     if (r->plan->output_blocks > 0)
         gy_prepare_end(r);

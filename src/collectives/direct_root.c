@@ -7,15 +7,14 @@
  *
  * It is what the plan of direct_one_shot does where everyone who gives offers its input, without what has no use there: nobody
  * has slots to wait for, so that who gives counts at once, and of the counters only the one of the step that takes is looked
- * at. A rank that has nothing to offer, or takes from one that has not, runs the plan where it stands; one that has not found this
- * way open, or is kept waiting, goes on as the request that was filled on the way. */
+ * at. A rank that has nothing to offer goes through slots (direct_slots.c), and so does one that takes, unless it found offers
+ * the last time; which way the others go is nothing to it. One that finds none here runs the plan where it stands; one that is
+ * kept waiting goes on as the request that was filled on the way. */
 #include "collectives/direct.h"
 #include "collectives/exchange.h"
 #include "collectives/mapped.h"
 
-#define PUBLISH_LANE 0
-#define REDUCE_LANE 1 /* of the plan in which who takes does so, and its counter */
-#define BROADCAST_LANE 2
+#define REDUCE_LANE 1 /* of the plan */
 
 static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
@@ -56,7 +55,7 @@ static void count(const struct gyre_request *r)
 static gyre_status give(struct gyre_request *r, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = r->comm;
-    int lane = r->plan->shape.collective == GY_BROADCAST ? BROADCAST_LANE : REDUCE_LANE;
+    int lane = r->plan->shape.collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER;
     struct gy_patience patience = gy_patience_of(comm->ctx);
     count(r);
     if (r->plan->output_blocks > 0 && is_root(r) && r->output != r->input)
@@ -105,8 +104,10 @@ static gyre_status take(struct gyre_request *r, struct gyre_page_record *record)
 {
     bool broadcast = r->plan->shape.collective == GY_BROADCAST;
     enum offers offers = look_for_offers(r);
-    if (offers == NOT_ALL)
+    if (offers == NOT_ALL) {
+        r->comm->tiny[r->plan->shape.collective].offered = false;
         return gy_direct_lanes(r, record);
+    }
     if (offers == LATE || !(broadcast ? fetch(r) : gy_window_gather_whole(r, REDUCE_LANE)))
         return gy_direct_go_on_from(r, 0);
     if (r->stream)
@@ -123,15 +124,12 @@ static void own_lines(const struct gyre_request *r)
     const struct gyre_comm *comm = r->comm;
     gy_line_own(gy_direct_entry(comm, comm->rank, comm->sequence + 1));
     if (gives(r))
-        gy_line_own(&comm->control[comm->rank]->lane[PUBLISH_LANE].progress);
+        gy_line_own(&comm->control[comm->rank]->lane[GY_PUBLISH_COUNTER].progress);
 }
 
-bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+/* By the plan's protocol with a request that is filled first, whoever offers what. */
+static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
 {
-    struct gy_plan *plan = is_open(comm, call) ? gy_comm_plan(comm, call->collective, GY_DIRECT_ONE_SHOT, call->root)
-                                               : NULL;
-    if (!plan)
-        return false;
     struct gyre_request *r = gy_direct_fill(comm, call, plan);
     own_lines(r);
     gy_mapped_offer(r);
@@ -140,6 +138,27 @@ bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_s
     gy_window_begin(r);
     struct gyre_page_record *record = gy_direct_note(r);
     bool offers = r->offer.input || r->offer.far_input;
-    *status_p = !gives(r) ? take(r, record) : offers ? give(r, record) : gy_direct_lanes(r, record);
+    return !gives(r) ? take(r, record) : offers ? give(r, record) : gy_direct_lanes(r, record);
+}
+
+bool gy_direct_root(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    struct gy_plan *plan = gy_comm_plan(comm, call->collective, GY_DIRECT_ONE_SHOT, call->root);
+    if (!plan)
+        return false;
+    gy_ways_begin(comm);
+    bool may_stream = call->count * gy_dtype_bytes(call->dtype) >=
+                      GY_DIRECT_MOST; /* past the caches: a plan looks at that */
+    enum gy_giving giving = may_stream ? GY_GIVEN_THERE : gy_mapped_giving(comm, call);
+    *status_p = giving == GY_GIVEN_THERE ? by_offers(comm, call, plan) : gy_direct_slots(comm, call, plan, giving);
+    gy_ways_end(comm, *status_p == GYRE_SUCCESS);
     return true;
+}
+
+bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    if (!is_open(comm, call))
+        return false;
+    gy_repeat_keep_rooted(comm, call, call->count * gy_dtype_bytes(call->dtype));
+    return gy_direct_root(comm, call, status_p);
 }

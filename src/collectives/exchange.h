@@ -156,9 +156,10 @@ static inline void gy_exchange_own(struct gyre_comm *comm, const struct gy_call 
     if (!comm->window_reserved || call->collective >= GY_SEND_TO || call->count > GY_WINDOW_SHORT ||
         (unsigned)call->dtype >= GY_DTYPES)
         return;
-    if (call->count * gy_dtype_bytes(call->dtype) * (size_t)comm->size <= GY_TINY_FIRST_LINE)
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype);
+    if (bytes * (size_t)comm->size <= GY_TINY_FIRST_LINE)
         gy_line_own(&comm->control[comm->rank]->line[(comm->inline_started + 1) % GY_WINDOW_LINES]);
-    else
+    else if (bytes < GY_WINDOW_VECTOR)
         gy_exchange_own_vector(comm, call);
 }
 

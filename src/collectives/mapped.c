@@ -118,6 +118,20 @@ bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *c
     return true;
 }
 
+enum gy_giving gy_mapped_giving(struct gyre_comm *comm, const struct gy_call *call)
+{
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype);
+    bool gives = (comm->rank == call->root) == (call->collective == GY_BROADCAST);
+    uint64_t place;
+    if (!alone(comm))
+        return gy_ways_rooted(comm, call, bytes, false);
+    if (gives ? gy_segment_heap_offset(comm->ctx->segment, call->input, bytes, &place)
+              : comm->tiny[call->collective].offered)
+        return GY_GIVEN_THERE;
+    bool worth = call->collective == GY_BROADCAST || comm->size <= GY_FAR_RANKS;
+    return gy_ways_rooted(comm, call, bytes, worth && gy_segment_reaches_all(comm->ctx->segment));
+}
+
 static void give_by_slots(struct gyre_request *r, enum gy_giving giving)
 {
     r->offer.past = giving == GY_GIVEN_PAST;
@@ -165,20 +179,25 @@ void gy_mapped_offer(struct gyre_request *r)
 
 /* The offer that belongs to this very operation: who offered anything cannot have gone on, so one that is being replaced
  * was empty. One that was withdrawn is none: its rank has put nothing in its slots instead. */
-static struct gy_offer offer_of(const struct gyre_request *r, int rank)
+struct gy_offer gy_mapped_offer_of(const struct gyre_comm *comm, uint64_t sequence, int rank)
 {
-    const struct gy_entry *entry = &r->comm->control[rank]->entry[r->shape.sequence % GY_ARRIVALS];
+    const struct gy_entry *entry = &comm->control[rank]->entry[sequence % GY_ARRIVALS];
     for (;;) {
         uint64_t whose = atomic_load_explicit(&entry->offered, memory_order_acquire);
-        if (whose == GY_WITHDRAWN(r->shape.sequence))
+        if (whose == GY_WITHDRAWN(sequence))
             return (struct gy_offer){.far_input = GY_FAR_GONE};
-        if (whose != r->shape.sequence)
+        if (whose != sequence)
             return (struct gy_offer){0};
         struct gy_offer offer = entry->offer;
         gy_fence(memory_order_acquire);
         if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == whose)
             return offer;
     }
+}
+
+static struct gy_offer offer_of(const struct gyre_request *r, int rank)
+{
+    return gy_mapped_offer_of(r->comm, r->shape.sequence, rank);
 }
 
 /* Offers are other processes' words: outside of the heap there is nothing. */

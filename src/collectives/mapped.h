@@ -26,15 +26,21 @@
 #define GY_COLLECTIVES_MAPPED_H
 
 #include "collectives/request.h"
+#include "collectives/ways.h"
 
 /* Bytes of a vector from or to a root, from which on it is worth it between ranks with cores of their own. */
 #define GY_ROOTED_LEAST 8193u
 
 /* At launch, before the arrival: what this rank offers. */
 void gy_mapped_offer(struct gyre_request *request);
+/* A blocking call of private memory, or of any if this rank only takes, from or to a root: how had it better go? THERE: by offers, as
+ * gy_mapped_offer finds out. */
+enum gy_giving gy_mapped_giving(struct gyre_comm *comm, const struct gy_call *call);
 /* Does this rank offer both operands, of so many bytes, of an all_reduce of two shots, from memory of gyre_mem_alloc? */
 bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
                            struct gy_offer *offer_p);
+/* What a rank offers in this operation, when its progress there has been seen. */
+struct gy_offer gy_mapped_offer_of(const struct gyre_comm *comm, uint64_t sequence, int rank);
 /* The beginning of what `rank` offers in the request's operation, as this process sees it; NULL: it has published,
  * or has not arrived: whoever has to know which asks when the rank's progress in the operation has been seen. */
 const unsigned char *gy_mapped_input(const struct gyre_request *request, int rank);

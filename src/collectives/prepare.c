@@ -13,7 +13,7 @@
 static size_t tile_elements(const struct gyre_request *r)
 {
     if (r->plan->window)
-        return gy_window_tile(r);
+        return gy_window_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
     const struct gy_context *ctx = r->comm->ctx;
     const struct gy_plan_shape *shape = &r->plan->shape;
     size_t bytes = r->in.total * r->element;

@@ -224,8 +224,6 @@ static gyre_status run_long(struct gyre_comm *comm, const struct gy_call *call)
 {
     struct gyre_request *request;
     gyre_status status;
-    if (gy_direct_rooted(comm, call, &status))
-        return status;
     bool alone = !comm->ctx->active_first;
     status = alone ? gy_request_make(comm, call, &request) : gy_request_start(comm, call, &request);
     if (status != GYRE_SUCCESS || (alone && gy_direct_run(request, &status)))
@@ -252,7 +250,7 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
     if (gy_is_point_to_point(call->collective)
             ? gy_message_call(comm, call, &status)
             : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
-                  gy_direct_call(comm, call, &status))
+                  gy_direct_call(comm, call, &status) || gy_direct_rooted(comm, call, &status))
         return status;
     gy_ways_begin(comm);
     status = run_long(comm, call);

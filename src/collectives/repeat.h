@@ -1,10 +1,11 @@
 /* A short blocking call like the last one of its collective: of the same count, type, operation and root. Most calls of a program are
  * such, and finding out what they are takes as long as a line's way between two near cores. So what hangs on these four alone is kept.
  *
- *   the first     arguments ──▶ choice ──▶ exchange        check.c, tiny.c, which keeps what has come out
- *   a repeat      ────────────────────────▶ exchange        repeat.c
+ *   the first     arguments ──▶ choice ──▶ exchange, or from or to a root       check.c, tiny.c, direct_root.c, which keep what has
+ *                                                                               come out
+ *   a repeat      ────────────────────────▶ the same                            repeat.c
  *
- *   kept          that the arguments are right, that it is a direct exchange, and of what shape
+ *   kept          that the arguments are right, which of the two it is, and of what shape
  *   looked at     does this process own the communicator, has the world failed, is anything under way, where are the buffers?
  *
  * It is this rank's affair alone: what the others see is the same. What a change of attributes may change is forgotten with it. */
@@ -18,7 +19,7 @@ struct gy_call;
 struct gy_exchange;
 
 struct gy_repeat {
-    bool kept;               /* there has been one */
+    enum { GY_REPEATS_NOTHING, GY_REPEATS_EXCHANGE, GY_REPEATS_ROOTED } what;
     struct gy_arrival shape; /* but for the sequence number */
     size_t block, bytes;     /* as an exchange has them (exchange.h), and what tells its shape */
     uint64_t word;
@@ -26,6 +27,8 @@ struct gy_repeat {
 
 /* A call that was found to be this exchange, its arguments right. */
 void gy_repeat_keep(struct gyre_comm *comm, const struct gy_exchange *exchange);
+/* One that was found to be what gy_direct_root does, likewise. */
+void gy_repeat_keep_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes);
 /* The whole of a blocking call that is a repeat; false: it is none, or something is unusual, and nothing has happened yet. */
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 

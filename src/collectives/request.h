@@ -286,7 +286,8 @@ bool gy_window_step(struct gyre_request *request, int lane);
 bool gy_window_gather_whole(struct gyre_request *request, int lane);
 /* All lanes have finished here; false: others still read what this rank offered. */
 bool gy_window_end(struct gyre_request *request);
-size_t gy_window_tile(const struct gyre_request *request);
+/* Elements of a tile where a block has so many bytes. */
+size_t gy_window_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element);
 /* Rings the doorbells of those who sleep; after the store that they wait for. */
 void gy_window_wake(const struct gyre_comm *comm);
 

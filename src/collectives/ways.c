@@ -241,14 +241,18 @@ static int ways_of(const struct gyre_comm *comm, enum gy_question question)
     return comm->ctx->crowded && question == GY_HOW_SHOWN ? all - 1 : all;
 }
 
+static int verdict_of(const struct gyre_comm *comm, enum gy_question question, const struct asked *it)
+{
+    const _Atomic uint32_t *verdict = &comm->control[judge_of(comm, it)]->way[question][it->collective];
+    return (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave_of(question, it->bytes)) & 3);
+}
+
 /* Counts the call if this rank is its judge. Returns the way. */
 static int ask(struct gyre_comm *comm, enum gy_question question, const struct asked *it)
 {
     if (comm->size < 2)
         return 0;
-    int octave = octave_of(question, it->bytes), judge = judge_of(comm, it);
-    const _Atomic uint32_t *verdict = &comm->control[judge]->way[question][it->collective];
-    int now = (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave) & 3);
+    int octave = octave_of(question, it->bytes), judge = judge_of(comm, it), now = verdict_of(comm, question, it);
     if (judge == comm->rank && comm->ways.asks && !comm->ways.measured) {
         struct gy_way *way = &comm->ways.way[question][it->collective][octave];
         way->crowded = comm->ctx->crowded;
@@ -285,6 +289,16 @@ enum gy_giving gy_ways_given(struct gyre_request *r, bool mapped)
     enum gy_giving giving = (enum gy_giving)swapped((int)it.collective, ask(r->comm, GY_HOW_GIVEN, &it));
     r->prefers_slots = giving == GY_GIVEN_SLOTS || giving == GY_GIVEN_CLAIMED;
     return giving;
+}
+
+enum gy_giving gy_ways_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open)
+{
+    const struct asked it = {.collective = call->collective, .root = call->root, .bytes = bytes, .told = true};
+    if (open && verdict_of(comm, GY_HOW_GIVEN, &it) == GY_GIVEN_THERE)
+        return GY_GIVEN_THERE;
+    comm->ways.mapped = false;
+    int way = open ? ask(comm, GY_HOW_GIVEN, &it) : GY_GIVEN_SLOTS + ask(comm, GY_HOW_SHOWN, &it);
+    return way == GY_GIVEN_THERE ? GY_GIVEN_SLOTS : (enum gy_giving)way; /* the verdict has changed just now */
 }
 
 enum gy_giving gy_ways_shown(struct gyre_request *r)

@@ -91,6 +91,10 @@ struct gy_ways {
 /* At the launch of an operation for which all ways are open: how had this rank better give? That is a question of private memory,
  * and of memory of gyre if `mapped`. */
 enum gy_giving gy_ways_given(struct gyre_request *request, bool mapped);
+/* Of a blocking call from or to a root, a vector of so many bytes, for which all ways are open, or not; it is not counted
+ * where it had better be offered, as who offers it asks again. */
+struct gy_call;
+enum gy_giving gy_ways_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open);
 /* Likewise of one that goes through slots; and of an exchange of so many bytes (exchange.h). */
 enum gy_giving gy_ways_shown(struct gyre_request *request);
 enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);

@@ -43,7 +43,7 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
     bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.past; /* those past the caches come first */
     it->slots += keeps;
     if (first)
-        it->targets[it->to.count++] = gy_window_slot_of(r, rank, GY_RESULT, iteration);
+        it->targets[it->to.count++] = gy_window_slot_of(r->comm, rank, GY_RESULT, iteration);
     if (step->dst != GY_RESULT)
         it->targets[it->to.count++] = gy_operand_at(r, step->dst, b, start);
     for (int p = 0; p < size && step->keep; p++) {
@@ -53,7 +53,7 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
     }
     it->to.streamed = r->stream ? it->to.count : first;
     if (keeps && !first)
-        it->targets[it->to.count++] = gy_window_slot_of(r, rank, GY_RESULT, iteration);
+        it->targets[it->to.count++] = gy_window_slot_of(r->comm, rank, GY_RESULT, iteration);
 }
 
 /* Where element `at` of the result goes, and the next ones. */

@@ -7,7 +7,7 @@
 #define GY_CLAIMED (4u << 10) /* bytes of slots that are claimed at once, and used from the first-level cache */
 
 /* Of a rank, for the tile of this iteration through the communicator's life. */
-unsigned char *gy_window_slot_of(const struct gyre_request *request, int rank, enum gy_space space, uint64_t iteration);
+unsigned char *gy_window_slot_of(const struct gyre_comm *comm, int rank, enum gy_space space, uint64_t iteration);
 /* Where rank p has published the piece of slice b. */
 const unsigned char *gy_window_published(const struct gyre_request *request, int p, int32_t b, uint64_t iteration);
 /* Does this rank claim the slots of which the step reads? Not what others read, too. */

@@ -25,7 +25,7 @@
 #define GY_STREAM_COPIED (16u << 20)
 #define GY_TILE_MOST (128u << 10) /* bytes */
 #define GY_TILE_LEAST (32u << 10)
-#define GY_TILE_ROOTED (16u << 10) /* between two ranks one gives while the other takes */
+#define GY_TILE_ROOTED (8u << 10) /* between two ranks one gives while the other takes */
 
 static int local_of(const struct gyre_comm *comm, int rank)
 {
@@ -45,24 +45,23 @@ void gy_window_wake(const struct gyre_comm *comm)
  * one may be on its way while the other is made. In a reduction everyone makes while everyone waits, and halves are of no use;
  * but between two ranks as many tiles as there are slots keep what lies in the slots in the cores' own caches, and what one of
  * them gives is taken while it goes on giving. */
-size_t gy_window_tile(const struct gyre_request *r)
+size_t gy_window_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element)
 {
-    enum gy_collective collective = r->plan->shape.collective;
-    size_t slot = gy_segment_window_bytes(r->comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
-    size_t most = r->plan->side_by_side > 1 ? slot / (size_t)r->plan->side_by_side : slot;
-    size_t block = gy_layout_longest(&r->in, 1) * r->element, least = gy_max_size(block / 2, most / 2);
+    enum gy_collective collective = plan->shape.collective;
+    size_t slot = gy_segment_window_bytes(comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
+    size_t most = plan->side_by_side > 1 ? slot / (size_t)plan->side_by_side : slot;
+    size_t least = gy_max_size(block / 2, most / 2);
     if (collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER)
-        least = r->comm->size > 2 ? most : gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_LEAST);
-    else if (gy_has_root(collective) && r->plan->one_shot && r->comm->size == 2 && !r->comm->ctx->crowded)
+        least = comm->size > 2 ? most : gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_LEAST);
+    else if (gy_has_root(collective) && plan->one_shot && comm->size == 2 && !comm->ctx->crowded)
         least = gy_max_size(block / GY_WINDOW_SLOTS, GY_TILE_ROOTED);
     size_t bytes = gy_min_size(gy_min_size(most, GY_TILE_MOST), least);
     bytes = bytes >= 128 ? bytes & ~(size_t)63 : bytes;
-    return gy_max_size(1, bytes / r->element);
+    return gy_max_size(1, bytes / element);
 }
 
-unsigned char *gy_window_slot_of(const struct gyre_request *r, int rank, enum gy_space space, uint64_t iteration)
+unsigned char *gy_window_slot_of(const struct gyre_comm *comm, int rank, enum gy_space space, uint64_t iteration)
 {
-    const struct gyre_comm *comm = r->comm;
     size_t slot = gy_segment_window_bytes(comm->ctx->segment) / (2 * GY_WINDOW_SLOTS);
     size_t index = (size_t)(iteration % GY_WINDOW_SLOTS) + (space == GY_RESULT ? GY_WINDOW_SLOTS : 0);
     return gy_segment_window_data(comm->ctx->segment, local_of(comm, rank), comm->window) + index * slot;
@@ -199,11 +198,11 @@ static struct moved shown_to(const struct gyre_request *r, const struct gy_step 
 {
     struct gy_piece piece = gy_layout_piece(&r->in, b, 1, r->tile, r->lane[l].tile);
     size_t place = step->range.width == 1 ? 0 : (size_t)(b < r->comm->rank ? b : b - 1) * r->tile * r->element;
-    return (struct moved){.to = gy_window_slot_of(r, r->comm->rank, GY_WINDOW, r->window_base + r->lane[l].iteration) +
-                                place,
-                          .from = gy_operand_at(r, step->src, b, piece.start),
-                          .bytes = piece.count * r->element,
-                          .past = goes_past(r, step, b)};
+    return (struct moved){
+        .to = gy_window_slot_of(r->comm, r->comm->rank, GY_WINDOW, r->window_base + r->lane[l].iteration) + place,
+        .from = gy_operand_at(r, step->src, b, piece.start),
+        .bytes = piece.count * r->element,
+        .past = goes_past(r, step, b)};
 }
 
 /* Likewise of this rank's own block into the output, which need not be as long. */
@@ -256,7 +255,7 @@ static void publish(struct gyre_request *r, const struct gy_step *step, int l)
 const unsigned char *gy_window_published(const struct gyre_request *r, int p, int32_t b, uint64_t iteration)
 {
     size_t place = r->plan->blocks == 1 ? 0 : (size_t)(b < p ? b : b - 1) * r->tile * r->element;
-    return gy_window_slot_of(r, p, GY_WINDOW, iteration) + place;
+    return gy_window_slot_of(r->comm, p, GY_WINDOW, iteration) + place;
 }
 
 bool gy_window_claims(const struct gyre_request *r, const struct gy_step *step)
@@ -306,7 +305,7 @@ static bool collect_from(struct gyre_request *r, const struct gy_step *step, int
     if (whole || block)
         gy_put(r, to, whole ? whole + piece->start * r->element : block + within, bytes);
     else
-        put_shown(r, step, to, gy_window_slot_of(r, from, step->src, iteration), bytes);
+        put_shown(r, step, to, gy_window_slot_of(r->comm, from, step->src, iteration), bytes);
     return true;
 }
 

@@ -6,6 +6,6 @@
 #ifndef GY_CORE_RULES_H
 #define GY_CORE_RULES_H
 
-#define GY_RULES 0x528d6c20u
+#define GY_RULES 0x385ef860u
 
 #endif

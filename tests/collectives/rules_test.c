@@ -131,15 +131,16 @@ static void add_window_tiles(void)
     struct gy_plan plan = {.window = true};
     for (int c = 0; c < GY_SEND_TO * 3 * 4 * 2 * 2; c++) {
         const struct gyre_comm comm = {.ctx = &windows, .size = sizes[c / 4 % 3]};
-        struct gyre_request r = {.comm = (struct gyre_comm *)(uintptr_t)&comm, .plan = &plan, .element = 4};
         windows.crowded = c % 2;
         plan.one_shot = c / 2 % 2;
         plan.side_by_side = side_by_side[c / 12 % 4];
         plan.shape.collective = (enum gy_collective)(c / 48);
-        r.in.blocks = plan.blocks = plan.one_shot ? 1 : comm.size;
+        plan.blocks = plan.one_shot ? 1 : comm.size;
         for (slot = 4096; slot <= (size_t)1 << 20; slot *= 4)
-            for (r.in.total = 16; r.in.total <= (size_t)1 << 24; r.in.total = r.in.total * 3 / 2)
-                add(gy_window_tile(&r));
+            for (size_t total = 16; total <= (size_t)1 << 24; total = total * 3 / 2) {
+                const struct gy_layout in = {.total = total, .blocks = plan.blocks};
+                add(gy_window_tile(&comm, &plan, gy_layout_longest(&in, 1) * 4, 4));
+            }
     }
 }
 

@@ -1,15 +1,17 @@
 /* Short calls like the last one of their collective (repeat.h): right ones give what they should, and whatever has changed since is seen,
- * above all what makes such a call a wrong one. */
+ * above all what makes such a call a wrong one. The argument: how many elements, few for an exchange, or so many that a broadcast or
+ * reduction to a root goes by tiles. */
 #include <sys/wait.h>
 
 #include "support/rank.h"
 
-#define COUNT 10
+#define COUNT_MOST 3000
 #define RANKS_MOST 8
 
 static gyre_comm *comm;
 static int rank, size;
-static int32_t in[RANKS_MOST * COUNT], out[RANKS_MOST * COUNT];
+static int length; /* elements of a call */
+static int32_t in[RANKS_MOST * COUNT_MOST], out[RANKS_MOST * COUNT_MOST];
 
 enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, KINDS };
 
@@ -35,15 +37,15 @@ static int32_t value(int from, int i, int round)
 static int32_t expected(enum kind kind, gyre_op op, int root, int i, int round)
 {
     int32_t sum = 0, most = INT32_MIN;
-    int place = kind == REDUCE_SCATTER ? rank * COUNT + i : i;
+    int place = kind == REDUCE_SCATTER ? rank * length + i : i;
     for (int p = 0; p < size; p++) {
         sum += value(p, place, round);
         most = value(p, place, round) > most ? value(p, place, round) : most;
     }
     switch (kind) {
     case BROADCAST: return value(root, i, round);
-    case ALL_GATHER: return value(i / COUNT, i % COUNT, round);
-    case ALL_TO_ALL: return value(i / COUNT, rank * COUNT + i % COUNT, round);
+    case ALL_GATHER: return value(i / length, i % length, round);
+    case ALL_TO_ALL: return value(i / length, rank * length + i % length, round);
     default: return op == GYRE_SUM ? sum : most;
     }
 }
@@ -52,15 +54,15 @@ static void right(enum kind kind, gyre_op op, int root)
 {
     static int round;
     round++;
-    for (int i = 0; i < size * COUNT; i++) {
+    for (int i = 0; i < size * length; i++) {
         in[i] = value(rank, i, round);
         out[i] = -1;
     }
-    OK(comm, call(kind, in, out, COUNT, GYRE_INT32, op, root));
-    int elements = kind == ALL_GATHER || kind == ALL_TO_ALL ? size * COUNT : COUNT;
+    OK(comm, call(kind, in, out, (size_t)length, GYRE_INT32, op, root));
+    int elements = kind == ALL_GATHER || kind == ALL_TO_ALL ? size * length : length;
     for (int i = 0; i < elements && (kind != REDUCE || rank == root); i++)
         CHECK(out[i] == expected(kind, op, root, i, round));
-    for (int i = elements; i < size * COUNT; i++)
+    for (int i = elements; i < size * length; i++)
         CHECK(out[i] == -1);
 }
 
@@ -78,22 +80,22 @@ static void test_wrong(enum kind kind)
     right(kind, op, 0);
     right(kind, op, 0);
     if (kind != BROADCAST || rank == 0)
-        refused(call(kind, NULL, out, COUNT, GYRE_INT32, op, 0), "input is NULL");
+        refused(call(kind, NULL, out, (size_t)length, GYRE_INT32, op, 0), "input is NULL");
     if (kind != REDUCE || rank == 0)
-        refused(call(kind, in, NULL, COUNT, GYRE_INT32, op, 0), "output is NULL");
+        refused(call(kind, in, NULL, (size_t)length, GYRE_INT32, op, 0), "output is NULL");
     right(kind, op, 0);
     if ((kind != BROADCAST && kind != REDUCE) || rank == 0) {
-        refused(call(kind, out + 1, out, COUNT, GYRE_INT32, op, 0), "overlap");
-        refused(call(kind, out, out + COUNT - 1, COUNT, GYRE_INT32, op, 0), "overlap");
+        refused(call(kind, out + 1, out, (size_t)length, GYRE_INT32, op, 0), "overlap");
+        refused(call(kind, out, out + length - 1, (size_t)length, GYRE_INT32, op, 0), "overlap");
     }
     right(kind, op, 0);
-    refused(call(kind, in, out, COUNT, (gyre_dtype)(GYRE_INT32 + 256), op, 0), "element type");
+    refused(call(kind, in, out, (size_t)length, (gyre_dtype)(GYRE_INT32 + 256), op, 0), "element type");
     refused(call(kind, in, out, SIZE_MAX / 2, GYRE_INT32, op, 0), "memory can hold");
     if (kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER)
-        refused(call(kind, in, out, COUNT, GYRE_INT32, (gyre_op)(op + 256), 0), "operation");
+        refused(call(kind, in, out, (size_t)length, GYRE_INT32, (gyre_op)(op + 256), 0), "operation");
     if (kind == BROADCAST || kind == REDUCE) {
-        refused(call(kind, in, out, COUNT, GYRE_INT32, op, size), "rank");
-        refused(call(kind, in, out, COUNT, GYRE_INT32, op, -1), "rank");
+        refused(call(kind, in, out, (size_t)length, GYRE_INT32, op, size), "rank");
+        refused(call(kind, in, out, (size_t)length, GYRE_INT32, op, -1), "rank");
     }
     right(kind, op, 0);
 }
@@ -107,11 +109,11 @@ static void test_changes(enum kind kind)
         right(kind, reduces && i % 2 ? GYRE_MAX : GYRE_SUM, rooted ? (i + 1) / 2 % size : 0);
         right((enum kind)(i % KINDS), GYRE_SUM, 0);
     }
-    int64_t wide_in[COUNT], wide_out[COUNT]; /* another type, of other bytes */
-    for (int i = 0; i < COUNT; i++)
+    static int64_t wide_in[COUNT_MOST], wide_out[COUNT_MOST]; /* another type, of other bytes */
+    for (int i = 0; i < length; i++)
         wide_in[i] = (int64_t)1 << 40;
-    OK(comm, gyre_all_reduce(comm, wide_in, wide_out, COUNT, GYRE_INT64, GYRE_SUM));
-    for (int i = 0; i < COUNT; i++)
+    OK(comm, gyre_all_reduce(comm, wide_in, wide_out, (size_t)length, GYRE_INT64, GYRE_SUM));
+    for (int i = 0; i < length; i++)
         CHECK(wide_out[i] == (int64_t)size << 40);
     right(ALL_REDUCE, GYRE_SUM, 0);
 }
@@ -119,22 +121,22 @@ static void test_changes(enum kind kind)
 /* Beside requests, and in a group, calls keep their order. */
 static void test_under_way(void)
 {
-    int32_t first[COUNT], second[COUNT];
+    static int32_t first[COUNT_MOST], second[COUNT_MOST];
     gyre_request *request;
     for (int late = 0; late < size; late++) { /* the others have a request under way when they call */
         right(ALL_REDUCE, GYRE_SUM, 0);
         if (rank == late)
             usleep(20000);
-        OK(comm, gyre_all_reduce_start(comm, in, first, COUNT, GYRE_INT32, GYRE_MAX, &request));
-        OK(comm, gyre_all_reduce(comm, in, second, COUNT, GYRE_INT32, GYRE_SUM));
+        OK(comm, gyre_all_reduce_start(comm, in, first, (size_t)length, GYRE_INT32, GYRE_MAX, &request));
+        OK(comm, gyre_all_reduce(comm, in, second, (size_t)length, GYRE_INT32, GYRE_SUM));
         OK(comm, gyre_wait(&request));
         CHECK(memcmp(second, out, sizeof second) == 0);
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < length; i++)
             CHECK(first[i] == in[i] + 1000 * (size - 1 - rank));
     }
     OK(comm, gyre_group_begin());
-    OK(comm, gyre_all_reduce(comm, in, first, COUNT, GYRE_INT32, GYRE_SUM));
-    OK(comm, gyre_all_reduce(comm, in, second, COUNT, GYRE_INT32, GYRE_MAX));
+    OK(comm, gyre_all_reduce(comm, in, first, (size_t)length, GYRE_INT32, GYRE_SUM));
+    OK(comm, gyre_all_reduce(comm, in, second, (size_t)length, GYRE_INT32, GYRE_MAX));
     OK(comm, gyre_group_end());
     CHECK(memcmp(first, out, sizeof first) == 0);
     right(ALL_REDUCE, GYRE_MAX, 0);
@@ -147,7 +149,7 @@ static void test_forgotten(void)
     right(ALL_REDUCE, GYRE_SUM, 0);
     OK(comm, gyre_comm_set(comm, "order", "canonical"));
     OK(comm, gyre_comm_set(comm, "algorithm", "all_reduce:ring"));
-    GIVES(GYRE_UNSUPPORTED, comm, gyre_all_reduce(comm, in, out, COUNT, GYRE_INT32, GYRE_SUM));
+    GIVES(GYRE_UNSUPPORTED, comm, gyre_all_reduce(comm, in, out, (size_t)length, GYRE_INT32, GYRE_SUM));
     OK(comm, gyre_comm_set(comm, "algorithm", ""));
     OK(comm, gyre_comm_set(comm, "order", "shape"));
     right(ALL_REDUCE, GYRE_SUM, 0);
@@ -155,7 +157,7 @@ static void test_forgotten(void)
     int status;
     pid_t child = fork();
     if (child == 0)
-        _exit(gyre_all_reduce(comm, in, out, COUNT, GYRE_INT32, GYRE_SUM) != GYRE_FORKED);
+        _exit(gyre_all_reduce(comm, in, out, (size_t)length, GYRE_INT32, GYRE_SUM) != GYRE_FORKED);
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     right(ALL_REDUCE, GYRE_SUM, 0);
 }
@@ -167,11 +169,13 @@ static void test_failed(void)
     rank_gather(comm, GYRE_ABORTED);
     gyre_comm_abort(comm);
     for (int i = 0; i < 3; i++)
-        GIVES(GYRE_ABORTED, comm, gyre_all_reduce(comm, in, out, COUNT, GYRE_INT32, GYRE_SUM));
+        GIVES(GYRE_ABORTED, comm, gyre_all_reduce(comm, in, out, (size_t)length, GYRE_INT32, GYRE_SUM));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    length = argc > 1 ? atoi(argv[1]) : 0;
+    CHECK(length > 1 && length <= COUNT_MOST);
     comm = rank_begin(60);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
