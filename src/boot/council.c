@@ -26,7 +26,8 @@
  * Who is out. A rank that learns of its own fate, or finds itself not in the outcome, is EXCLUDED. Members that are too
  * few for half a second are PARTITIONED, for good. Who ends with an error before anything is decided quits, and says so to
  * whoever waits for it, now and whenever it is asked: it has failed in their eyes, without a proof. Who hears that before it
- * enters keeps it until then, and the chair asks whom it misses, so that it is waited for by nobody, whichever comes first. */
+ * enters keeps it until then, and the chair asks whom it misses, so that it is waited for by nobody, whichever comes first. Who
+ * cannot take part in agreements on how operations end has quit all of them, those too that it has not entered or not heard of. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -382,4 +383,15 @@ void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number)
         return;
     session->quit = true;
     gy_session_say_all(council, session, GY_COUNCIL_BEAT, GY_NOBODY, GY_NOBODY, NULL);
+    for (int rank = 0; rank < council->world->size && !session->entered; rank++) /* who is in it, as far as is known */
+        if (session->seats[rank].entered)
+            gy_session_say(council, session, GY_COUNCIL_BEAT, rank, GY_NOBODY, NULL);
+}
+
+void gy_council_quit_ends(struct gy_council *council)
+{
+    council->outside = true;
+    for (const struct gy_session *session = council->sessions; session; session = session->next)
+        if (session->comm & GY_COUNCIL_OF_ENDS)
+            gy_council_quit(council, session->comm, session->number);
 }

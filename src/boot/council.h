@@ -10,6 +10,9 @@
 
 #define GY_COUNCIL_RECORD 128 /* bytes of a member's record, opaque to the council, at most */
 
+/* In the number of a session's communicator: an agreement on how operations end. The program's communicators have small ones. */
+#define GY_COUNCIL_OF_ENDS UINT32_C(0x40000000)
+
 enum gy_council_kind { GY_COUNCIL_AGREE = 1, GY_COUNCIL_SHRINK, GY_COUNCIL_GROW, GY_COUNCIL_ENDS };
 
 struct gy_word {
@@ -44,6 +47,7 @@ struct gy_council {
     int64_t away, woke;
     bool parted;   /* too few once: never enough again */
     bool waits;    /* this rank stays inside gyre for what is agreed on */
+    bool outside;  /* it takes part in no agreement on how operations end any more */
     char out[256]; /* why the others go on without this rank, which is for good; empty: they do not */
 };
 
@@ -64,6 +68,8 @@ gyre_status gy_council_step(struct gy_council *council, uint32_t comm, uint32_t 
 /* This rank does not step any more in a session that it has entered: who waits for it there is told, now or when it
  * asks. Nothing where the session is decided. */
 void gy_council_quit(struct gy_council *council, uint32_t comm, uint32_t number);
+/* The same, for good, in all agreements on how operations end, entered or not, and in those that others begin later. */
+void gy_council_quit_ends(struct gy_council *council);
 /* Does this rank stay inside gyre from now on? An agreement on how operations end is stepped by calls that return, too:
  * between them its silence is no sign that it is stopped, and the others are told so. */
 void gy_council_attend(struct gy_council *council, bool waits);

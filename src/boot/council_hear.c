@@ -124,24 +124,45 @@ static void hear_question(struct gy_council *council, struct gy_session *session
         gy_session_say(council, session, GY_COUNCIL_BEAT, from, GY_NOBODY, NULL);
 }
 
+/* Of a session that this rank holds nothing of, because it takes part in none of that kind any more. It may be short of memory:
+ * this needs none here. Answered like a question, or who waits for this rank would do so until a clock says otherwise. */
+static void deny(struct gy_council *council, int from, const struct gy_council_message *message)
+{
+    struct gy_council_message denial = {.type = GY_COUNCIL_BEAT,
+                                        .comm = message->comm,
+                                        .number = message->number,
+                                        .chair = GY_NOBODY,
+                                        .part = GY_PART_QUIT};
+    uint8_t body[32];
+
+    if (message->part != GY_PART_QUIT && message->type != GY_COUNCIL_DECIDE)
+        gy_overlay_send(council->overlay, from, body, gy_council_encode(&denial, body, sizeof(body)));
+}
+
 void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes)
 {
     struct gy_council_message message;
     struct gy_session *session;
+    bool outside, over;
 
     if (!gy_council_decode(body, bytes, council->world->size, &message)) {
         gy_log(GY_LOG_WARN, "rank %d sent a message about an agreement that is not understood", from);
         return;
     }
-    session = message.type == GY_COUNCIL_ASK ? gy_session_find(council, message.comm, message.number)
-                                             : gy_session_make(council, message.comm, message.number);
-    if (!session)
+    outside = council->outside && message.comm & GY_COUNCIL_OF_ENDS;
+    session = outside || message.type == GY_COUNCIL_ASK ? gy_session_find(council, message.comm, message.number)
+                                                        : gy_session_make(council, message.comm, message.number);
+    if (!session) {
+        if (outside)
+            deny(council, from, &message);
         return;
+    }
     session->seats[from].heard = gy_now();
     session->seats[from].entered |= message.part != GY_PART_NONE;
     session->seats[from].quit |= message.part == GY_PART_QUIT;
     session->seats[from].away = message.part == GY_PART_AWAY;
-    if (message.type == GY_COUNCIL_JOIN)
+    over = session->quit && !session->decided; /* a JOIN is then a question */
+    if (message.type == GY_COUNCIL_JOIN && !over)
         hear_join(council, session, from, &message);
     else if (message.type == GY_COUNCIL_PROPOSE)
         hear_propose(council, session, from, &message);

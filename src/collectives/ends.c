@@ -10,7 +10,6 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-#define SESSION UINT32_C(0x40000000) /* of a session's communicator: an agreement on ends; the program's are small */
 #define STEP (10 * GY_MILLISECOND)
 #define LEAVE (300 * GY_MILLISECOND) /* destroying takes under a second */
 
@@ -188,12 +187,8 @@ static void conclude(struct gy_context *ctx, struct gyre_comm *comm, uint64_t ag
 /* This rank takes no part any more, and says so: what it has under way fails, with the reason. */
 static void go_outside(struct gy_context *ctx, const struct gy_error *why)
 {
-    struct gy_council *council = gy_overlay_council(ctx->overlay);
-    struct gy_council_view view;
     ctx->outside = true;
-    for (int i = 0; gy_council_look(council, i, &view); i++)
-        if (view.comm & SESSION && view.entered && !view.decided)
-            gy_council_quit(council, view.comm, view.number);
+    gy_council_quit_ends(gy_overlay_council(ctx->overlay));
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
         if (has_pending(ctx, comm))
             comm->error = *why;
@@ -213,7 +208,7 @@ static uint32_t lowest(const struct gyre_comm *comm)
 /* NULL: this rank has none that is named so. */
 static struct gyre_comm *find_comm(struct gy_context *ctx, const struct gy_council_view *view)
 {
-    struct gyre_comm *comm = gy_comm_find(ctx, view->comm & ~SESSION);
+    struct gyre_comm *comm = gy_comm_find(ctx, view->comm & ~GY_COUNCIL_OF_ENDS);
     return comm && lowest(comm) == view->number ? comm : NULL;
 }
 
@@ -221,7 +216,7 @@ static bool find(const struct gyre_comm *comm, struct gy_council_view *view_p)
 {
     uint32_t number = lowest(comm);
     for (int i = 0; gy_council_look(gy_overlay_council(comm->ctx->overlay), i, view_p); i++)
-        if (view_p->comm == (SESSION | comm->id) && view_p->number == number)
+        if (view_p->comm == (GY_COUNCIL_OF_ENDS | comm->id) && view_p->number == number)
             return true;
     return false;
 }
@@ -251,7 +246,7 @@ static void ask(struct gyre_comm *comm)
     struct gy_council_view view;
     if (is_over(comm->ctx) || (find(comm, &view) && view.entered))
         return;
-    view = (struct gy_council_view){.comm = SESSION | comm->id, .number = lowest(comm)};
+    view = (struct gy_council_view){.comm = GY_COUNCIL_OF_ENDS | comm->id, .number = lowest(comm)};
     enter(comm->ctx, &view);
 }
 
@@ -286,8 +281,8 @@ void gy_ends_step(struct gy_context *ctx)
         if (has_pending(ctx, comm))
             ask(comm);
     for (int i = 0; !is_over(ctx) && gy_council_look(gy_overlay_council(ctx->overlay), i, &view); i++) {
-        const struct gyre_comm *comm = view.comm & SESSION ? find_comm(ctx, &view) : NULL;
-        if (!(view.comm & SESSION) || (view.decided && !(comm && has_pending(ctx, comm))))
+        const struct gyre_comm *comm = view.comm & GY_COUNCIL_OF_ENDS ? find_comm(ctx, &view) : NULL;
+        if (!(view.comm & GY_COUNCIL_OF_ENDS) || (view.decided && !(comm && has_pending(ctx, comm))))
             continue;
         if (!view.entered)
             enter(ctx, &view);

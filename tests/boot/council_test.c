@@ -32,6 +32,7 @@ static struct message {
 static int queued;
 static int64_t now;
 static uint8_t kind; /* of all words */
+static uint32_t comm;
 
 /* ---- the overlay and the clock ---- */
 
@@ -104,6 +105,7 @@ static void begin(void)
 {
     now = 1000 * GY_SECOND;
     kind = GY_COUNCIL_AGREE;
+    comm = COMM;
     queued = 0;
     memset(nodes, 0, sizeof(nodes));
     for (int i = 0; i < RANKS; i++) {
@@ -125,14 +127,14 @@ static gyre_status enter(int rank, int members, uint64_t bits)
     struct gy_word word = {.kind = kind, .bits = bits};
     struct gy_error error = {.rank = -1, .quiet = true};
 
-    return gy_council_enter(&nodes[rank].council, COMM, 1, all, members, &word, 600 * GY_SECOND, &error);
+    return gy_council_enter(&nodes[rank].council, comm, 1, all, members, &word, 600 * GY_SECOND, &error);
 }
 
 static gyre_status step(int rank, uint64_t *bits_p)
 {
     struct gy_outcome outcome;
     struct gy_error error = {.rank = -1, .quiet = true};
-    gyre_status status = gy_council_step(&nodes[rank].council, COMM, 1, &outcome, &error);
+    gyre_status status = gy_council_step(&nodes[rank].council, comm, 1, &outcome, &error);
 
     if (status == GYRE_SUCCESS) {
         *bits_p = outcome.bits;
@@ -187,7 +189,7 @@ static void run(int first, int last, gyre_status status_p[RANKS], uint64_t bits_
 static void tell(int from, int to, enum gy_council_type type, int chair, const void *blob, size_t bytes)
 {
     struct gy_council_message message = {.type = (uint8_t)type,
-                                         .comm = COMM,
+                                         .comm = comm,
                                          .number = 1,
                                          .chair = chair,
                                          .part = GY_PART_TAKES,
@@ -299,6 +301,62 @@ Test(council, who_quits_is_not_waited_for_whichever_comes_first)
             end();
         }
     }
+}
+
+/* A rank that cannot take part in agreements on how operations end, and has entered none: it is waited for by nobody, be it the
+ * chair or not, whether it has heard of the agreement before that or not; and what it hears of later wants no memory of it. */
+Test(council, who_is_outside_is_missed_in_no_agreement_on_ends)
+{
+    static const char *const how[] = {"before the others", "after it has heard of them", "unheard, after them"};
+    uint64_t bits;
+
+    for (int quits = 0; quits < RANKS; quits++) {
+        for (int what = 0; what < 3; what++) {
+            begin();
+            kind = GY_COUNCIL_ENDS;
+            comm = GY_COUNCIL_OF_ENDS | COMM;
+            if (what == 0)
+                gy_council_quit_ends(&nodes[quits].council);
+            for (int rank = 0; rank < RANKS; rank++)
+                cr_assert(rank == quits || enter(rank, RANKS, 3) == GYRE_SUCCESS);
+            for (int i = 0; what > 0 && i < 100; i++) {
+                for (int rank = 0; rank < RANKS; rank++)
+                    cr_assert(rank == quits || step(rank, &bits) == GYRE_IN_PROGRESS);
+                nodes[quits].dead = what == 2; /* nothing reaches it yet */
+                deliver();
+                nodes[quits].dead = false;
+                now += 20 * GY_MILLISECOND;
+            }
+            if (what > 0)
+                gy_council_quit_ends(&nodes[quits].council);
+            expect_left_out(quits, what == 1 ? 200 * GY_MILLISECOND : 2 * GY_SECOND, how[what]); /* told, asks */
+            cr_assert(what == 1 || !nodes[quits].council.sessions, "it keeps what it has no part in");
+            end();
+        }
+    }
+}
+
+/* What it does not take part in it is told of, too, and answers once: two of that kind would go on for ever. Agreements that a
+ * program asks for are its own. */
+Test(council, who_is_outside_answers_questions_alone)
+{
+    uint8_t blob[256];
+    size_t bytes = outcome_of(0, blob);
+
+    begin();
+    for (int i = 0; i < 2; i++)
+        gy_council_quit_ends(&nodes[i].council);
+    comm = GY_COUNCIL_OF_ENDS | COMM;
+    tell(0, 1, GY_COUNCIL_DECIDE, 0, blob, bytes);
+    cr_assert(queued == 0);
+    tell(0, 1, GY_COUNCIL_BEAT, 0, NULL, 0);
+    cr_assert(queued == 1);
+    deliver();
+    cr_assert(queued == 0 && !nodes[0].council.sessions && !nodes[1].council.sessions);
+    comm = COMM;
+    tell(0, 1, GY_COUNCIL_BEAT, 0, NULL, 0);
+    cr_assert(queued == 0 && nodes[1].council.sessions && !nodes[1].council.sessions->quit);
+    end();
 }
 
 /* What has been decided needs nobody any more: who has quit is blamed by none who enters only then. */

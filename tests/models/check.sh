@@ -56,6 +56,7 @@ wrong council "-DN=4 -DDEATHS=0 -DCUT=3 -DHALF"
 wrong council "-DN=3 -DDEATHS=0 -DCUT=1 -DALWAYS"
 wrong council "-DN=3 -DDEATHS=1 -DSILENT"
 wrong council "-DN=3 -DDEATHS=0 -DQUITS=1 -DUNASKED"
+wrong council "-DN=3 -DDEATHS=0 -DQUITS=1 -DMUTE"
 wrong council "-DN=3 -DDEATHS=0 -DQUITS=1 -DUNASKED -DTOLD -DUNKEPT"
 
 right ends "-DN=4 -DDEATHS=2"

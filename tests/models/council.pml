@@ -2,8 +2,9 @@
  *
  *   N ranks, of which at most DEATHS die and at most DOUBTS are taken for failed while they live (they are stopped, or late);
  *   at any moment, or never, the network is cut between the ranks of the set CUT and the others (0: never);
- *   where QUITS is above 0, ranks come to the agreement one by one, and at most so many end it alone with an error: these
- *   send their word to all, or, for want of connections, to nobody, and to who asks. No clock helps those who miss them
+ *   where QUITS is above 0, ranks come to the agreement one by one, and at most so many end it alone with an error, also before
+ *   they have come: these send their word to all, or, for want of connections, to nobody, and to who asks. No clock helps those
+ *   who miss them
  *
  * Checked in every state: those who live and have decided have decided the same, and nobody goes on with another outcome
  * (no split brain); nobody is PARTITIONED unless there was a cut or a doubt, or one quit. Checked where nothing can happen any
@@ -20,6 +21,7 @@
  *   -DALWAYS        any number is enough
  *   -DSILENT        who has decided does not tell those who ask
  *   -DUNASKED       a chair does not ask whom it misses
+ *   -DMUTE          one that ends it before it has come says nothing to who asks
  *   -DUNKEPT        the word of one that quits is dropped by who has not come yet; found where that word reaches all (-DTOLD)
  *                   and nobody asks, for asking makes it good, later */
 #ifndef N
@@ -143,6 +145,11 @@ inline decide(i, what)
 #else
 #define UNCONNECTED true
 #endif
+#ifdef MUTE
+#define ANSWERS(whom) HAS(entered, whom)
+#else
+#define ANSWERS(whom) true
+#endif
 /* The word of one that has quit comes; who takes part judges at once, and the others when they enter. */
 #define HEAR_QUIT(from)                                                                    \
     atomic { TAKES_PART(i) && decided[i] == 0 && HAS(quit_sent[from], i) && UP(i, from) -> \
@@ -152,7 +159,7 @@ inline decide(i, what)
 /* A JOIN is a question, too. */
 #define ASK_QUIT(whom)                                                                                  \
     atomic { BUSY(i) && HAS(quit & alive & ~failed[i], whom) && !HAS(quit_sent[whom], i) && UP(i, whom) &&\
-             (ASKS(i, whom) || (CHAIR(i) == whom && HAS(join_sent[whom], i))) ->                        \
+             ANSWERS(whom) && (ASKS(i, whom) || (CHAIR(i) == whom && HAS(join_sent[whom], i))) ->       \
         quit_sent[whom] = quit_sent[whom] | BIT(i) }
 #endif
 
@@ -167,7 +174,7 @@ proctype rank(byte i)
         entered = entered | BIT(i);
         failed[i] = failed[i] | told[i] }
     :: atomic { BUSY(i) && COUNT(quit) < QUITS -> quit = quit | BIT(i); quit_sent[i] = ALL & ~BIT(i) }
-    :: atomic { BUSY(i) && COUNT(quit) < QUITS && UNCONNECTED -> quit = quit | BIT(i) }
+    :: atomic { TAKES_PART(i) && decided[i] == 0 && COUNT(quit) < QUITS && UNCONNECTED -> quit = quit | BIT(i) }
     :: HEAR_QUIT(0)
     :: HEAR_QUIT(1)
     :: ASK_QUIT(0)

@@ -27,6 +27,10 @@ foreach(victim 0 2)
   gyre_system_test(recovery.memory.shm.${victim} 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=shm $<TARGET_FILE:recovery_memory_test> ${victim})
 endforeach()
 gyre_system_test(recovery.memory.tcp.1 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:recovery_memory_test> 1)
+gyre_system_test(recovery.memory.awaited.shm.2 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=shm $<TARGET_FILE:recovery_memory_test> 2 awaited)
+foreach(victim 0 1)
+  gyre_system_test(recovery.memory.awaited.tcp.${victim} 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=tcp $<TARGET_FILE:recovery_memory_test> ${victim} awaited)
+endforeach()
 
 # The same deaths in a memory cgroup that is full: tests/system/pressure_test.sh.
 gyre_system_test(recovery.pressure 120 ${here}/pressure_test.sh $<TARGET_FILE:recovery_test> $<TARGET_FILE:gyre> 24 ${CMAKE_CURRENT_BINARY_DIR})

@@ -1,5 +1,6 @@
 /* Recovery without memory: in a world of three that has been revoked, each allocation in turn fails once on one rank, in
- * the agreement, the shrinking, and the first sum over the new communicator. Argument: that rank.
+ * the agreement, the shrinking, and the first sum over the new communicator. Arguments: that rank; "awaited": the others are in
+ * an operation with uniform ends, in which that rank has nothing under way when they call it to agree on how it ends.
  *
  * It may be told NO_MEMORY, and asks again; or be EXCLUDED, where the others could not wait for it. These agree in any case,
  * go on with it or without, to a sum that is exact, and nothing waits for a clock; nothing leaks, no descriptor stays. */
@@ -14,6 +15,7 @@ static struct shared {
     volatile int fired, refused, out, left, done[RANKS];
 } * shared;
 static int victim, step;
+static bool awaited;
 
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
@@ -73,8 +75,10 @@ static void run_rank(int own)
     uint64_t mine = UINT64_C(1) << own, sum = 0, before = 0;
     int descriptors = rank_count_descriptors();
     gyre_comm *comm = rank_begin(40);
-    gyre_status status = gyre_barrier(comm); /* another has left it, and revokes */
-    CHECK(status == GYRE_SUCCESS || status == GYRE_REVOKED);
+    gyre_status status = gyre_barrier(comm);
+    CHECK(status == GYRE_SUCCESS || status == GYRE_REVOKED); /* another has left it, and revokes */
+    if (awaited && own != victim)
+        CHECK(gyre_barrier(comm) == GYRE_REVOKED);
     if (own == victim) {
         before = gy_alloc_count();
         gy_alloc_fail_at((uint64_t)step);
@@ -105,6 +109,9 @@ int main(int argc, char **argv)
     int refusals = 0, outs = 0, stride = getenv("GYRE_TEST_FULL") ? 1 : 2;
     bool through = false;
     victim = argc > 1 ? atoi(argv[1]) : 0;
+    awaited = argc > 2 && !strcmp(argv[2], "awaited");
+    if (awaited)
+        setenv("GYRE_ENDS", "uniform", 1);
     shared = launch_share(sizeof *shared);
     setenv("GYRE_PEER_TIMEOUT", "60", 1); /* a clock is no way out */
     setenv("GYRE_STALL_TIMEOUT", "60", 1);
