@@ -450,7 +450,7 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * (GYRE_PROGRESS_THREAD).
  *
  * gyre_window_create connects to every rank that is not reached directly. It and gyre_window_destroy are collective and
- * blocking; the memory stays the caller's, and has to
+ * blocking, and a rank that has no memory for its part ends the world with GYRE_NO_MEMORY; the memory stays the caller's, and has to
  * outlive the window. destroy(NULL) is nothing. The other calls are local and block until their own side is done: the
  * source of a put or an accumulation may be overwritten, a get's destination is complete. They are not ordered among
  * ranks: flush waits until everything that this rank has asked of `target` (−1: of every rank) has happened there, and a

@@ -33,24 +33,53 @@ static gyre_status exchange(struct gyre_window *window, struct exposure *all)
     return gy_run(comm, &call);
 }
 
-static void map_targets(struct gyre_window *window, const struct exposure *all)
+/* Where this rank stores and loads is another process's word: outside of the heap there is nothing of that rank's. */
+static bool are_places(const struct gy_segment *segment, const struct exposure *told)
+{
+    return gy_segment_heap_spans(segment, told->memory - 1, told->bytes) &&
+           gy_segment_heap_spans(segment, told->control - 1, sizeof(struct gy_exposed_control)) &&
+           (told->control - 1) % _Alignof(struct gy_exposed_control) == 0;
+}
+
+static gyre_status map_target(struct gyre_window *window, int r, const struct exposure *told)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    int world = gy_group_world(&window->comm->group, r), local = ctx->world->members[world].local;
+    struct gy_target *target = &window->targets[r];
+    if (!are_places(ctx->segment, told)) {
+        char text[300];
+        snprintf(
+            text, sizeof(text),
+            "rank %d says that its %llu bytes of window %u begin at byte %llu of its heap, and what belongs to them "
+            "at byte %llu, which cannot be; do all ranks run the same gyre?",
+            world, (unsigned long long)told->bytes, window->id, (unsigned long long)told->memory - 1,
+            (unsigned long long)told->control - 1);
+        gy_window_end_world(ctx, GYRE_PROTOCOL, world, text);
+        gy_context_fail(ctx);
+        return GYRE_PROTOCOL;
+    }
+    target->memory = gy_segment_heap_at(ctx->segment, local, told->memory - 1);
+    target->control = gy_segment_heap_at(ctx->segment, local, told->control - 1);
+    return GYRE_SUCCESS;
+}
+
+static gyre_status map_targets(struct gyre_window *window, const struct exposure *all)
 {
     struct gyre_comm *comm = window->comm;
-    const struct gy_world *world = comm->ctx->world;
-    for (int r = 0; r < comm->size; r++) {
-        const struct gy_member *member = &world->members[gy_group_world(&comm->group, r)];
+    gyre_status status = GYRE_SUCCESS;
+    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) {
         struct gy_target *target = &window->targets[r];
         target->bytes = all[r].bytes;
         if (r == comm->rank) {
             target->memory = window->memory;
             target->control = window->control;
         } else if (gy_exposed_to(comm, r) && all[r].memory && all[r].control) {
-            target->memory = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].memory - 1);
-            target->control = gy_segment_heap_at(comm->ctx->segment, member->local, all[r].control - 1);
+            status = map_target(window, r, &all[r]);
         } else {
             gy_window_take_key(window, r, &all[r].far);
         }
     }
+    return status;
 }
 
 /* Both ends of a link have to be open for anything to come in, and nobody can know who will ask for something. */
@@ -67,6 +96,14 @@ static gyre_status open_links(struct gyre_window *window)
         gy_context_fail(comm->ctx); /* others may have been at work in the window for a while */
     }
     return status;
+}
+
+/* In a call that all make this rank has had no memory for its part: the others wait for it, and it does not come again. */
+static void tell_shortage(const struct gyre_comm *comm, gyre_status status)
+{
+    struct gy_context *ctx = comm->ctx;
+    if (status == GYRE_NO_MEMORY && !ctx->closed)
+        gy_overlay_report(ctx->overlay, status, ctx->world->rank, comm->error.text);
 }
 
 gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p)
@@ -95,13 +132,15 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
     gy_handle_add(window, GY_HANDLE_WINDOW);
     status = exchange(window, all);
     if (status != GYRE_SUCCESS) {
+        tell_shortage(comm, status);
         gy_window_free(window);
         gy_free(all);
         return status;
     }
-    map_targets(window, all);
+    status = map_targets(window, all);
     gy_free(all);
-    status = open_links(window);
+    if (status == GYRE_SUCCESS)
+        status = open_links(window);
     if (status != GYRE_SUCCESS) {
         gy_window_free(window);
         return status;
@@ -171,9 +210,11 @@ void gy_window_free(struct gyre_window *window)
 gyre_status gy_window_conceal(struct gyre_window *window)
 {
     struct gy_call barrier = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
+    window->comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
     gyre_status status = gy_window_flush(window, -1);
     if (status == GYRE_SUCCESS)
         status = gy_run(window->comm, &barrier);
+    tell_shortage(window->comm, status); /* the window goes in any case */
     window->quiet = status == GYRE_SUCCESS;
     gy_window_free(window);
     return status;

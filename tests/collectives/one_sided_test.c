@@ -1,10 +1,16 @@
 /* The lock of a window: whom does a rank blame that waits for it? The others are played by this file whenever the rank that
- * waits yields, over a clock that goes on only then. */
+ * waits yields, over a clock that goes on only then. And making a window: what the others say of theirs, which this file makes
+ * up, and what is said to them. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "collectives/one_sided.h"
+#include "collectives/request.h"
 #include "core/clock.h"
+#include "core/memfd.h"
+#include "transport/segment_private.h"
 
 #define STALL (30 * GY_SECOND)
 #define STEP (50 * GY_MILLISECOND)
@@ -32,6 +38,7 @@ gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error 
 void __wrap_gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 void __wrap_gy_context_fail(struct gy_context *context);
 void __wrap_gy_liveness_show(struct gy_context *context);
+gyre_status __wrap_gy_run(struct gyre_comm *on, const struct gy_call *call);
 
 int64_t __wrap_gy_now(void)
 {
@@ -67,6 +74,23 @@ void __wrap_gy_liveness_show(struct gy_context *context)
 {
     (void)context;
     shown++;
+}
+
+/* What rank 1 of two says of its window: its bytes, and the places of its memory and of what belongs to it, + 1. */
+static uint64_t says[3];
+static bool short_of_memory;
+
+gyre_status __wrap_gy_run(struct gyre_comm *on, const struct gy_call *call)
+{
+    if (short_of_memory)
+        return gy_error_set(&on->error, GYRE_NO_MEMORY, -1, "out of memory for a request");
+    if (call->collective == GY_ALL_GATHER) {
+        size_t bytes = call->count * sizeof(int64_t);
+        memcpy(call->output, call->input, bytes);
+        memset((unsigned char *)call->output + bytes, 0, bytes);
+        memcpy((unsigned char *)call->output + bytes, says, sizeof(says));
+    }
+    return GYRE_SUCCESS;
 }
 
 /* ---- the others ---- */
@@ -212,4 +236,102 @@ Test(one_sided, who_was_stopped_itself_does_not_blame_the_holder, .timeout = 60)
     begin(woken);
     cr_assert(add() == GYRE_SUCCESS, "%s", ctx.error.text);
     expect_had_it();
+}
+
+/* ---- making a window ---- */
+
+#define HEAP (64u << 10)
+
+static struct gy_member members[2] = {{.pid = 100, .local = 0}, {.pid = 101, .local = 1}};
+static struct gy_peer peers[2];
+static struct gy_segment segment;
+
+static void *expose_nothing(void *instance, void *what, size_t bytes, struct gy_far_key *key_p)
+{
+    (void)instance, (void)what, (void)bytes, (void)key_p;
+    return NULL;
+}
+
+static const struct gy_transport_ops without_devices = {.expose = expose_nothing};
+
+/* A world of two processes of one host, of which this is rank 0. */
+static void begin_two(void)
+{
+    short_of_memory = false;
+    told = -2;
+    verdict = GYRE_SUCCESS;
+    world = (struct gy_world){.rank = 0, .size = 2, .members = members};
+    segment = (struct gy_segment){.world = &world, .layout = {.page = 4096, .heap_bytes = HEAP, .heap_stride = HEAP}};
+    segment.fd = gy_memfd_make("heaps", 2 * HEAP);
+    cr_assert(segment.fd >= 0);
+    segment.base = mmap(NULL, 2 * HEAP, PROT_READ | PROT_WRITE, MAP_SHARED, segment.fd, 0);
+    cr_assert(segment.base != MAP_FAILED);
+    ctx = (struct gy_context){.world = &world, .segment = &segment, .peers = peers, .ops = {&without_devices}};
+    comm = (struct gyre_comm){.ctx = &ctx, .size = 2};
+}
+
+static void end_two(void)
+{
+    gy_windows_free_buried(&ctx);
+    munmap(segment.base, 2 * HEAP);
+    close(segment.fd);
+}
+
+/* Where rank 1 has its memory is its own word, and this rank stores there: it is believed only inside of that rank's heap. */
+Test(one_sided, a_place_outside_of_the_heap_is_not_believed, .timeout = 60)
+{
+    static const struct {
+        uint64_t bytes, place, control;
+        bool good;
+    } cases[] = {
+        {100, 0, 4096, true},
+        {HEAP - 8192, 0, HEAP - 8192, true},
+        {0, HEAP, 0, true},
+        {HEAP + 1, 0, 0, false},
+        {100, HEAP - 99, 0, false},
+        {100, HEAP, 0, false},
+        {100, UINT64_MAX - 100, 0, false},
+        {UINT64_MAX, 4096, 0, false},
+        {100, 0, HEAP - sizeof(struct gy_exposed_control) + GY_CACHE_LINE, false},
+        {100, 0, UINT64_MAX - 1, false},
+        {100, 0, 4097, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct gyre_window *made = NULL;
+        begin_two();
+        memcpy(says, (uint64_t[]){cases[i].bytes, cases[i].place + 1, cases[i].control + 1}, sizeof(says));
+        gyre_status status = gy_window_expose(&comm, memory, sizeof(memory), &made);
+        if (cases[i].good) {
+            cr_assert(status == GYRE_SUCCESS && verdict == GYRE_SUCCESS, "case %zu: %s", i, ctx.error.text);
+            cr_assert(made->targets[1].memory == segment.base + HEAP + cases[i].place);
+            cr_assert(gy_window_conceal(made) == GYRE_SUCCESS);
+        } else {
+            cr_assert(status == GYRE_PROTOCOL && ctx.closed && !made && !comm.windows, "case %zu: %d", i, status);
+            cr_assert(verdict == GYRE_PROTOCOL && told == 1 && ctx.error.rank == 1, "case %zu: rank %d", i, told);
+            cr_assert(strstr(ctx.error.text, "rank 1 says that its") && strstr(ctx.error.text, "of its heap"));
+        }
+        end_two();
+    }
+}
+
+/* The others wait for its part: they are told that it does not come. */
+Test(one_sided, who_has_no_memory_to_make_or_to_destroy_a_window_says_so, .timeout = 60)
+{
+    for (int destroys = 0; destroys < 2; destroys++) {
+        struct gyre_window *made = NULL;
+        begin_two();
+        memcpy(says, (uint64_t[]){100, 1, 4097}, sizeof(says));
+        short_of_memory = !destroys;
+        gyre_status status = gy_window_expose(&comm, memory, sizeof(memory), &made);
+        if (destroys) {
+            cr_assert(status == GYRE_SUCCESS && verdict == GYRE_SUCCESS);
+            comm.error.status = GYRE_PEER_LATE; /* an earlier call's */
+            short_of_memory = true;
+            status = gy_window_conceal(made);
+        }
+        cr_assert(status == GYRE_NO_MEMORY && verdict == GYRE_NO_MEMORY && told == 0, "rank %d", told);
+        cr_assert(comm.error.status == GYRE_NO_MEMORY && strstr(comm.error.text, "out of memory"));
+        cr_assert(!comm.windows && ctx.windows == 0);
+        end_two();
+    }
 }
