@@ -27,7 +27,7 @@
  * few for half a second are PARTITIONED, for good. Who ends with an error before anything is decided quits, and says so to
  * whoever waits for it, now and whenever it is asked: it has failed in their eyes, without a proof. Who hears that before it
  * enters keeps it until then, and the chair asks whom it misses, so that it is waited for by nobody, whichever comes first. Who
- * cannot take part in agreements on how operations end has quit all of them, those too that it has not entered or not heard of. */
+ * is out, has too few, or cannot take part in agreements on how operations end says it of all of those, entered or not. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

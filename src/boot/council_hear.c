@@ -124,8 +124,15 @@ static void hear_question(struct gy_council *council, struct gy_session *session
         gy_session_say(council, session, GY_COUNCIL_BEAT, from, GY_NOBODY, NULL);
 }
 
-/* Of a session that this rank holds nothing of, because it takes part in none of that kind any more. It may be short of memory:
- * this needs none here. Answered like a question, or who waits for this rank would do so until a clock says otherwise. */
+/* Would this rank end every agreement of that communicator with an error? Then it need not have come to one, nor remember that it
+ * has quit one long ago, to say so. */
+static bool takes_no_part(const struct gy_council *council, uint32_t comm)
+{
+    return council->out[0] || council->parted || (council->outside && comm & GY_COUNCIL_OF_ENDS);
+}
+
+/* Of a session that this rank holds nothing of. It may be short of memory: this needs none here. Answered like a question, or who
+ * waits for this rank would do so until a clock says otherwise. */
 static void deny(struct gy_council *council, int from, const struct gy_council_message *message)
 {
     struct gy_council_message denial = {.type = GY_COUNCIL_BEAT,
@@ -143,20 +150,21 @@ void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t
 {
     struct gy_council_message message;
     struct gy_session *session;
-    bool outside, over;
+    bool none, over;
 
     if (!gy_council_decode(body, bytes, council->world->size, &message)) {
         gy_log(GY_LOG_WARN, "rank %d sent a message about an agreement that is not understood", from);
         return;
     }
-    outside = council->outside && message.comm & GY_COUNCIL_OF_ENDS;
-    session = outside || message.type == GY_COUNCIL_ASK ? gy_session_find(council, message.comm, message.number)
-                                                        : gy_session_make(council, message.comm, message.number);
+    none = takes_no_part(council, message.comm);
+    session = none || message.type == GY_COUNCIL_ASK ? gy_session_find(council, message.comm, message.number)
+                                                     : gy_session_make(council, message.comm, message.number);
     if (!session) {
-        if (outside)
+        if (none)
             deny(council, from, &message);
         return;
     }
+    session->quit |= none && !session->entered && !session->decided;
     session->seats[from].heard = gy_now();
     session->seats[from].entered |= message.part != GY_PART_NONE;
     session->seats[from].quit |= message.part == GY_PART_QUIT;

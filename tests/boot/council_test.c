@@ -258,6 +258,25 @@ Test(council, a_chair_that_quits_is_not_waited_for)
     }
 }
 
+/* A whole agreement of `rank`, which is PARTITIONED. */
+static void be_parted(int rank, uint32_t number)
+{
+    static const int all[RANKS] = {0, 1, 2, 3};
+    struct gy_word word = {.kind = GY_COUNCIL_AGREE};
+    struct gy_error error = {.rank = -1, .quiet = true};
+    struct gy_council *council = &nodes[rank].council;
+    struct gy_outcome outcome;
+    gyre_status status;
+
+    cr_assert(gy_council_enter(council, comm, number, all, RANKS, &word, 600 * GY_SECOND, &error) == GYRE_SUCCESS);
+    do {
+        status = gy_council_step(council, comm, number, &outcome, &error);
+        now += 20 * GY_MILLISECOND;
+    } while (status == GYRE_IN_PROGRESS);
+    cr_assert(status == GYRE_PARTITIONED, "%d", status);
+    gy_council_quit(council, comm, number);
+}
+
 /* All but `quits` agree without it, within so long. */
 static void expect_left_out(int quits, int64_t ns, const char *how)
 {
@@ -357,6 +376,28 @@ Test(council, who_is_outside_answers_questions_alone)
     tell(0, 1, GY_COUNCIL_BEAT, 0, NULL, 0);
     cr_assert(queued == 0 && nodes[1].council.sessions && !nodes[1].council.sessions->quit);
     end();
+}
+
+/* A rank that takes itself for too few, and tries again and again, forgets what it has quit first, which nobody has heard. Also
+ * where it has never come to what the others wait in. */
+Test(council, who_is_too_few_for_good_is_not_waited_for_whatever_it_has_forgotten)
+{
+    for (uint32_t tries = 1; tries <= 4; tries++) {
+        for (int knows = 0; knows < 2; knows++) {
+            uint32_t first = knows ? 1 : 2; /* of its agreements; the others' is the first */
+
+            begin();
+            for (int i = 1; i < RANKS; i++)
+                nodes[0].fates[i] = (struct gy_fate){.status = GYRE_PEER_UNREACHABLE, .when = now};
+            for (uint32_t number = first; number < first + tries; number++)
+                be_parted(0, number);
+            queued = 0; /* none of what it has said has come */
+            for (int rank = 1; rank < RANKS; rank++)
+                cr_assert(enter(rank, RANKS, 3) == GYRE_SUCCESS);
+            expect_left_out(0, 2 * GY_SECOND, "tries again");
+            end();
+        }
+    }
 }
 
 /* What has been decided needs nobody any more: who has quit is blamed by none who enters only then. */
