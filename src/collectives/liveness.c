@@ -114,12 +114,19 @@ static bool has_destroyed(struct gyre_request *r, int rank)
     return comm->channels[rank] && comm->channels[rank]->destroyed;
 }
 
+/* Does it show its heartbeat to this rank, and this rank its own to it? */
+static bool sees_heartbeat(const struct gy_context *ctx, int peer)
+{
+    const struct gy_world *world = ctx->world;
+    return ctx->segment && world->members[peer].host == world->members[world->rank].host;
+}
+
 /* When `peer` last showed that it runs inside gyre. */
 static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
 {
     struct gy_peer *p = &ctx->peers[peer];
     const struct gy_world *world = ctx->world;
-    if (ctx->segment && world->members[peer].host == world->members[world->rank].host) {
+    if (sees_heartbeat(ctx, peer)) {
         uint64_t beat = atomic_load_explicit(&gy_segment_rank(ctx->segment, world->members[peer].local)->heartbeat,
                                              memory_order_relaxed);
         if (beat != p->heartbeat) {
@@ -321,6 +328,23 @@ void gy_liveness_show(struct gy_context *ctx)
     if (ctx->segment)
         atomic_fetch_add_explicit(&gy_segment_rank(ctx->segment, ctx->world->local)->heartbeat, 1,
                                   memory_order_relaxed);
+}
+
+void gy_liveness_call(struct gyre_comm *comm, int64_t now)
+{
+    struct gy_context *ctx = comm->ctx;
+    if (ctx->called != 0 && now - ctx->called < ping_interval(ctx))
+        return;
+    ctx->called = now;
+    for (int i = 0; i < ctx->links; i++) {
+        struct gy_peer *p = &ctx->peers[ctx->linked[i]];
+        if (sees_heartbeat(ctx, ctx->linked[i]) || p->broken || p->pong.queued)
+            continue;
+        p->pong.header = (struct gy_frame){
+            .kind = GY_FRAME_PONG, .epoch = ctx->world->epoch, .comm = comm->id, .value = comm->sequence};
+        p->pong.payload = NULL;
+        gy_context_post(ctx, ctx->linked[i], &p->pong);
+    }
 }
 
 void gy_liveness_check(struct gy_context *ctx, int64_t now)

@@ -319,7 +319,7 @@ gyre_status gy_window_accumulate(struct gyre_window *window, const void *source,
     if (count == 0)
         return GYRE_SUCCESS;
     struct gy_context *ctx = window->comm->ctx;
-    gyre_status status = gy_window_lock(window, t->control);
+    gyre_status status = gy_window_lock(window, t->control, false);
     if (status != GYRE_SUCCESS && ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
     if (status != GYRE_SUCCESS)

@@ -104,8 +104,9 @@ void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, 
 
 /* one_sided_lock.c. Accumulations exclude each other; SUCCESS: this rank has the lock. A status of ctx->error: the world has
  * failed meanwhile, or the holder has not moved for GYRE_STALL_TIMEOUT, which ends it. PEER_LATE of comm->error alone:
- * others had their turns for as long as the communicator's timeout, and the world goes on. */
-gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control);
+ * others had their turns for as long as the communicator's timeout, and the world goes on. sinking: the caller takes what
+ * another rank has sent, inside of a link's delivery; else everything else goes on while it waits. */
+gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking);
 void gy_window_unlock(struct gy_exposed_control *control);
 
 /* one_sided_exposed.c: what others of the host reach by memory, and for how long. */

@@ -234,7 +234,7 @@ static bool accumulate(struct gyre_window *window, const struct gy_frame *frame,
         return false;
     struct gy_operation operation = operation_of(window, frame);
     struct gy_context *ctx = window->comm->ctx;
-    gyre_status status = gy_window_lock(window, window->control);
+    gyre_status status = gy_window_lock(window, window->control, true);
     if (status != GYRE_SUCCESS && ctx->error.status == GYRE_SUCCESS) { /* the peer thinks it done: this rank owes it */
         ctx->error = window->comm->error;
         ctx->error.rank = ctx->world->rank;

@@ -8,8 +8,9 @@
  * and a rank that takes the lock again and again moves. What all of them together may take is the communicator's
  * timeout; then nobody is to blame.
  *
- * A holder may be without a core, stopped, or dead: a verdict or a clock ends the wait. Nothing is advanced meanwhile,
- * for the caller may be inside the sink; that it lives is shown to its host. */
+ * A holder may be without a core, stopped, or dead: a verdict or a clock ends the wait. Who waits for an accumulation of its own
+ * looks at its links meanwhile, as in every wait. Who takes that of another rank is inside the sink, where nothing else can
+ * come in: no question is answered, and so it tells all who could ask, unasked, that it lives. */
 #include <sched.h>
 #include <stdio.h>
 
@@ -73,7 +74,21 @@ static gyre_status judge(const struct gyre_window *window, const struct wait *wa
                         comm->ctx->world->rank, window->id, (double)timeout / 1e9, wait->turns - wait->first);
 }
 
-gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control)
+/* Between two looks at the lock. False: the world has failed. */
+static bool attend(struct gyre_window *window, bool sinking)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+        return false;
+    gy_liveness_show(ctx);
+    if (sinking)
+        gy_liveness_call(window->comm, gy_now());
+    else
+        gy_look_around(ctx);
+    return !ctx->closed;
+}
+
+gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking)
 {
     struct gy_context *ctx = window->comm->ctx;
     uint32_t mine = (uint32_t)ctx->world->rank + 1;
@@ -88,9 +103,8 @@ gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control
             gy_cpu_relax();
             continue;
         }
-        if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+        if (!attend(window, sinking))
             return ctx->error.status;
-        gy_liveness_show(ctx);
         look(&wait, control, holder);
         gyre_status status = judge(window, &wait);
         if (status != GYRE_IN_PROGRESS)

@@ -357,6 +357,8 @@ void gy_liveness_excuse(struct gy_context *ctx, int64_t now);
 void gy_liveness_check(struct gy_context *ctx, int64_t now);
 /* To the ranks of this host: this one runs inside gyre, and waits. */
 void gy_liveness_show(struct gy_context *ctx);
+/* To those elsewhere, once in a while: the same, by whom cannot look at its links and so answers no question. */
+void gy_liveness_call(struct gyre_comm *comm, int64_t now);
 /* Has the rank of the world left, and all been read that it may have sent before? by_memory: what is missing comes through
  * shared memory and not by its link; since: when it began to be missed. */
 bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now);

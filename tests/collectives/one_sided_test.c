@@ -18,6 +18,8 @@
 #define WORLD 100
 
 static int64_t now, taken; /* taken: when the holder had the lock */
+static int64_t attended,
+    longest; /* when others elsewhere last could know that this rank lives; the longest time between */
 static int turn, told, shown;
 static gyre_status verdict;
 static void (*others)(void);
@@ -25,10 +27,17 @@ static void (*others)(void);
 static struct gy_exposed_control control;
 static int64_t memory[1];
 static struct gy_target target = {.bytes = sizeof(memory), .memory = (unsigned char *)memory, .control = &control};
-static struct gy_world world = {.rank = OWN, .size = WORLD};
+static struct gy_world world;
 static struct gy_context ctx;
 static struct gyre_comm comm;
 static struct gyre_window window;
+static struct gy_link links[3];
+static int linked[3] = {0, 1, 2}, posted[3];
+static struct gy_member all[WORLD] = {[0] = {.host = 1}, [1] = {.host = 1}};
+static struct gy_peer known[WORLD];
+static void post(struct gy_link *link, struct gy_frame_out *frame);
+static const struct gy_transport_ops transport = {.post = post};
+static struct gy_segment here; /* there is one */
 
 /* ---- what the linker puts in front ---- */
 
@@ -38,6 +47,7 @@ gyre_status __wrap_gy_overlay_check(struct gy_overlay *overlay, struct gy_error 
 void __wrap_gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
 void __wrap_gy_context_fail(struct gy_context *context);
 void __wrap_gy_liveness_show(struct gy_context *context);
+void __wrap_gy_look_around(struct gy_context *context);
 gyre_status __wrap_gy_run(struct gyre_comm *on, const struct gy_call *call);
 
 int64_t __wrap_gy_now(void)
@@ -74,6 +84,31 @@ void __wrap_gy_liveness_show(struct gy_context *context)
 {
     (void)context;
     shown++;
+}
+
+static void attend(void)
+{
+    longest = now - attended > longest ? now - attended : longest;
+    attended = now;
+}
+
+void __wrap_gy_look_around(struct gy_context *context)
+{
+    (void)context;
+    attend();
+}
+
+/* To ranks 0 and 1, elsewhere, and rank 2, which sees the heartbeat, there are links. The frame never comes back from rank 1's. */
+static void post(struct gy_link *link, struct gy_frame_out *frame)
+{
+    static const int heartbeat = 2;
+    int to = (int)(link - links);
+    cr_assert(frame->header.kind == GY_FRAME_PONG && frame->header.comm == comm.id && frame->header.value == 77);
+    cr_assert(to != heartbeat && !frame->queued);
+    frame->queued = to == 1;
+    posted[to]++;
+    if (to == 0)
+        attend();
 }
 
 /* What rank 1 of two says of its window: its bytes, and the places of its memory and of what belongs to it, + 1. */
@@ -133,7 +168,7 @@ static void for_ever(void)
 static void woken(void)
 {
     if (turn++ == 1)
-        now += 1000 * GY_SECOND; /* all were stopped; rank 10 is the last to go on */
+        attended = now += 1000 * GY_SECOND; /* all were stopped; rank 10 is the last to go on */
     else
         give_to(-1);
 }
@@ -147,8 +182,22 @@ static void begin(void (*who)(void))
     others = who;
     memset(&control, 0, sizeof(control));
     memory[0] = 0;
-    ctx = (struct gy_context){.world = &world, .config.stall_timeout_ns = STALL};
-    comm = (struct gyre_comm){.ctx = &ctx, .size = 1, .attributes.timeout_ns = 1800 * GY_SECOND, .windows = &window};
+    attended = now;
+    longest = 0;
+    memset(posted, 0, sizeof(posted));
+    memset(known, 0, sizeof(known));
+    for (int i = 0; i < 3; i++)
+        known[i].link = &links[i];
+    world = (struct gy_world){.rank = OWN, .size = WORLD, .members = all};
+    ctx = (struct gy_context){.world = &world,
+                              .segment = &here,
+                              .config.stall_timeout_ns = STALL,
+                              .peers = known,
+                              .linked = linked,
+                              .links = 3,
+                              .ops = {&transport}};
+    comm = (struct gyre_comm){
+        .ctx = &ctx, .id = 9, .sequence = 77, .size = 1, .attributes.timeout_ns = 1800 * GY_SECOND, .windows = &window};
     window = (struct gyre_window){.comm = &comm,
                                   .id = 3,
                                   .size = 1,
@@ -185,6 +234,9 @@ static void expect_had_it(void)
     cr_assert(verdict == GYRE_SUCCESS && !ctx.closed, "rank %d is blamed: %s", told, ctx.error.text);
     cr_assert(memory[0] == 1 && control.lock == 0);
     cr_assert(shown > 0, "it has not shown that it lives itself");
+    attend();
+    cr_assert(longest <= GY_SECOND + STEP, "those elsewhere have not known for %lld ms that it lives",
+              (long long)(longest / GY_MILLISECOND));
 }
 
 /* ---- tests ---- */
@@ -194,9 +246,11 @@ Test(one_sided, nobody_is_blamed_for_the_turns_of_others, .timeout = 60)
     begin(forty_in_turn);
     cr_assert(add() == GYRE_SUCCESS, "%s", ctx.error.text);
     expect_had_it();
+    cr_assert(posted[0] == 0, "its links are looked at");
     begin(forty_in_turn);
     cr_assert(hear());
     expect_had_it();
+    cr_assert(posted[0] >= 399 && posted[0] <= 401 && posted[1] == 1, "%d and %d", posted[0], posted[1]);
 }
 
 Test(one_sided, who_takes_it_again_has_moved, .timeout = 60)
