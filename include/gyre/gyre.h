@@ -456,8 +456,9 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * ranks: flush waits until everything that this rank has asked of `target` (−1: of every rank) has happened there, and a
  * signal comes after everything that this rank asked of the same target before it. Accumulations of the same window
  * exclude one another, element by element `memory = memory op source`; an operation of one's own is one that the target has made,
- * too; neither averages nor pre-multiplied sums, which are for collectives. Access to the same bytes that nothing
- * orders gives any mixture of them.
+ * too: where it has not, nothing is added by that, nor by any of one's own after it until the next flush, which (or
+ * gyre_window_destroy) is then GYRE_INVALID_ARGUMENT, of this rank alone, and everything else has happened. Neither averages nor
+ * pre-multiplied sums, which are for collectives. Access to the same bytes that nothing orders gives any mixture of them.
  *
  * When gyre_window_destroy succeeds no rank touches this one's memory any more. When any call of this rank fails because its world
  * has failed, what others still store does not change what this rank writes to the memory from then on, and a block of

@@ -209,15 +209,22 @@ void gy_window_free(struct gyre_window *window)
 
 gyre_status gy_window_conceal(struct gyre_window *window)
 {
+    struct gyre_comm *comm = window->comm;
     struct gy_call barrier = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
-    window->comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
-    gyre_status status = gy_window_flush(window, -1);
-    if (status == GYRE_SUCCESS)
-        status = gy_run(window->comm, &barrier);
-    tell_shortage(window->comm, status); /* the window goes in any case */
+    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    gyre_status flushed = gy_window_flush(window, -1), status = flushed;
+    struct gy_error refused = comm->error; /* by a target: no reason to stay away, when all others come */
+    if (status == GYRE_SUCCESS || status == GYRE_INVALID_ARGUMENT) {
+        comm->error.status = GYRE_SUCCESS;
+        status = gy_run(comm, &barrier);
+    }
+    tell_shortage(comm, status); /* the window goes in any case */
     window->quiet = status == GYRE_SUCCESS;
     gy_window_free(window);
-    return status;
+    if (status != GYRE_SUCCESS || flushed == GYRE_SUCCESS)
+        return status;
+    comm->error = refused;
+    return flushed;
 }
 
 struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id)

@@ -47,9 +47,11 @@ struct gy_target {
     bool reduced;                       /* an accumulation among it */
     uint64_t flushes, flushed;          /* asked, answered */
     struct gy_frame_out ask, answer;    /* FLUSH and FLUSHED */
-    uint64_t due;                       /* the FLUSH to be answered when the link has given `answer` back; 0: none */
-    struct gy_reply *replies;           /* [GY_ONE_SIDED_FLIGHT] to its GETs, NULL until the first */
-    unsigned char *landing;             /* of its accumulations, NULL until the first */
+    uint8_t unmade;           /* the first operation with which it accumulated and that is none here; 0: none */
+    uint8_t refused;          /* the same of mine there, as it answered; 0: none */
+    uint64_t due;             /* the FLUSH to be answered when the link has given `answer` back; 0: none */
+    struct gy_reply *replies; /* [GY_ONE_SIDED_FLIGHT] to its GETs, NULL until the first */
+    unsigned char *landing;   /* of its accumulations, NULL until the first */
 };
 
 struct gyre_window {
@@ -90,7 +92,8 @@ gyre_status gy_window_get(struct gyre_window *window, void *destination, size_t 
 gyre_status gy_window_accumulate(struct gyre_window *window, const void *source, size_t count,
                                  const struct gy_operation *operation, int target, size_t offset);
 gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned index);
-/* Everything that this rank has asked of the target (−1: of all) has happened there. */
+/* Everything that this rank has asked of the target (−1: of all) has happened there. INVALID_ARGUMENT: but for accumulations by
+ * an operation of the program's own that a target has not made; the world goes on. */
 gyre_status gy_window_flush(struct gyre_window *window, int target);
 gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value);
 

@@ -4,6 +4,7 @@
 
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
+#include "core/log.h"
 #include "core/mem.h"
 
 static void fill(const struct gyre_window *window, struct gy_frame_out *out, enum gy_frame_kind kind, size_t offset)
@@ -156,6 +157,29 @@ static bool is_flushed(const void *what)
     return t->flushed >= t->flushes || it->window->comm->ctx->closed;
 }
 
+/* All that a target has refused is told once: the first of it. */
+static gyre_status tell_refused(struct gyre_window *window, int target)
+{
+    struct gyre_comm *comm = window->comm;
+    gyre_status status = GYRE_SUCCESS;
+    for (int r = 0; r < comm->size; r++) {
+        struct gy_target *t = &window->targets[r];
+        if (!t->refused || (target >= 0 && r != target))
+            continue;
+        int world = gy_group_world(&comm->group, r), number = t->refused - GY_OP_MADE + 1;
+        if (status == GYRE_SUCCESS) {
+            comm->error.status = GYRE_SUCCESS; /* an earlier call's */
+            status = gy_error_set(
+                &comm->error, GYRE_INVALID_ARGUMENT, world,
+                "rank %d has no operation to accumulate with as its number %d of gyre_op_create: what this rank has "
+                "accumulated into its window %u with that, and with any of one's own after it, has not been added",
+                world, number, window->id);
+        }
+        t->refused = 0;
+    }
+    return status;
+}
+
 gyre_status gy_far_flush(struct gyre_window *window, int target)
 {
     struct gyre_comm *comm = window->comm;
@@ -179,7 +203,7 @@ gyre_status gy_far_flush(struct gyre_window *window, int target)
         if (status == GYRE_SUCCESS)
             window->targets[r].asked = window->targets[r].reduced = false;
     }
-    return status;
+    return status == GYRE_SUCCESS ? tell_refused(window, target) : status;
 }
 
 /* ---- what comes in ---- */
@@ -195,11 +219,19 @@ static struct gy_operation operation_of(const struct gyre_window *window, const 
     return (struct gy_operation){(gyre_dtype)frame->dtype, op, gy_operations_find(&window->comm->ctx->operations, op)};
 }
 
+/* The peer's program has made an operation that this rank's has not, or not yet: nobody has broken the rules of the wire. */
+static bool is_unmade(const struct gyre_window *window, const struct gy_frame *frame)
+{
+    struct gy_operation operation = operation_of(window, frame);
+    return gy_op_is_own(frame->op) && !gy_operation_accumulates(&operation);
+}
+
 /* What gyre_window_accumulate lets through, and cuts into whole elements; a peer may send anything. */
 static bool is_good_accumulate(const struct gyre_window *window, const struct gy_frame *frame)
 {
     struct gy_operation operation = operation_of(window, frame);
-    if (!gy_dtype_valid(frame->dtype) || !gy_operation_accumulates(&operation) || frame->count == 0)
+    if (!gy_dtype_valid(frame->dtype) || frame->count == 0 ||
+        !(gy_op_is_own(frame->op) || gy_operation_accumulates(&operation)))
         return false;
     size_t element = gyre_dtype_size(operation.dtype);
     return frame->bytes <= GY_ACCUMULATE_BYTES && frame->bytes % element == 0 &&
@@ -228,10 +260,25 @@ gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame
     return GYRE_SUCCESS;
 }
 
-static bool accumulate(struct gyre_window *window, const struct gy_frame *frame, const void *payload)
+/* Not done, and the peer is told when it flushes. Until then none is done by any operation of the program's own, for this rank may
+ * make it in the midst of what comes in pieces. */
+static bool refuses(struct gyre_window *window, int peer, const struct gy_frame *frame)
+{
+    struct gy_target *from = &window->targets[peer];
+    if (from->unmade || !is_unmade(window, frame))
+        return from->unmade && gy_op_is_own(frame->op);
+    from->unmade = frame->op;
+    gy_log(GY_LOG_WARN, "rank %d accumulates into window %u with operation %d of gyre_op_create, which is none here",
+           gy_group_world(&window->comm->group, peer), window->id, frame->op - GY_OP_MADE + 1);
+    return true;
+}
+
+static bool accumulate(struct gyre_window *window, int peer, const struct gy_frame *frame, const void *payload)
 {
     if (!is_good_accumulate(window, frame))
         return false;
+    if (refuses(window, peer, frame))
+        return true;
     struct gy_operation operation = operation_of(window, frame);
     struct gy_context *ctx = window->comm->ctx;
     gyre_status status = gy_window_lock(window, window->control, true);
@@ -271,7 +318,9 @@ static void answer_flush(struct gyre_window *window, int peer)
         return;
     fill(window, &to->answer, GY_FRAME_FLUSHED, 0);
     to->answer.header.value = to->due;
+    to->answer.header.op = to->unmade;
     to->due = 0;
+    to->unmade = 0;
     gy_comm_post(window->comm, peer, &to->answer);
 }
 
@@ -323,6 +372,17 @@ static bool reply(struct gyre_window *window, int peer, const struct gy_frame *f
     return true;
 }
 
+static bool flushed(struct gyre_window *window, int peer, const struct gy_frame *frame)
+{
+    struct gy_target *to = &window->targets[peer];
+    if (frame->value > to->flushes || (frame->op && !gy_op_is_own(frame->op)))
+        return false;
+    to->flushed = frame->value;
+    if (frame->op)
+        to->refused = frame->op;
+    return true;
+}
+
 static bool answer(struct gyre_window *window, int peer, const struct gy_frame *frame)
 {
     struct gy_target *to = &window->targets[peer];
@@ -345,7 +405,7 @@ bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *fra
         if (frame->bytes > 0 && payload != window->memory + frame->value)
             memcpy(window->memory + frame->value, payload, frame->bytes);
         return true;
-    case GY_FRAME_ACCUMULATE: return accumulate(window, frame, payload);
+    case GY_FRAME_ACCUMULATE: return accumulate(window, peer, frame, payload);
     case GY_FRAME_GET: return reply(window, peer, frame);
     case GY_FRAME_GOT: {
         void *place;
@@ -362,6 +422,6 @@ bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *fra
         atomic_fetch_add_explicit(&window->control->signal[frame->lane].count, 1, memory_order_release);
         return true;
     case GY_FRAME_FLUSH: return answer(window, peer, frame);
-    default: window->targets[peer].flushed = frame->value; return frame->value <= window->targets[peer].flushes;
+    default: return flushed(window, peer, frame);
     }
 }

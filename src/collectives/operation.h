@@ -66,6 +66,11 @@ bool gy_operation_widens(const struct gy_operation *operation);
 /* Does it have a meaning for one operand and what it is combined with, beginning and end left out? So no average and no
  * pre-multiplied sum. The type is valid. */
 bool gy_operation_accumulates(const struct gy_operation *operation);
+/* Is it the number of an operation of the program's own, made here or not? */
+static inline bool gy_op_is_own(unsigned op)
+{
+    return op >= GY_OP_MADE && op < GY_OP_MADE + GY_OPS_MADE_MOST;
+}
 /* Has the input to be changed before its first use? Then into `dst`. */
 bool gy_operation_begins(const struct gy_operation *operation);
 void gy_operation_begin(const struct gy_operation *operation, void *dst, const void *src, size_t count);

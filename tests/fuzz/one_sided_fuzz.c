@@ -73,6 +73,12 @@ static bool may_accumulate(unsigned op, unsigned dtype)
     }
 }
 
+/* The program's own, which is made nowhere, too: that is refused at the flush. */
+static bool may_be_asked(unsigned op, unsigned dtype)
+{
+    return may_accumulate(op, dtype) || (op >= GY_OP_MADE && op < GY_OP_MADE + GY_OPS_MADE_MOST);
+}
+
 static bool inside(uint64_t at, uint64_t bytes)
 {
     return at <= BYTES && bytes <= BYTES - at;
@@ -86,7 +92,7 @@ static bool is_right(const struct gyre_window *window, const struct gy_frame *fr
     switch (frame->kind) {
     case GY_FRAME_PUT: return inside(frame->value, frame->bytes);
     case GY_FRAME_ACCUMULATE:
-        return element > 0 && may_accumulate(frame->op, frame->dtype) && inside(frame->value, frame->bytes) &&
+        return element > 0 && may_be_asked(frame->op, frame->dtype) && inside(frame->value, frame->bytes) &&
                frame->count > 0 && frame->count <= BYTES && frame->count * element == frame->bytes;
     case GY_FRAME_GET:
         return frame->lane < GY_ONE_SIDED_FLIGHT && inside(frame->value, frame->count) &&
@@ -94,7 +100,9 @@ static bool is_right(const struct gyre_window *window, const struct gy_frame *fr
     case GY_FRAME_GOT: return frame->lane == 0 && frame->bytes == ASKED && window->get[0].waiting;
     case GY_FRAME_SIGNAL: return frame->lane < GY_SIGNALS;
     case GY_FRAME_FLUSH: return frame->value > 0 && window->targets[PEER].due == 0;
-    default: return frame->value <= window->targets[PEER].flushes;
+    default:
+        return frame->value <= window->targets[PEER].flushes &&
+               (!frame->op || (frame->op >= GY_OP_MADE && frame->op < GY_OP_MADE + GY_OPS_MADE_MOST));
     }
 }
 
@@ -107,6 +115,8 @@ static void deliver(struct gyre_window *window, const struct gy_frame *frame, un
                     size_t size)
 {
     bool right = is_right(window, frame), placed = has_place(frame);
+    bool refused = !may_accumulate(frame->op, frame->dtype) ||
+                   (window->targets[PEER].unmade && frame->op >= GY_OP_MADE);
     void *place = NULL;
     memcpy(before, area, sizeof area);
     if (placed && frame->bytes > 0)
@@ -117,7 +127,7 @@ static void deliver(struct gyre_window *window, const struct gy_frame *frame, un
     if (place && !(how & 1))
         memcpy(place, payload, frame->bytes);
     check(gy_far_arrived(window->comm, PEER, frame, place && !(how & 1) ? place : payload) == right);
-    bool changes = right && (frame->kind == GY_FRAME_PUT || frame->kind == GY_FRAME_ACCUMULATE);
+    bool changes = right && (frame->kind == GY_FRAME_PUT || (frame->kind == GY_FRAME_ACCUMULATE && !refused));
     uint64_t at = changes ? frame->value : 0, bytes = changes ? frame->bytes : 0;
     check(memcmp(before, area, GUARD + at) == 0);
     check(memcmp(before + GUARD + at + bytes, area + GUARD + at + bytes, sizeof area - GUARD - at - bytes) == 0);

@@ -5,6 +5,7 @@
  *   passive     a target that makes no call is written and read (progress thread)
  *   alone       the same without a thread: puts and gets that a device does alone (RDMA, tests/rdma)
  *   wrong       arguments, and a signal that never comes, within the world's time and within the communicator's own
+ *   unmade      an accumulation with an operation that the target has not made
  *   late        a target that makes no call is named after GYRE_TIMEOUT
  *   death       a target that dies is named */
 #include <signal.h>
@@ -191,6 +192,73 @@ static void wrong(void)
     OK(comm, gyre_window_destroy(window));
 }
 
+static void subtract(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
+{
+    CHECK(!user && dtype == GYRE_INT64);
+    for (size_t i = 0; i < count; i++)
+        ((int64_t *)result)[i] = ((const int64_t *)left)[i] - ((const int64_t *)right)[i];
+}
+
+static void expect_refused(gyre_status status, int number)
+{
+    char text[100];
+    GIVES(GYRE_INVALID_ARGUMENT, comm, status);
+    snprintf(text, sizeof text, "rank 1 has no operation to accumulate with as its number %d of gyre_op_create",
+             number);
+    CHECK(strstr(gyre_last_error(comm), text));
+}
+
+/* Of rank 0, with operations that rank 1 makes later. All that it asks besides happens. */
+static void accumulate_unmade(gyre_window *window, gyre_op first, gyre_op second)
+{
+    enum { MANY = 20000 }; /* several frames */
+    static const int64_t ones[MANY] = {[0 ... MANY - 1] = 1};
+    int64_t got[2], hundred = 100;
+    OK(comm, gyre_window_accumulate(window, ones, MANY, GYRE_INT64, second, 1, 0));
+    OK(comm, gyre_window_accumulate(window, ones, 1, GYRE_INT64, first, 1, 0)); /* made, but behind one that is not */
+    OK(comm, gyre_window_accumulate(window, ones, 1, GYRE_INT64, GYRE_SUM, 1, 0));
+    OK(comm, gyre_window_put(window, &hundred, 1, GYRE_INT64, 1, 8));
+    OK(comm, gyre_window_accumulate(window, ones, 1, GYRE_INT64, second, 2, 0));
+    OK(comm, gyre_window_flush(window, 2)); /* which has made it */
+    expect_refused(gyre_window_flush(window, -1), 2);
+    OK(comm, gyre_window_flush(window, -1)); /* it is told once */
+    OK(comm, gyre_window_accumulate(window, ones, 1, GYRE_INT64, first, 1, 0));
+    OK(comm, gyre_window_get(window, got, 2, GYRE_INT64, 1, 0));
+    CHECK(got[0] == 1 - 1 && got[1] == 100);
+    OK(comm, gyre_window_get(window, got, 1, GYRE_INT64, 2, 0));
+    CHECK(got[0] == -1);
+    OK(comm, gyre_window_accumulate(window, ones, 1, GYRE_INT64, second, 1, 0)); /* destroying tells */
+}
+
+static void unmade(void)
+{
+    enum { BOTH = 20000 * 8 };
+    int64_t *memory = calloc(BOTH, 1), one = 1;
+    gyre_window *window;
+    gyre_op first, second;
+    CHECK(memory);
+    OK(comm, gyre_op_create(comm, subtract, NULL, 0, &first));
+    if (rank != 1)
+        OK(comm, gyre_op_create(comm, subtract, NULL, 0, &second));
+    OK(comm, gyre_window_create(comm, memory, BOTH, &window));
+    OK(comm, gyre_barrier(comm));
+    if (rank == 0) {
+        accumulate_unmade(window, first, second);
+        expect_refused(gyre_window_destroy(window), 2);
+    } else {
+        OK(comm, gyre_window_destroy(window));
+    }
+    CHECK(memory[0] == (rank == 2 ? -1 : 0));
+    if (rank == 1)
+        OK(comm, gyre_op_create(comm, subtract, NULL, 0, &second));
+    OK(comm, gyre_window_create(comm, memory, BOTH, &window));
+    if (rank == 0)
+        OK(comm, gyre_window_accumulate(window, &one, 1, GYRE_INT64, second, 1, 0));
+    OK(comm, gyre_window_destroy(window));
+    CHECK(rank != 1 || memory[0] == -1);
+    free(memory);
+}
+
 static void late(void)
 {
     unsigned char *memory = memory_of(false, 4096);
@@ -246,6 +314,8 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "wrong"))
         wrong();
+    if (!strcmp(argv[1], "unmade"))
+        unmade();
     if (!strcmp(argv[1], "late") || !strcmp(argv[1], "death")) {
         argv[1][0] == 'l' ? late() : death();
         sleep(argv[1][0] == 'l' ? 3 : 0); /* an end in silence would be a death to whoever is still waiting */
