@@ -42,7 +42,7 @@ static void count(const struct stream *it, int lane, uint64_t after)
     atomic_store_explicit(&it->comm->control[it->comm->rank]->lane[lane].progress, after, memory_order_release);
 }
 
-/* The counters of what this rank has no part in. */
+/* The counters of what this rank has no part in, when it reads no slot any more: whoever wants to use one again may look at any. */
 static void count_the_rest(const struct stream *it)
 {
     int busy = it->gives ? GY_PUBLISH_COUNTER : it->lane;
@@ -209,7 +209,7 @@ static bool take(struct stream *it, struct gyre_page_record **record_p)
     struct gy_patience patience = gy_patience_of(it->comm->ctx);
     const struct gy_operation operation = {.dtype = it->call->dtype, .op = it->call->op};
     *record_p = note(it);
-    count_the_rest(it);
+    count(it, GY_PUBLISH_COUNTER, it->base + it->tiles); /* nobody waits for that before he uses a slot again */
     if (!is_shown(it, 1, &patience) || !is_as_expected(it))
         return false;
     for (; it->done < it->tiles; it->done++) {
@@ -219,6 +219,7 @@ static bool take(struct stream *it, struct gyre_page_record **record_p)
         count(it, it->lane, it->base + it->done + 1);
         gy_window_wake(it->comm);
     }
+    count_the_rest(it);
     it->comm->compared = it->shape.sequence;
     if (it->shape.collective == GY_REDUCE_TO)
         gy_operation_end(&operation, it->call->output, it->call->count, it->comm->size);

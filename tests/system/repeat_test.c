@@ -130,7 +130,7 @@ static void test_under_way(void)
         OK(comm, gyre_all_reduce_start(comm, in, first, (size_t)length, GYRE_INT32, GYRE_MAX, &request));
         OK(comm, gyre_all_reduce(comm, in, second, (size_t)length, GYRE_INT32, GYRE_SUM));
         OK(comm, gyre_wait(&request));
-        CHECK(memcmp(second, out, sizeof second) == 0);
+        CHECK(memcmp(second, out, (size_t)length * sizeof *second) == 0);
         for (int i = 0; i < length; i++)
             CHECK(first[i] == in[i] + 1000 * (size - 1 - rank));
     }
@@ -138,9 +138,9 @@ static void test_under_way(void)
     OK(comm, gyre_all_reduce(comm, in, first, (size_t)length, GYRE_INT32, GYRE_SUM));
     OK(comm, gyre_all_reduce(comm, in, second, (size_t)length, GYRE_INT32, GYRE_MAX));
     OK(comm, gyre_group_end());
-    CHECK(memcmp(first, out, sizeof first) == 0);
+    CHECK(memcmp(first, out, (size_t)length * sizeof *first) == 0);
     right(ALL_REDUCE, GYRE_MAX, 0);
-    CHECK(memcmp(second, out, sizeof second) != 0 || size == 1);
+    CHECK(memcmp(second, out, (size_t)length * sizeof *second) != 0 || size == 1);
 }
 
 /* An attribute that changes the choice, and a child of this process. */
