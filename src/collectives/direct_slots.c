@@ -5,10 +5,11 @@
  *               tile t ──▶ its slot, when that is free; counter 0 ──▶ who takes
  *   who takes   entry: shape; counters of those who give ──▶ copies, or reduces, tile t into its output, counter of that ──▶ who gives
  *
- * It is what the plan of direct_one_shot does where nobody offers its input (mapped.h), and each rank goes its way alone: what it
- * writes, and in which order, is what the plan writes. What can wait is done when the first
- * tile has been shown, since somebody waits for that. A rank that is kept waiting becomes a request that stands in its plan where this function stood;
- * so does one that finds an offer, which it had not expected, and takes what is offered by its plan. */
+ * It is what the plan of direct_one_shot does where nobody offers its input (mapped.h): each rank decides alone that it goes this way,
+ * since the others see the same either way. What can wait is done when the first tile has been shown, since somebody waits for that.
+ * Tiles are counted by who takes them with one counter, and with the others when it needs no slot of this call any more: whoever
+ * wants to use a slot again looks at one of these, whichever has counted before. A rank that is kept waiting becomes a request that
+ * stands in its plan where this function stood; so does one that finds an offer where it expected none. */
 #include <string.h>
 
 #include "collectives/direct.h"
