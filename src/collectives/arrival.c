@@ -53,13 +53,14 @@ static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence
     return false;
 }
 
-/* In an operation with a root somebody waits for nobody: those just before this operation are compared with it, back to one that
- * has been. */
+/* In an operation with a root somebody waits for nobody: those just before this operation are compared with it. Of two
+ * ranks back to one that has been; of more that may have been with another peer. */
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
 {
     if (!verify_operation(comm, peer, sequence))
         return false;
-    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && back < sequence && sequence - back > comm->compared; back++) {
+    uint64_t known = comm->size == 2 ? comm->compared : 0;
+    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && sequence > known + back; back++) {
         uint64_t earlier = sequence - back;
         const struct gy_arrival *own = &comm->control[comm->rank]->entry[earlier % GY_ARRIVALS].arrival;
         if (own->sequence != earlier || !gy_has_root(own->collective))

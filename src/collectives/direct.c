@@ -181,12 +181,11 @@ static gyre_status go_on_reducing(struct gyre_request *r)
     return gy_direct_go_on(r);
 }
 
-struct gyre_page_record *gy_direct_note(struct gyre_request *r)
+struct gyre_page_record *gy_direct_note(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
 {
-    struct gyre_page_comm *page = r->comm->recorder.page;
-    page->bytes += r->in.total * r->element;
-    page->window_bytes += r->in.total * r->element;
-    return gy_recorder_begin(&r->comm->recorder, &r->shape);
+    comm->recorder.page->bytes += bytes;
+    comm->recorder.page->window_bytes += bytes;
+    return gy_recorder_begin(&comm->recorder, shape);
 }
 
 gyre_status gy_direct_end(struct gyre_request *r, struct gyre_page_record *record)
@@ -205,7 +204,7 @@ static gyre_status run(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     gy_window_begin(r);
     count(comm, false); /* nobody reads my slots, nor I theirs */
-    struct gyre_page_record *record = gy_direct_note(r);
+    struct gyre_page_record *record = gy_direct_note(r->comm, &r->shape, r->in.total * r->element);
     struct gy_patience patience = gy_patience_of(comm->ctx), again = patience;
     struct operands operands;
     if (!all_offer(r, &patience, &operands))
@@ -274,6 +273,6 @@ bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
     r->shape.sequence = ++r->comm->sequence;
     gy_window_arrive(r->comm, &r->shape, &r->offer);
     gy_window_begin(r);
-    *status_p = gy_direct_lanes(r, gy_direct_note(r));
+    *status_p = gy_direct_lanes(r, gy_direct_note(r->comm, &r->shape, r->in.total * r->element));
     return true;
 }

@@ -20,7 +20,7 @@ struct gyre_request *gy_direct_fill(struct gyre_comm *comm, const struct gy_call
 /* Nothing has come of it, or it is over: it holds nothing any more. */
 void gy_direct_drop(struct gyre_request *request);
 /* In the flight recorder and the counters. */
-struct gyre_page_record *gy_direct_note(struct gyre_request *request);
+struct gyre_page_record *gy_direct_note(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
 struct gy_entry *gy_direct_entry(const struct gyre_comm *comm, int rank, uint64_t sequence);
 /* A peer keeps us waiting, or goes by the plan: so do we, with the lanes as they stand. */
 gyre_status gy_direct_go_on(struct gyre_request *request);

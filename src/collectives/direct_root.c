@@ -136,7 +136,7 @@ static gyre_status by_offers(struct gyre_comm *comm, const struct gy_call *call,
     r->shape.sequence = ++comm->sequence;
     gy_window_arrive(comm, &r->shape, &r->offer);
     gy_window_begin(r);
-    struct gyre_page_record *record = gy_direct_note(r);
+    struct gyre_page_record *record = gy_direct_note(comm, &r->shape, r->in.total * r->element);
     bool offers = r->offer.input || r->offer.far_input;
     return !gives(r) ? take(r, record) : offers ? give(r, record) : gy_direct_lanes(r, record);
 }

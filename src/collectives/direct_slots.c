@@ -117,15 +117,6 @@ static void show_tile(const struct stream *it)
         gy_stream_fence();
 }
 
-/* In the flight recorder and the counters. */
-static struct gyre_page_record *note(const struct stream *it)
-{
-    struct gyre_page_comm *page = it->comm->recorder.page;
-    page->bytes += it->bytes;
-    page->window_bytes += it->bytes;
-    return gy_recorder_begin(&it->comm->recorder, &it->shape);
-}
-
 static bool give(struct stream *it, struct gyre_page_record **record_p)
 {
     struct gy_patience patience = gy_patience_of(it->comm->ctx);
@@ -136,7 +127,7 @@ static bool give(struct stream *it, struct gyre_page_record **record_p)
             count(it, GY_PUBLISH_COUNTER, it->base + it->done + 1);
         }
         if (it->done == 0) /* while the others take it */
-            *record_p = note(it);
+            *record_p = gy_direct_note(it->comm, &it->shape, it->bytes);
         if (!free)
             return false;
         gy_window_wake(it->comm);
@@ -209,7 +200,7 @@ static bool take(struct stream *it, struct gyre_page_record **record_p)
 {
     struct gy_patience patience = gy_patience_of(it->comm->ctx);
     const struct gy_operation operation = {.dtype = it->call->dtype, .op = it->call->op};
-    *record_p = note(it);
+    *record_p = gy_direct_note(it->comm, &it->shape, it->bytes);
     count(it, GY_PUBLISH_COUNTER, it->base + it->tiles); /* nobody waits for that before he uses a slot again */
     if (!is_shown(it, 1, &patience) || !is_as_expected(it))
         return false;

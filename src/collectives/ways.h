@@ -51,6 +51,7 @@
 #include "transport/segment.h"
 
 struct gyre_comm;
+struct gy_call;
 struct gyre_request;
 
 #define GY_WAYS 4 /* at most, of a question */
@@ -93,7 +94,6 @@ struct gy_ways {
 enum gy_giving gy_ways_given(struct gyre_request *request, bool mapped);
 /* Of a blocking call from or to a root, a vector of so many bytes, for which all ways are open, or not; it is not counted
  * where it had better be offered, as who offers it asks again. */
-struct gy_call;
 enum gy_giving gy_ways_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open);
 /* Likewise of one that goes through slots; and of an exchange of so many bytes (exchange.h). */
 enum gy_giving gy_ways_shown(struct gyre_request *request);
