@@ -148,6 +148,7 @@ static gyre_status set(gyre_comm *comm, const char *key, const char *value)
         return status;
     comm->attributes = wanted;
     memset(comm->tiny, 0, sizeof(comm->tiny)); /* what was found out about algorithms holds no more */
+    gy_repeat_forget(comm);
     return GYRE_SUCCESS;
 }
 

@@ -47,10 +47,10 @@ static gyre_status run(const char *function, gyre_comm *comm, const struct gy_ca
         return started;
     }
     gy_driver_enter(comm->ctx);
-    gy_exchange_own(comm, call);
-    gy_exchange_expect(comm, call);
     gyre_status status;
     if (!gy_repeat_call(comm, call, &status)) {
+        gy_exchange_own(comm, call);
+        gy_exchange_expect(comm, call);
         status = check(comm, call, true);
         if (status == GYRE_SUCCESS)
             status = gy_run(comm, call);

@@ -49,6 +49,8 @@ void gy_overlay_attach_notice(struct gy_overlay *overlay, struct gy_notice *noti
  * poller do the reading), checks the host's notice, and returns the verdict: GYRE_SUCCESS or the status of the first
  * failure with `error` filled. */
 gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error);
+/* Would that find nothing, and do nothing? */
+bool gy_overlay_is_quiet(const struct gy_overlay *overlay);
 /* For who has waited for `rank` for a while. Once ranks have left in order, those who would notice its death and pass it
  * on may be gone: then a connection of our own to it is begun. Costs nothing while nobody has left. */
 void gy_overlay_acquaint(struct gy_overlay *overlay, int rank);

@@ -280,6 +280,11 @@ static void take_notice(struct gy_overlay *overlay, const struct gy_notice *noti
     adopt(overlay, (gyre_status)(word & 0xff), (int)rank, text, NULL, GY_LOG_INFO);
 }
 
+bool gy_flood_has_notice(const struct gy_overlay *overlay)
+{
+    return overlay->notice && (atomic_load_explicit(&overlay->notice->word, memory_order_relaxed) & 0xff) != 0;
+}
+
 void gy_flood_look_at_notice(struct gy_overlay *overlay)
 {
     const struct gy_notice *notice = overlay->notice;

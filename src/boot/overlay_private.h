@@ -100,6 +100,7 @@ void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t byte
 void gy_flood_catch_up(struct gy_neighbour *neighbour);
 /* Has another rank of this host published a verdict? Then it is adopted. */
 void gy_flood_look_at_notice(struct gy_overlay *overlay);
+bool gy_flood_has_notice(const struct gy_overlay *overlay);
 /* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended), or this rank cannot hear it
  * for want of memory: that is the end of this rank. */
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);

@@ -24,11 +24,16 @@ bool gy_comm_together(const struct gy_context *ctx, const struct gy_group *group
 static bool find_controls(struct gyre_comm *comm)
 {
     const struct gy_world *world = comm->ctx->world;
+    struct gy_segment *segment = comm->ctx->segment;
     comm->control = gy_alloc((size_t)comm->size * sizeof(struct gy_window_control *));
-    for (int r = 0; comm->control && r < comm->size; r++)
-        comm->control[r] = gy_segment_window(comm->ctx->segment, world->members[gy_group_world(&comm->group, r)].local,
-                                             comm->window);
-    return comm->control != NULL;
+    comm->standing = gy_alloc((size_t)comm->size * sizeof(struct gy_rank_control *));
+    bool made = comm->control && comm->standing;
+    for (int r = 0; made && r < comm->size; r++) {
+        int local = world->members[gy_group_world(&comm->group, r)].local;
+        comm->control[r] = gy_segment_window(segment, local, comm->window);
+        comm->standing[r] = gy_segment_rank(segment, local);
+    }
+    return made;
 }
 
 gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group *group, int window,
@@ -55,8 +60,9 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
         goto free_grouping;
     comm->group = *group;
     if (window >= 0 && !find_controls(comm))
-        goto free_grouping;
-    comm->recorder.page = gy_page_comm_take(comm);
+        goto free_controls;
+    comm->repeats = gy_repeat_make();
+    comm->recorder.page = comm->repeats ? gy_page_comm_take(comm) : NULL;
     if (!comm->recorder.page)
         goto free_controls;
     *group = (struct gy_group){0};
@@ -73,6 +79,8 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     return GYRE_SUCCESS;
 
 free_controls:
+    gy_free(comm->repeats);
+    gy_free(comm->standing);
     gy_free(comm->control);
 free_grouping:
     gy_free(comm->tuned);
@@ -120,6 +128,8 @@ void gy_comm_free(struct gyre_comm *comm)
     gy_group_free(&comm->group);
     gy_grouping_free(&comm->grouping);
     gy_free(comm->tuned);
+    gy_free(comm->repeats);
+    gy_free(comm->standing);
     gy_free(comm->control);
     gy_free(comm->channels);
     gy_free(comm);

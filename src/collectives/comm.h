@@ -56,7 +56,8 @@ struct gyre_comm {
 
     /* Windows. Collectives that use them run one after the other, in start order. */
     int window;                         /* slot in the segment, −1: none */
-    struct gy_window_control **control; /* [size] of every member, when there is a window */
+    struct gy_window_control **control; /* [size] of every member, when there is a window; */
+    struct gy_rank_control **standing;  /* [size] likewise, of its whole world */
     bool window_reserved;
     uint64_t window_base;    /* value of the shared counters after the window collectives that have been
                                       * started */
@@ -73,8 +74,8 @@ struct gyre_comm {
         int32_t most;      /* bytes of a contribution that is exchanged directly; −1: none */
         size_t chosen;     /* 1 more than the bytes for which the way of direct.h or swap.c was chosen last; 0: none */
         bool offered;      /* what a root gives, or is given, lay open when this rank took it last: direct_root.c */
-        struct gy_repeat repeat; /* the last of these calls, for one like it */
     } tiny[GY_COLLECTIVES];      /* see tiny.c */
+    struct gy_repeat *repeats;   /* [GY_COLLECTIVES]: the last call of each, for one like it */
     struct gy_ways ways;
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;

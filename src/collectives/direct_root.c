@@ -159,6 +159,6 @@ bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_s
 {
     if (!is_open(comm, call))
         return false;
-    gy_repeat_keep_rooted(comm, call, call->count * gy_dtype_bytes(call->dtype));
+    gy_repeat_keep_rooted(comm, call);
     return gy_direct_root(comm, call, status_p);
 }

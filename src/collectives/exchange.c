@@ -27,19 +27,12 @@ _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts 
 _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
 
 #define SEQUENCE_MASK UINT64_C(0xffff)
-#define SEQUENCE_SHIFT 48
 
 /* All that two ranks must agree on but the sequence number: no two shapes of direct exchanges share a word. */
 static uint64_t word_of(const struct gy_arrival *shape)
 {
     return (uint64_t)(shape->root & 0xfff) << 36 | (uint64_t)shape->op << 28 | (uint64_t)(shape->dtype & 15) << 24 |
            (uint64_t)(shape->collective & 15) << 20 | (shape->count & 0xfffff);
-}
-
-/* With it: nor do those with near sequence numbers. */
-static uint64_t shape_word(const struct gy_exchange *it)
-{
-    return (it->shape->sequence & SEQUENCE_MASK) << SEQUENCE_SHIFT | it->word;
 }
 
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
@@ -54,10 +47,10 @@ size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
 }
 
 /* Is this rank's contribution read by others? */
-static bool gives(const struct gy_exchange *it)
+static bool gives(const struct gyre_comm *comm, const struct gy_arrival *shape)
 {
-    bool root = (int)it->shape->root == it->comm->rank;
-    switch (it->shape->collective) {
+    bool root = (int)shape->root == comm->rank;
+    switch (shape->collective) {
     case GY_BARRIER: return false;
     case GY_BROADCAST:
     case GY_SCATTER_FROM: return root;
@@ -99,7 +92,7 @@ static bool together(const struct gy_exchange *it)
 /* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
 static bool worth_pushing(const struct gy_exchange *it, size_t most)
 {
-    return it->bytes > GY_WINDOW_INLINE && !it->past && gives(it) && gy_line_can_hand_over() &&
+    return it->bytes > GY_WINDOW_INLINE && !it->past && it->gives && gy_line_can_hand_over() &&
            (it->bytes <= most || together(it));
 }
 
@@ -156,12 +149,12 @@ static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t fro
 
 void gy_exchange_publish(const struct gy_exchange *it)
 {
-    struct gy_window_line *mine = &it->comm->control[it->comm->rank]->line[it->number % GY_WINDOW_LINES];
-    if (it->bytes > 0 && gives(it))
+    struct gy_window_line *mine = &it->mine->line[it->number % GY_WINDOW_LINES];
+    if (it->bytes > 0 && it->gives)
         each_part(it, it->number, put);
     if (it->past)
         gy_stream_fence();
-    mine->shape = shape_word(it);
+    mine->shape = gy_exchange_word(it);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
     if (worth_pushing(it, GY_PUSHED))
         each_part(it, it->number, push);
@@ -175,12 +168,17 @@ void gy_exchange_prepare(const struct gy_exchange *it)
 
 struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
 {
-    if (it->bytes <= GY_TINY_FIRST_LINE || !gives(it))
+    if (it->bytes <= GY_TINY_FIRST_LINE || !it->gives)
         return (struct gy_owned){.flag = true};
     if (it->bytes <= GY_WINDOW_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
     size_t shown = it->bytes - (it->bytes == it->block ? 0 : it->block); /* my own block is not */
     return (struct gy_owned){.flag = shown <= GY_OWNED, .vector = shown <= GY_OWNED && !gy_line_can_hand_over()};
+}
+
+void gy_exchange_fetch_place(const struct gy_exchange *it)
+{
+    each_part(it, it->number, fetch_back);
 }
 
 void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call)
@@ -189,14 +187,7 @@ void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call)
         .count = call->count, .root = (uint32_t)call->root, .collective = (uint8_t)call->collective};
     const struct gy_exchange it = gy_exchange_of(comm, &shape, comm->inline_started + 1, gy_dtype_bytes(call->dtype),
                                                  NULL, NULL);
-    const struct gy_owned owned = gy_exchange_owned(&it);
-    const struct gy_window_line *line = &comm->control[comm->rank]->line[it.number % GY_WINDOW_LINES];
-    if (owned.vector)
-        each_part(&it, it.number, fetch_back);
-    if (owned.flag) /* the first to be written of two, the last of more */
-        gy_line_own(line);
-    if (owned.beside)
-        gy_line_own(line->payload + GY_TINY_FIRST_LINE);
+    gy_exchange_fetch_owned(&it, gy_exchange_owned(&it));
 }
 
 /* Does this rank read anything of a peer's contribution? */
@@ -227,10 +218,10 @@ static bool all_compared(const struct gyre_comm *comm, uint64_t sequence)
     return comm->compared + 1 == sequence || sequence == 1 || !gy_has_root(before->collective);
 }
 
-enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer)
+enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer)
 {
     struct gyre_comm *comm = it->comm;
-    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == shape_word(it);
+    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == gy_exchange_word(it);
     if (same && all_compared(comm, it->shape->sequence))
         return GY_YES;
     if (!gy_window_verify(comm, it->shape->sequence, peer))
@@ -245,7 +236,7 @@ static enum gy_answer compare(struct gyre_comm *comm, int peer, uint64_t number)
     uint64_t mine = comm->control[comm->rank]->line[number % GY_WINDOW_LINES].shape;
     if (theirs->line[number % GY_WINDOW_LINES].shape == mine)
         return GY_YES;
-    uint64_t sequence = comm->sequence - ((comm->sequence - (mine >> SEQUENCE_SHIFT)) & SEQUENCE_MASK);
+    uint64_t sequence = comm->sequence - ((comm->sequence - (mine >> GY_SEQUENCE_SHIFT)) & SEQUENCE_MASK);
     bool entered = atomic_load_explicit(&theirs->entered, memory_order_acquire) >= sequence;
     if (!gy_window_verify(comm, sequence, peer))
         return GY_NO;
@@ -287,14 +278,25 @@ static const unsigned char *shown(const struct gy_exchange *it, int p, size_t fr
     return place;
 }
 
-/* The ranks' operands of a reduction, from element `skip` of the vector on. */
+/* By one kernel and no more. */
+static void reduce_at_once(const struct gy_exchange *it, const void *const *sources)
+{
+    uint32_t saved = gy_fp_enter();
+    it->kernel((char *)it->output, NULL, sources, it->comm->size, it->block, 0);
+    gy_fp_leave(saved);
+}
+
+/* The ranks' operands of a reduction, from byte `skip` of the vector on. */
 static void reduce(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical, size_t skip)
 {
     const void *sources[GY_WINDOW_RANKS];
     for (int p = 0; p < it->comm->size; p++)
         sources[p] = p == it->comm->rank ? it->input + skip : shown(it, p, skip, it->block);
-    (canonical ? gy_combine_tree : gy_combine_many)(operation, it->output, NULL, sources, it->comm->size,
-                                                    it->shape->count);
+    if (it->kernel && !canonical)
+        reduce_at_once(it, sources);
+    else
+        (canonical ? gy_combine_tree : gy_combine_many)(operation, it->output, NULL, sources, it->comm->size,
+                                                        it->shape->count);
     gy_operation_end(operation, it->output, it->shape->count, it->comm->size);
 }
 
@@ -315,44 +317,104 @@ static void copy(const struct gy_exchange *it, int p, int from, int to)
         memcpy(target, it->input + place, it->block);
 }
 
-void gy_exchange_take(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+static void take_nothing(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
-    const struct gyre_comm *comm = it->comm;
-    int rank = comm->rank, root = (int)it->shape->root;
-    if (it->bytes == 0) /* the buffers may be NULL */
+    (void)it, (void)operation, (void)canonical;
+}
+
+static void take_vector(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    reduce(it, operation, canonical, 0);
+}
+
+static void take_block(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    reduce(it, operation, canonical, (size_t)it->comm->rank * it->block);
+}
+
+/* A vector of two ranks, without what that takes of more. */
+static void take_pair(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    int me = it->comm->rank, other = 1 - me;
+    const void *sources[2];
+    if (canonical) {
+        take_vector(it, operation, canonical);
         return;
-    switch (it->shape->collective) {
-    case GY_ALL_REDUCE: reduce(it, operation, canonical, 0); break;
-    case GY_REDUCE_SCATTER: reduce(it, operation, canonical, (size_t)rank * it->block); break;
-    case GY_REDUCE_TO:
-        if (rank == root)
-            reduce(it, operation, canonical, 0);
-        break;
-    case GY_BROADCAST: copy(it, root, 0, 0); break;
-    case GY_SCATTER_FROM: copy(it, root, rank, 0); break;
-    case GY_GATHER_TO:
-    case GY_ALL_GATHER:
-        for (int p = 0; p < comm->size && (it->shape->collective == GY_ALL_GATHER || rank == root); p++)
-            copy(it, p, 0, p);
-        break;
-    case GY_ALL_TO_ALL:
-        for (int p = 0; p < comm->size; p++)
-            copy(it, p, rank, p);
-        break;
-    default: break;
     }
+    sources[me] = it->input;
+    sources[other] = shown(it, other, 0, it->block);
+    reduce_at_once(it, sources);
+    gy_operation_end(operation, it->output, it->shape->count, 2);
+}
+
+static void take_from_root(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    (void)operation, (void)canonical;
+    copy(it, (int)it->shape->root, 0, 0);
+}
+
+static void take_part(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    (void)operation, (void)canonical;
+    copy(it, (int)it->shape->root, it->comm->rank, 0);
+}
+
+static void take_all(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    (void)operation, (void)canonical;
+    for (int p = 0; p < it->comm->size; p++)
+        copy(it, p, 0, p);
+}
+
+static void take_parts(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    (void)operation, (void)canonical;
+    for (int p = 0; p < it->comm->size; p++)
+        copy(it, p, it->comm->rank, p);
+}
+
+static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arrival *shape, bool plain)
+{
+    bool root = (int)shape->root == comm->rank;
+    gy_take_func takes_vector = plain && comm->size == 2 ? take_pair : take_vector;
+    if (shape->count == 0) /* the buffers may be NULL */
+        return take_nothing;
+    switch (shape->collective) {
+    case GY_ALL_REDUCE: return takes_vector;
+    case GY_REDUCE_SCATTER: return take_block;
+    case GY_REDUCE_TO: return root ? takes_vector : take_nothing;
+    case GY_BROADCAST: return take_from_root;
+    case GY_SCATTER_FROM: return take_part;
+    case GY_GATHER_TO: return root ? take_all : take_nothing;
+    case GY_ALL_GATHER: return take_all;
+    case GY_ALL_TO_ALL: return take_parts;
+    default: return take_nothing;
+    }
+}
+
+static gy_reduce_kernel kernel_of(const struct gy_arrival *shape)
+{
+    bool reduces = shape->collective == GY_ALL_REDUCE || shape->collective == GY_REDUCE_SCATTER ||
+                   shape->collective == GY_REDUCE_TO;
+    return reduces && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
 }
 
 struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
                                   size_t element, const void *input, void *output)
 {
     size_t block = shape->count * element;
+    gy_reduce_kernel kernel = kernel_of(shape);
     return (struct gy_exchange){.comm = comm,
                                 .shape = shape,
                                 .number = number,
+                                .input = input,
+                                .output = output,
+                                .mine = comm->control[comm->rank],
                                 .block = block,
                                 .bytes = block * gy_exchange_blocks(comm, shape->collective),
                                 .word = word_of(shape),
-                                .input = input,
-                                .output = output};
+                                .awaited = gy_exchange_awaits(comm, shape->collective, (int)shape->root),
+                                .gives = gives(comm, shape),
+                                .kernel = kernel,
+                                .take = take_of(comm, shape, kernel != NULL)};
 }

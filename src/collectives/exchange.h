@@ -28,20 +28,38 @@
 #define GY_COLLECTIVES_EXCHANGE_H
 
 #include "collectives/request.h"
+#include "core/kernels.h"
 #include "core/line.h"
 
 #define GY_EXPECTED_RANKS 8
+#define GY_SEQUENCE_SHIFT 48  /* in the word that tells shapes apart: its last 16 bits are above */
 #define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
+
+/* Ranks from `first` on, as far as `end`. */
+struct gy_ranks {
+    int first, end;
+};
+
+struct gy_exchange;
+/* Out of the lines into the output, when all that are waited for have published. */
+typedef void (*gy_take_func)(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical);
 
 /* One under way, from a call or from its request. */
 struct gy_exchange {
     struct gyre_comm *comm;
     const struct gy_arrival *shape;
     uint64_t number;
-    size_t block, bytes; /* of `count` elements; of a contribution */
-    uint64_t word;       /* what tells its shape from others, but for the sequence number */
     const unsigned char *input;
     unsigned char *output;
+    /* What follows from the shape, and is the same for all of this shape: */
+    struct gy_window_control *mine;
+    size_t block, bytes;     /* of `count` elements; of a contribution */
+    uint64_t word;           /* what tells its shape from others, but for the sequence number */
+    struct gy_ranks awaited; /* those for whom this rank waits; of all, itself is one */
+    bool gives;              /* others read its contribution */
+    gy_reduce_kernel kernel; /* all that its reduction takes, in rank order; NULL: it takes more, or reduces nothing */
+    gy_take_func take;
+    /* What is found when it is shown: */
     bool past;   /* its vector is written past the caches */
     bool claims; /* this rank claims the lines of vectors that it alone reads: ways.h */
     bool kept;   /* its own block has gone into the output when it was shown: gy_exchange_keeps */
@@ -97,18 +115,23 @@ static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer,
     return atomic_load_explicit(&line->sequence, memory_order_acquire) >= number;
 }
 
-enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer);
+/* What the peer has shown of it, as a word, and so what this rank shows. */
+static inline uint64_t gy_exchange_word(const struct gy_exchange *it)
+{
+    return it->shape->sequence << GY_SEQUENCE_SHIFT | it->word;
+}
+
+enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer);
+/* Does the peer mean the same? Most often one word says so, and those before it have been compared. */
+static inline enum gy_answer gy_exchange_verify(const struct gy_exchange *it, int peer)
+{
+    const struct gyre_comm *comm = it->comm;
+    bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == gy_exchange_word(it);
+    return same && comm->compared + 1 == it->shape->sequence ? GY_YES : gy_exchange_compare(it, peer);
+}
 /* tiny.c: the whole of one that this rank has found its call to be, from the numbers on, which go into *shape, that the exchange points
  * to. Nothing else is under way, and there is an idle request. */
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call);
-
-/* All that are waited for have published: out of the lines into the output. */
-void gy_exchange_take(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical);
-
-/* Ranks from `first` on, as far as `end`. */
-struct gy_ranks {
-    int first, end;
-};
 
 /* Those of whom this rank takes something, or learns that they have come; of all, itself is one. */
 static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, unsigned collective, int root)
@@ -129,16 +152,20 @@ static inline struct gy_ranks gy_exchange_awaits(const struct gyre_comm *comm, u
     return comm->ctx->crowded ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
 }
 
-/* A call begins, and may well be a direct exchange: where peers have been faster, what they have published comes while the call is
- * looked at. Lines that the call does not look at are left to those who write them. */
+/* The lines of those that are awaited in the next exchange: where peers have been faster, what they have published comes meanwhile. */
+static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy_ranks awaited)
+{
+    for (int p = awaited.first; p < awaited.end && p < GY_EXPECTED_RANKS; p++)
+        if (p != comm->rank)
+            gy_line_expect(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
+}
+
+/* A call begins, and may well be a direct exchange. Lines that the call does not look at are left to those who write them. */
 static inline void gy_exchange_expect(const struct gyre_comm *comm, const struct gy_call *call)
 {
     if (!comm->window_reserved || call->root < 0 || call->root >= comm->size) /* it has not been checked */
         return;
-    const struct gy_ranks awaited = gy_exchange_awaits(comm, call->collective, call->root);
-    for (int p = awaited.first; p < awaited.end && p < GY_EXPECTED_RANKS; p++)
-        if (p != comm->rank)
-            gy_line_expect(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
+    gy_exchange_expect_of(comm, gy_exchange_awaits(comm, call->collective, call->root));
 }
 
 /* What a call fetches for writing when it begins: the flag's line, the one beside it that has the rest of the payload, the vector's
@@ -147,6 +174,17 @@ struct gy_owned {
     bool flag, beside, vector;
 };
 struct gy_owned gy_exchange_owned(const struct gy_exchange *it);
+void gy_exchange_fetch_place(const struct gy_exchange *it); /* the vector's, for the exchange's number */
+static inline void gy_exchange_fetch_owned(const struct gy_exchange *it, struct gy_owned owned)
+{
+    const struct gy_window_line *line = &it->mine->line[it->number % GY_WINDOW_LINES];
+    if (owned.vector)
+        gy_exchange_fetch_place(it);
+    if (owned.flag) /* the first to be written of two, the last of more */
+        gy_line_own(line);
+    if (owned.beside)
+        gy_line_own(line->payload + GY_TINY_FIRST_LINE);
+}
 
 /* What the call will write there, at its very beginning: a peer that is there already looks at it, and having it back takes as long
  * as looking at the call. Out of line what lies elsewhere than the flag. */

@@ -1,50 +1,110 @@
 /* What is kept, and why it is right: repeat.h. */
 #include "collectives/repeat.h"
 
+#include <string.h>
+
 #include "collectives/direct.h"
 #include "collectives/exchange.h"
+#include "core/mem.h"
 
-void gy_repeat_keep(struct gyre_comm *comm, const struct gy_exchange *it)
+struct gy_repeat {
+    enum { NOTHING, EXCHANGE, ROOTED } what;
+    gyre_dtype dtype;
+    gyre_op op;
+    int root;
+    size_t count;
+    size_t input_bytes, output_bytes;
+    bool has_buffers, in_place; /* both must be there; they may be the same */
+    struct gy_owned owned;      /* what an exchange fetches for writing */
+    struct gy_exchange exchange;
+    struct gy_arrival shape; /* of the exchange */
+};
+
+struct gy_repeat *gy_repeat_make(void)
 {
-    comm->tiny[it->shape->collective].repeat = (struct gy_repeat){
-        .what = GY_REPEATS_EXCHANGE, .shape = *it->shape, .block = it->block, .bytes = it->bytes, .word = it->word};
+    return gy_alloc_zero(GY_COLLECTIVES, sizeof(struct gy_repeat));
 }
 
-void gy_repeat_keep_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes)
+void gy_repeat_forget(struct gyre_comm *comm)
 {
-    comm->tiny[call->collective].repeat = (struct gy_repeat){
-        .what = GY_REPEATS_ROOTED, .shape = gy_shape_of(call, GY_DIRECT_ONE_SHOT, comm->size), .block = bytes};
+    for (int c = 0; c < GY_COLLECTIVES; c++)
+        comm->repeats[c].what = NOTHING;
+}
+
+/* Where the buffers of a gather or scatter lie is another thing on the root, and they are always looked at. */
+static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call)
+{
+    enum gy_collective collective = call->collective;
+    struct gy_repeat *repeat = &comm->repeats[collective];
+    size_t block = call->count * gy_dtype_bytes(call->dtype), all = block * (size_t)comm->size;
+    bool scatters = collective == GY_REDUCE_SCATTER || collective == GY_ALL_TO_ALL,
+         gathers = collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL;
+    *repeat = (struct gy_repeat){
+        .dtype = call->dtype,
+        .op = call->op,
+        .root = call->root,
+        .count = call->count,
+        .input_bytes = scatters ? all : block,
+        .output_bytes = gathers ? all : block,
+        .has_buffers = collective != GY_BARRIER,
+        .in_place = collective == GY_ALL_REDUCE || collective == GY_BROADCAST || collective == GY_REDUCE_TO};
+    return repeat;
+}
+
+void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_exchange *it)
+{
+    if (call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
+        return;
+    struct gy_repeat *repeat = keep(comm, call);
+    repeat->what = EXCHANGE;
+    repeat->owned = gy_exchange_owned(it);
+    repeat->shape = *it->shape;
+    repeat->exchange = *it;
+    repeat->exchange.shape = &repeat->shape;
+}
+
+void gy_repeat_keep_rooted(struct gyre_comm *comm, const struct gy_call *call)
+{
+    keep(comm, call)->what = ROOTED;
 }
 
 static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
 {
-    return repeat->what != GY_REPEATS_NOTHING && repeat->shape.count == call->count &&
-           repeat->shape.dtype == (unsigned)call->dtype && repeat->shape.op == (unsigned)call->op &&
-           repeat->shape.root == (unsigned)call->root && !call->varying;
+    return (repeat->what == NOTHING) | (repeat->count != call->count) | (repeat->dtype != call->dtype) |
+                   (repeat->op != call->op) | (repeat->root != call->root) | call->varying
+               ? false
+               : true;
+}
+
+static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
+{
+    const void *in = call->input, *out = call->output;
+    return gy_buffers_lie_apart(in, repeat->input_bytes, out, repeat->output_bytes) || (in == out && repeat->in_place)
+               ? (in && out) || !repeat->has_buffers
+               : false;
 }
 
 /* Whatever has failed is found again, and told, by who looks at a first call. */
 static bool is_usual(struct gy_context *ctx)
 {
     return ctx->generation == atomic_load_explicit(&gy_fork_generation, memory_order_relaxed) && !ctx->closed &&
-           !ctx->active_first && ctx->idle && gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS;
+           !ctx->active_first && ctx->idle && gy_overlay_is_quiet(ctx->overlay);
 }
 
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    const struct gy_repeat *repeat = &comm->tiny[call->collective].repeat;
-    if (!is_like(repeat, call) || !gy_call_has_usual_buffers(call, repeat->block, comm->size) || !is_usual(comm->ctx))
+    struct gy_repeat *repeat = &comm->repeats[call->collective];
+    struct gy_exchange *it = &repeat->exchange;
+    if (repeat->what == EXCHANGE) { /* before anything else: a peer may have to give the line up */
+        it->number = comm->inline_started + 1;
+        gy_exchange_fetch_owned(it, repeat->owned);
+    }
+    if (!is_like(repeat, call) || !has_usual_buffers(repeat, call) || !is_usual(comm->ctx))
         return false;
-    if (repeat->what == GY_REPEATS_ROOTED)
+    if (repeat->what == ROOTED)
         return gy_direct_root(comm, call, status_p);
-    struct gy_arrival shape = repeat->shape;
-    struct gy_exchange it = {.comm = comm,
-                             .shape = &shape,
-                             .block = repeat->block,
-                             .bytes = repeat->bytes,
-                             .word = repeat->word,
-                             .input = call->input,
-                             .output = call->output};
-    *status_p = gy_tiny_exchange(&it, &shape, call);
+    it->input = call->input;
+    it->output = call->output;
+    *status_p = gy_tiny_exchange(it, &repeat->shape, call);
     return true;
 }

@@ -5,30 +5,27 @@
  *                                                                               come out
  *   a repeat      ────────────────────────▶ the same                            repeat.c
  *
- *   kept          that the arguments are right, which of the two it is, and of what shape
+ *   kept          that the arguments are right, which of the two it is, and all of the exchange but its number and its buffers
  *   looked at     does this process own the communicator, has the world failed, is anything under way, where are the buffers?
  *
  * It is this rank's affair alone: what the others see is the same. What a change of attributes may change is forgotten with it. */
 #ifndef GY_COLLECTIVES_REPEAT_H
 #define GY_COLLECTIVES_REPEAT_H
 
-#include "transport/segment.h"
+#include "core/base.h"
 
 struct gyre_comm;
 struct gy_call;
 struct gy_exchange;
+struct gy_repeat;
 
-struct gy_repeat {
-    enum { GY_REPEATS_NOTHING, GY_REPEATS_EXCHANGE, GY_REPEATS_ROOTED } what;
-    struct gy_arrival shape; /* but for the sequence number */
-    size_t block, bytes;     /* as an exchange has them (exchange.h), and what tells its shape */
-    uint64_t word;
-};
-
+/* Room for one of each collective, with nothing kept; NULL: out of memory. gy_free frees it. */
+struct gy_repeat *gy_repeat_make(void);
+void gy_repeat_forget(struct gyre_comm *comm);
 /* A call that was found to be this exchange, its arguments right. */
-void gy_repeat_keep(struct gyre_comm *comm, const struct gy_exchange *exchange);
+void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_exchange *exchange);
 /* One that was found to be what gy_direct_root does, likewise. */
-void gy_repeat_keep_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes);
+void gy_repeat_keep_rooted(struct gyre_comm *comm, const struct gy_call *call);
 /* The whole of a blocking call that is a repeat; false: it is none, or something is unusual, and nothing has happened yet. */
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 

@@ -69,22 +69,16 @@ void gy_tiny_show(struct gyre_comm *comm)
         gy_window_wake(comm);
 }
 
-static struct gy_ranks awaited_by(const struct gy_exchange *it)
-{
-    return gy_exchange_awaits(it->comm, it->shape->collective, (int)it->shape->root);
-}
-
 /* All that it waits for is there: what it takes is in the output, and what has been learnt of the peers is noted. */
-static void complete(const struct gy_exchange *it, struct gy_ranks awaited, const struct gy_operation *operation,
-                     bool canonical)
+static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     struct gyre_comm *comm = it->comm;
-    int ranks = awaited.end - awaited.first;
+    int ranks = it->awaited.end - it->awaited.first;
     if (ranks > 0)
         comm->compared = it->shape->sequence;
     if (ranks == comm->size)
         comm->inline_seen = it->number;
-    gy_exchange_take(it, operation, canonical);
+    it->take(it, operation, canonical);
     comm->inline_done = it->number;
 }
 
@@ -111,10 +105,9 @@ static bool advance(struct gyre_request *r)
     const struct gy_exchange it = exchange_of_request(r);
     if (!r->begun)
         return gy_exchange_room(&it, &r->waiting_for) == GY_NO;
-    const struct gy_ranks awaited = awaited_by(&it);
-    if (r->tiny_next < awaited.first)
-        r->tiny_next = awaited.first;
-    for (; r->tiny_next < awaited.end; r->tiny_next++) {
+    if (r->tiny_next < it.awaited.first)
+        r->tiny_next = it.awaited.first;
+    for (; r->tiny_next < it.awaited.end; r->tiny_next++) {
         int p = r->tiny_next;
         if (p == comm->rank)
             continue;
@@ -122,7 +115,7 @@ static bool advance(struct gyre_request *r)
         if (answer != GY_YES)
             return miss(r, p, answer);
     }
-    complete(&it, awaited, &r->operation, r->canonical);
+    complete(&it, &r->operation, r->canonical);
     gy_request_through(r);
     return true;
 }
@@ -272,8 +265,7 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
 {
     struct gyre_comm *comm = it->comm;
-    struct gy_context *ctx = comm->ctx;
-    struct gy_patience patience = gy_patience_of(ctx);
+    struct gy_patience patience = gy_patience_of(comm->ctx);
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
     if (gy_exchange_asks(it))
@@ -289,20 +281,19 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     if (!room)
         return go_on(it, call, false, 0);
     gy_exchange_prepare(it);
-    const struct gy_ranks awaited = awaited_by(it);
-    for (int p = awaited.first; p < awaited.end; p++) {
+    for (int p = it->awaited.first; p < it->awaited.end; p++) {
         if (p == comm->rank)
             continue;
         if (!wait_for(it, p, &patience) || gy_exchange_verify(it, p) != GY_YES)
             return go_on(it, call, true, p);
     }
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
-    complete(it, awaited, &operation, gy_comm_canonical(comm));
+    complete(it, &operation, gy_comm_canonical(comm));
     if (gy_exchange_asks(it))
         gy_ways_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
     if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(ctx);
+        gy_look_around(comm->ctx);
     return GYRE_SUCCESS;
 }
 
@@ -314,15 +305,15 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     struct gy_exchange it = gy_exchange_of(comm, &shape, 0, gy_dtype_bytes(call->dtype), call->input, call->output);
     if ((int64_t)it.bytes > comm->tiny[call->collective].most)
         return false;
-    gy_repeat_keep(comm, &it);
+    gy_repeat_keep(comm, call, &it);
     *status_p = gy_tiny_exchange(&it, &shape, call);
     return true;
 }
 
 /* Has everything come that a start has just shown its part of? What is no match is left to the request's turns. */
-static bool has_come(const struct gy_exchange *it, struct gy_ranks awaited)
+static bool has_come(const struct gy_exchange *it)
 {
-    for (int p = awaited.first; p < awaited.end; p++) {
+    for (int p = it->awaited.first; p < it->awaited.end; p++) {
         if (p == it->comm->rank)
             continue;
         gy_span_expect(gy_exchange_expected(it, p));
@@ -336,14 +327,13 @@ static bool has_come(const struct gy_exchange *it, struct gy_ranks awaited)
 static bool end_at_once(const struct gy_exchange *it, const struct gy_call *call, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = it->comm;
-    const struct gy_ranks awaited = awaited_by(it);
     if (comm->ctx->active_first)
         return false;
     gy_window_arrive(comm, it->shape, NULL);
-    if (!has_come(it, awaited))
+    if (!has_come(it))
         return false;
     const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
-    complete(it, awaited, &operation, gy_comm_canonical(comm));
+    complete(it, &operation, gy_comm_canonical(comm));
     gy_recorder_done(&comm->recorder, record);
     return true;
 }

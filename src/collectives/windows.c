@@ -36,7 +36,7 @@ void gy_window_wake(const struct gyre_comm *comm)
 {
     gy_segment_fence(comm->ctx->segment);
     for (int p = 0; p < comm->size; p++)
-        if (p != comm->rank)
+        if (p != comm->rank && atomic_load_explicit(&comm->standing[p]->sleeping, memory_order_relaxed) != 0)
             gy_segment_ring_bell(comm->ctx->segment, local_of(comm, p));
 }
 

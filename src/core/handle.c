@@ -68,7 +68,10 @@ void gy_handle_remove(const void *handle, enum gy_handle_kind kind)
 
 bool gy_handle_lives(const void *handle, enum gy_handle_kind kind)
 {
-    if (!handle || (uintptr_t)handle % 8 != 0)
+    uintptr_t word = word_of(handle, kind);
+    if ((uintptr_t)handle % 8 != 0)
         return false;
-    return find(word_of(handle, kind)) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0;
+    if (atomic_load_explicit(&places[first_place(word)], memory_order_acquire) == word) /* most are where they belong */
+        return true;
+    return handle && (find(word) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0);
 }

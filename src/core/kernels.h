@@ -40,5 +40,7 @@ extern const struct gy_kernels gy_kernels_neon;
 
 /* The index-th table that this CPU can run, from the plainest to the one in use; NULL past the last. */
 const struct gy_kernels *gy_kernels_usable(int index);
+/* The kernel of the table in use, as gy_reduce_many takes it; dtype and op are valid. NULL where they do not go together. */
+gy_reduce_kernel gy_reduction(unsigned dtype, unsigned op);
 
 #endif

@@ -61,6 +61,11 @@ static const struct gy_kernels *kernels(void)
     return found;
 }
 
+gy_reduce_kernel gy_reduction(unsigned dtype, unsigned op)
+{
+    return kernels()->reduce[dtype][op];
+}
+
 void gy_reduce2(void *dst, const void *left, const void *right, size_t count, gyre_dtype dtype, gyre_op op)
 {
     const void *const src[2] = {left, right};

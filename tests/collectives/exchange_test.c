@@ -15,9 +15,10 @@ static struct gy_window window[RANKS];
 static struct gy_exchange exchange_of(enum gy_collective collective, size_t block)
 {
     static struct gyre_comm comm;
+    static struct gy_context ctx;
     static struct gy_arrival shape;
     static struct gy_window_control *control[RANKS];
-    comm = (struct gyre_comm){.size = RANKS, .rank = 1, .control = control};
+    comm = (struct gyre_comm){.ctx = &ctx, .size = RANKS, .rank = 1, .control = control};
     shape = (struct gy_arrival){.collective = (uint8_t)collective, .count = block};
     for (int p = 0; p < RANKS; p++)
         control[p] = &window[p].control;
@@ -116,7 +117,7 @@ static void take_from_read_only(enum gy_collective collective)
     it.input = input;
     it.output = output;
     it.claims = true;
-    gy_exchange_take(&it, &operation, false);
+    it.take(&it, &operation, false);
     munmap(theirs, sizeof *theirs);
 }
 
