@@ -12,10 +12,11 @@
 #define GY_PREPARED 2048
 #define GY_TOGETHER_ROOTED 8192
 #define GY_TOGETHER 4096
-/* Bytes up to which the flag's line is fetched for writing when the call begins. Where the processor cannot push, the place is as
- * well, all lines at once, and a reader asks for fewer bytes together with the flag. Of more, the lines are asked for twice as often
- * as they travel. */
+/* Bytes up to which what will be written is fetched when the call begins, where the processor cannot push; of more, the lines are asked
+ * for twice as often as they travel. And up to which the flag's line is, behind a vector: while more is written, a reader who is there
+ * already takes it away again. And that a reader asks for together with the flag. */
 #define GY_OWNED 2048
+#define GY_OWNED_FLAG 256
 #define GY_EXPECTED 512
 /* Bytes of a contribution from which on it is asked how it is given; up to which it is claimed without, where it is known what is
  * best; and that a rank then reads at least. */
@@ -46,9 +47,11 @@ size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective)
     }
 }
 
-/* Is this rank's contribution read by others? */
+/* Is this rank's contribution read by others, and is there one? Else the buffers may be NULL. */
 static bool gives(const struct gyre_comm *comm, const struct gy_arrival *shape)
 {
+    if (shape->count == 0)
+        return false;
     bool root = (int)shape->root == comm->rank;
     switch (shape->collective) {
     case GY_BARRIER: return false;
@@ -150,7 +153,9 @@ static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t fro
 void gy_exchange_publish(const struct gy_exchange *it)
 {
     struct gy_window_line *mine = &it->mine->line[it->number % GY_WINDOW_LINES];
-    if (it->bytes > 0 && it->gives)
+    if (it->gives && it->bytes <= GY_WINDOW_INLINE)
+        gy_copy(mine->payload, it->input, it->bytes);
+    else if (it->gives)
         each_part(it, it->number, put);
     if (it->past)
         gy_stream_fence();
@@ -173,7 +178,7 @@ struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
     if (it->bytes <= GY_WINDOW_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
     size_t shown = it->bytes - (it->bytes == it->block ? 0 : it->block); /* my own block is not */
-    return (struct gy_owned){.flag = shown <= GY_OWNED, .vector = shown <= GY_OWNED && !gy_line_can_hand_over()};
+    return (struct gy_owned){.flag = shown <= GY_OWNED_FLAG, .vector = shown <= GY_OWNED && !gy_line_can_hand_over()};
 }
 
 void gy_exchange_fetch_place(const struct gy_exchange *it)

@@ -40,7 +40,8 @@ static bool may_be_shown(const struct gy_exchange *it)
     return has_its_turn(it) && gy_exchange_room(it, &peer) == GY_YES;
 }
 
-static void show(struct gy_exchange *it)
+/* How a vector of its own place is given; a line is given as it is. */
+static void decide(struct gy_exchange *it)
 {
     enum gy_giving giving = gy_exchange_asks(it)     ? gy_ways_exchanged(it->comm, it->shape, it->bytes)
                             : gy_exchange_claims(it) ? GY_GIVEN_CLAIMED
@@ -48,6 +49,12 @@ static void show(struct gy_exchange *it)
     it->past = giving == GY_GIVEN_PAST;
     it->claims = giving == GY_GIVEN_CLAIMED;
     it->kept = gy_exchange_keeps(it);
+}
+
+static void show(struct gy_exchange *it)
+{
+    if (it->bytes > GY_WINDOW_INLINE)
+        decide(it);
     gy_exchange_publish(it);
     if (it->bytes > GY_WINDOW_SHORT)
         it->comm->inline_alone = it->number;
@@ -238,12 +245,13 @@ static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *cal
     return status;
 }
 
-static bool wait_for_room(const struct gy_exchange *it, struct gy_patience *patience)
+static bool wait_for_room(const struct gy_exchange *it)
 {
     int peer;
-    enum gy_answer answer;
-    while ((answer = gy_exchange_room(it, &peer)) == GY_NOT_YET)
-        if (!gy_patient(patience))
+    enum gy_answer answer = gy_exchange_room(it, &peer);
+    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    for (; answer == GY_NOT_YET; answer = gy_exchange_room(it, &peer))
+        if (!gy_patient(&patience))
             return false;
     return answer == GY_YES;
 }
@@ -265,14 +273,14 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
 {
     struct gyre_comm *comm = it->comm;
-    struct gy_patience patience = gy_patience_of(comm->ctx);
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
     if (gy_exchange_asks(it))
         gy_ways_begin(comm);
-    bool room = wait_for_room(it, &patience);
+    bool room = wait_for_room(it);
     if (room) {
         show(it);
+        gy_exchange_expect_of(comm, it->awaited); /* so that what is there comes meanwhile */
         gy_window_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
@@ -281,6 +289,7 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     if (!room)
         return go_on(it, call, false, 0);
     gy_exchange_prepare(it);
+    struct gy_patience patience = gy_patience_of(comm->ctx);
     for (int p = it->awaited.first; p < it->awaited.end; p++) {
         if (p == comm->rank)
             continue;
