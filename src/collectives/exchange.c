@@ -404,10 +404,23 @@ static gy_reduce_kernel kernel_of(const struct gy_arrival *shape)
     return reduces && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
 }
 
+/* Without a rank that is the first or last of them: of two, one is left. */
+static struct gy_ranks without_end(struct gy_ranks ranks, int rank)
+{
+    if (ranks.first == rank && ranks.end > rank)
+        ranks.first++;
+    else if (ranks.end == rank + 1 && ranks.first <= rank)
+        ranks.end--;
+    return ranks;
+}
+
 struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
                                   size_t element, const void *input, void *output)
 {
     size_t block = shape->count * element;
+    size_t bytes = block * gy_exchange_blocks(comm, shape->collective);
+    bool gathers = shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO;
+    const struct gy_ranks awaited = gy_exchange_awaits(comm, shape->collective, (int)shape->root);
     gy_reduce_kernel kernel = kernel_of(shape);
     return (struct gy_exchange){.comm = comm,
                                 .shape = shape,
@@ -416,9 +429,11 @@ struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arriva
                                 .output = output,
                                 .mine = comm->control[comm->rank],
                                 .block = block,
-                                .bytes = block * gy_exchange_blocks(comm, shape->collective),
+                                .bytes = bytes,
                                 .word = word_of(shape),
-                                .awaited = gy_exchange_awaits(comm, shape->collective, (int)shape->root),
+                                .awaited = without_end(awaited, comm->rank),
+                                .awaits_all = awaited.end - awaited.first == comm->size,
+                                .counted = gathers ? block * (size_t)comm->size : bytes,
                                 .gives = gives(comm, shape),
                                 .kernel = kernel,
                                 .take = take_of(comm, shape, kernel != NULL)};

@@ -55,7 +55,9 @@ struct gy_exchange {
     struct gy_window_control *mine;
     size_t block, bytes;     /* of `count` elements; of a contribution */
     uint64_t word;           /* what tells its shape from others, but for the sequence number */
-    struct gy_ranks awaited; /* those for whom this rank waits; of all, itself is one */
+    struct gy_ranks awaited; /* those for whom this rank waits; itself may be between them */
+    bool awaits_all;         /* all others */
+    size_t counted;          /* bytes, as the flight recorder counts them */
     bool gives;              /* there is a contribution of this rank's, and others read it */
     gy_reduce_kernel kernel; /* all that its reduction takes, in rank order; NULL: it takes more, or reduces nothing */
     gy_take_func take;

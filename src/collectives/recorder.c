@@ -1,7 +1,9 @@
 #include "collectives/recorder.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -28,20 +30,24 @@ void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arriv
     recorder->trace(recorder->trace_user, &event);
 }
 
+/* Collective, type, operation and algorithm lie side by side in both. */
+#define KIND_BYTES 4
+_Static_assert(offsetof(struct gyre_page_record, state) == offsetof(struct gyre_page_record, collective) + KIND_BYTES &&
+                   sizeof(struct gy_arrival) == offsetof(struct gy_arrival, collective) + KIND_BYTES,
+               "so that they are copied at once");
+
 struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
 {
     uint64_t serial = ++recorder->page->started;
     struct gyre_page_record *record = &recorder->page->record[serial % GY_RECORDS];
-    *record = (struct gyre_page_record){.serial = serial,
-                                        .sequence = shape->sequence,
-                                        .count = shape->count,
-                                        .root = (int32_t)shape->root,
-                                        .waited_for = -1,
-                                        .collective = shape->collective,
-                                        .dtype = shape->dtype,
-                                        .op = shape->op,
-                                        .algorithm = shape->algorithm,
-                                        .state = GYRE_PAGE_RUNNING};
+    record->serial = serial;
+    record->sequence = shape->sequence;
+    record->count = shape->count;
+    record->began = record->ended = 0;
+    record->root = (int32_t)shape->root;
+    record->waited_for = -1;
+    memcpy(&record->collective, &shape->collective, KIND_BYTES);
+    record->state = GYRE_PAGE_RUNNING;
     if (recorder->trace) {
         record->began = gy_now();
         gy_recorder_trace(recorder, shape, GYRE_IN_PROGRESS, record->began, record->began);

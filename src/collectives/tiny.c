@@ -80,10 +80,9 @@ void gy_tiny_show(struct gyre_comm *comm)
 static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     struct gyre_comm *comm = it->comm;
-    int ranks = it->awaited.end - it->awaited.first;
-    if (ranks > 0)
+    if (it->awaited.end > it->awaited.first)
         comm->compared = it->shape->sequence;
-    if (ranks == comm->size)
+    if (it->awaits_all)
         comm->inline_seen = it->number;
     it->take(it, operation, canonical);
     comm->inline_done = it->number;
@@ -220,13 +219,10 @@ static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
             gy_comm_plan(comm, collective, (enum gy_algorithm)comm->tiny[collective].algorithm, 0));
 }
 
-/* As a request counts them. */
 static void count_bytes(const struct gy_exchange *it)
 {
-    bool by_rank = it->shape->collective == GY_ALL_GATHER || it->shape->collective == GY_GATHER_TO;
-    size_t total = by_rank ? it->bytes * (size_t)it->comm->size : it->bytes;
-    it->comm->recorder.page->bytes += total;
-    it->comm->recorder.page->window_bytes += total;
+    it->comm->recorder.page->bytes += it->counted;
+    it->comm->recorder.page->window_bytes += it->counted;
 }
 
 /* A peer keeps us waiting: the exchange goes on as a request. */

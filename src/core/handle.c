@@ -66,12 +66,16 @@ void gy_handle_remove(const void *handle, enum gy_handle_kind kind)
         atomic_fetch_sub(&strangers, 1);
 }
 
+/* Out of line, so that the look at the first place is not. */
+static __attribute__((noinline)) bool is_known(uintptr_t word)
+{
+    return find(word) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0;
+}
+
 bool gy_handle_lives(const void *handle, enum gy_handle_kind kind)
 {
     uintptr_t word = word_of(handle, kind);
-    if ((uintptr_t)handle % 8 != 0)
+    if (!handle || (uintptr_t)handle % 8 != 0)
         return false;
-    if (atomic_load_explicit(&places[first_place(word)], memory_order_acquire) == word) /* most are where they belong */
-        return true;
-    return handle && (find(word) || atomic_load_explicit(&strangers, memory_order_relaxed) > 0);
+    return atomic_load_explicit(&places[first_place(word)], memory_order_acquire) == word || is_known(word);
 }
