@@ -31,10 +31,12 @@ struct gy_segment;
 #define GY_WINDOW_LINES (2 * GY_WINDOW_AHEAD)
 #define GY_WINDOW_SHORT 8192 /* bytes of a vector that has a place for every line; longer ones have two for all */
 #define GY_WINDOW_GAP 4096   /* between two places: see gy_window */
+#define GY_WINDOW_APART 1024 /* from one line to the next */
 
-/* Written by one rank: flag, shape and payload together. */
+/* Written by one rank: flag, shape and payload together. Between two lie others that nobody uses: processors that have read some, each
+ * so far behind the one before, fetch the next, and take it away from who is about to write it. */
 struct gy_window_line {
-    _Alignas(GY_CACHE_LINE) _Atomic uint64_t sequence; /* written last, release */
+    _Alignas(GY_WINDOW_APART) _Atomic uint64_t sequence; /* written last, release */
     uint64_t shape;                                    /* the shape in a word */
     unsigned char payload[GY_WINDOW_INLINE];
 };

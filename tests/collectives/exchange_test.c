@@ -66,19 +66,23 @@ Test(exchange, a_call_fetches_what_it_will_write)
 {
     const bool vector = !gy_line_can_hand_over();
     const struct gy_owned flag = {.flag = true}, both = {.flag = true, .beside = true}, nothing = {.flag = false};
-    const struct gy_owned place = {.flag = true, .vector = vector};
+    const struct gy_owned place = {.flag = true, .vector = vector}, far = {.vector = vector}; /* from its flag */
     owns(GY_BARRIER, 0, flag);
     owns(GY_ALL_REDUCE, 48, flag);
     owns(GY_ALL_REDUCE, 49, both);
     owns(GY_ALL_REDUCE, 112, both);
     owns(GY_ALL_REDUCE, 113, place);
-    owns(GY_ALL_REDUCE, 2048, place);
+    owns(GY_ALL_REDUCE, 256, place);
+    owns(GY_ALL_REDUCE, 257, far);
+    owns(GY_ALL_REDUCE, 2048, far);
     owns(GY_ALL_REDUCE, 2049, nothing);
-    owns(GY_ALL_TO_ALL, 1024, place); /* its own block is not shown */
+    owns(GY_ALL_TO_ALL, 128, place); /* its own block is not shown */
+    owns(GY_ALL_TO_ALL, 129, far);
+    owns(GY_ALL_TO_ALL, 1024, far);
     owns(GY_ALL_TO_ALL, 1025, nothing);
     owns(GY_BROADCAST, 4096, flag); /* it gives nothing */
     owns(GY_SCATTER_FROM, 4096, flag);
-    owns(GY_REDUCE_TO, 2048, place);
+    owns(GY_REDUCE_TO, 2048, far);
     owns(GY_REDUCE_TO, 2049, nothing);
 }
 
