@@ -12,9 +12,10 @@
 #define GY_PREPARED 2048
 #define GY_TOGETHER_ROOTED 8192
 #define GY_TOGETHER 4096
-/* Bytes up to which what will be written is fetched when the call begins, where the processor cannot push; of more, the lines are asked
- * for twice as often as they travel. And up to which the flag's line is, behind a vector: while more is written, a reader who is there
- * already takes it away again. And that a reader asks for together with the flag. */
+/* Bytes up to which what will be written is fetched when the call begins; of more, the lines are asked for twice as often as they travel.
+ * Where the processor can push that is the flag's line alone. Where it cannot, it is the vector's lines, and the flag's up to a few of
+ * them: while more are written, a reader who is there already takes it away again. And bytes that a reader asks for together with the
+ * flag. */
 #define GY_OWNED 2048
 #define GY_OWNED_FLAG 256
 #define GY_EXPECTED 512
@@ -178,7 +179,8 @@ struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
     if (it->bytes <= GY_WINDOW_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
     size_t shown = it->bytes - (it->bytes == it->block ? 0 : it->block); /* my own block is not */
-    return (struct gy_owned){.flag = shown <= GY_OWNED_FLAG, .vector = shown <= GY_OWNED && !gy_line_can_hand_over()};
+    bool pushed = gy_line_can_hand_over();
+    return (struct gy_owned){.flag = shown <= (pushed ? GY_OWNED : GY_OWNED_FLAG), .vector = shown <= GY_OWNED && !pushed};
 }
 
 void gy_exchange_fetch_place(const struct gy_exchange *it)
