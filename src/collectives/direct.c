@@ -47,14 +47,13 @@ bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, 
 }
 
 /* Most calls are none of these: what tells that fastest comes first. */
-static bool is_open(struct gyre_comm *comm, const struct gy_call *call, struct gy_offer *offer_p)
+static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 {
     if (call->collective != GY_ALL_REDUCE || call->count > GY_DIRECT_MOST || comm->ctx->active_first ||
         !gy_tiny_is_plain(comm, call))
         return false;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
-    return bytes <= GY_DIRECT_MOST && gy_mapped_offers_both(comm, call, bytes, offer_p) &&
-           comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT] &&
+    return bytes <= GY_DIRECT_MOST && comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT] &&
            gy_direct_is_chosen(comm, GY_ALL_REDUCE, bytes, GY_DIRECT_TWO_SHOT);
 }
 
@@ -218,10 +217,11 @@ static gyre_status run(struct gyre_request *r)
     return gy_direct_end(r, record);
 }
 
-bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+/* Of one that is open, where both operands lie in memory of gyre_mem_alloc. */
+static bool reduce_all(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_offer offer;
-    if (!is_open(comm, call, &offer))
+    if (!gy_mapped_offers_both(comm, call, call->count * gy_dtype_bytes(call->dtype), &offer))
         return false;
     struct gy_arrival shape = gy_shape_of(call, GY_DIRECT_TWO_SHOT, comm->size);
     shape.sequence = ++comm->sequence;
@@ -234,6 +234,14 @@ bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
     gy_ways_begin(comm);
     *status_p = run(r);
     gy_ways_end(comm, *status_p == GYRE_SUCCESS);
+    return true;
+}
+
+bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    if (!is_open(comm, call) || !reduce_all(comm, call, status_p))
+        return false;
+    gy_repeat_keep_direct(comm, call, reduce_all);
     return true;
 }
 

@@ -159,6 +159,6 @@ bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_s
 {
     if (!is_open(comm, call))
         return false;
-    gy_repeat_keep_rooted(comm, call);
+    gy_repeat_keep_direct(comm, call, gy_direct_root);
     return gy_direct_root(comm, call, status_p);
 }

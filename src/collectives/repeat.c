@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-#include "collectives/direct.h"
 #include "collectives/exchange.h"
 #include "core/mem.h"
 
 struct gy_repeat {
-    enum { NOTHING, EXCHANGE, ROOTED } what;
+    enum { NOTHING, EXCHANGE, DIRECT } what;
     gyre_dtype dtype;
     gyre_op op;
     int root;
     size_t count;
     size_t input_bytes, output_bytes;
     bool has_buffers, in_place; /* both must be there; they may be the same */
-    struct gy_owned owned;      /* what an exchange fetches for writing */
+    gy_repeat_func direct;      /* what does it, unless it is an exchange */
+    struct gy_owned owned;      /* what that fetches for writing */
     struct gy_exchange exchange;
     struct gy_arrival shape; /* of the exchange */
 };
@@ -63,9 +63,11 @@ void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const st
     repeat->exchange.shape = &repeat->shape;
 }
 
-void gy_repeat_keep_rooted(struct gyre_comm *comm, const struct gy_call *call)
+void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func)
 {
-    keep(comm, call)->what = ROOTED;
+    struct gy_repeat *repeat = keep(comm, call);
+    repeat->what = DIRECT;
+    repeat->direct = func;
 }
 
 static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
@@ -101,8 +103,8 @@ bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
     }
     if (!is_like(repeat, call) || !has_usual_buffers(repeat, call) || !is_usual(comm->ctx))
         return false;
-    if (repeat->what == ROOTED)
-        return gy_direct_root(comm, call, status_p);
+    if (repeat->what == DIRECT)
+        return repeat->direct(comm, call, status_p);
     it->input = call->input;
     it->output = call->output;
     *status_p = gy_tiny_exchange(it, &repeat->shape, call);

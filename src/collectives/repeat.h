@@ -1,11 +1,11 @@
 /* A short blocking call like the last one of its collective: of the same count, type, operation and root. Most calls of a program are
  * such, and finding out what they are takes as long as a line's way between two near cores. So what hangs on these four alone is kept.
  *
- *   the first     arguments ──▶ choice ──▶ exchange, or from or to a root       check.c, tiny.c, direct_root.c, which keep what has
- *                                                                               come out
+ *   the first     arguments ──▶ choice ──▶ exchange, or what else               check.c, tiny.c, direct.c, direct_root.c, which keep
+ *                                          is done without a request            what has come out
  *   a repeat      ────────────────────────▶ the same                            repeat.c
  *
- *   kept          that the arguments are right, which of the two it is, and all of the exchange but its number and its buffers
+ *   kept          that the arguments are right, what it is, and all of an exchange but its number and its buffers
  *   looked at     does this process own the communicator, has the world failed, is anything under way, where are the buffers?
  *
  * It is this rank's affair alone: what the others see is the same. What a change of attributes may change is forgotten with it. */
@@ -24,8 +24,10 @@ struct gy_repeat *gy_repeat_make(void);
 void gy_repeat_forget(struct gyre_comm *comm);
 /* A call that was found to be this exchange, its arguments right. */
 void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_exchange *exchange);
-/* One that was found to be what gy_direct_root does, likewise. */
-void gy_repeat_keep_rooted(struct gyre_comm *comm, const struct gy_call *call);
+/* One that a function does which needs to find out nothing of it any more, likewise; false of that: this time it does not, and nothing has
+ * happened. */
+typedef bool (*gy_repeat_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func);
 /* The whole of a blocking call that is a repeat; false: it is none, or something is unusual, and nothing has happened yet. */
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
