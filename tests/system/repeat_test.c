@@ -143,6 +143,36 @@ static void test_under_way(void)
     CHECK(memcmp(second, out, (size_t)length * sizeof *second) != 0 || size == 1);
 }
 
+static void sum_of(const int32_t *input, int32_t *output, int elements)
+{
+    for (int i = 0; i < elements; i++)
+        output[i] = -1;
+    OK(comm, gyre_all_reduce(comm, input, output, (size_t)elements, GYRE_INT32, GYRE_SUM));
+    for (int i = 0; i < elements; i++)
+        CHECK(output[i] == size * i + size * (size - 1) / 2);
+}
+
+/* Long vectors that lie open here and there, now on some ranks and then on others: nobody sees it of those that do not change. */
+static void test_memory(void)
+{
+    enum { LONG = 12000 };
+    static int32_t private_in[LONG], private_out[LONG];
+    int32_t *open_in, *open_out;
+    OK(comm, gyre_mem_alloc(comm, LONG * sizeof *open_in, (void **)&open_in));
+    OK(comm, gyre_mem_alloc(comm, LONG * sizeof *open_out, (void **)&open_out));
+    for (int i = 0; i < LONG; i++)
+        open_in[i] = private_in[i] = i + rank;
+    for (int round = 0; round < 8 * (1 << size); round++) {
+        int closed = round / 4 & ((1 << size) - 1), half = round / 2 & 1;
+        bool mine = closed >> rank & 1;
+        sum_of(mine ? private_in : open_in, mine && half ? private_out : open_out, LONG);
+        if (round % 5 == 0)
+            right(ALL_REDUCE, GYRE_SUM, 0);
+    }
+    OK(comm, gyre_mem_free(comm, open_in));
+    OK(comm, gyre_mem_free(comm, open_out));
+}
+
 /* An attribute that changes the choice, and a child of this process. */
 static void test_forgotten(void)
 {
@@ -185,6 +215,7 @@ int main(int argc, char **argv)
         test_changes((enum kind)kind);
     }
     test_under_way();
+    test_memory();
     test_forgotten();
     test_failed();
     gyre_comm_destroy(comm);
