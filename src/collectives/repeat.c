@@ -16,8 +16,9 @@ struct gy_repeat {
     bool has_buffers, in_place; /* both must be there; they may be the same */
     gy_repeat_func direct;      /* what does it, unless it is an exchange */
     struct gy_owned owned;      /* what that fetches for writing */
+    struct gy_exchange_kind kind;
+    struct gy_arrival shape;
     struct gy_exchange exchange;
-    struct gy_arrival shape; /* of the exchange */
 };
 
 struct gy_repeat *gy_repeat_make(void)
@@ -51,16 +52,17 @@ static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call
     return repeat;
 }
 
-void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_exchange *it)
+void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
+                    const struct gy_exchange_kind *kind)
 {
     if (call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
         return;
     struct gy_repeat *repeat = keep(comm, call);
     repeat->what = EXCHANGE;
-    repeat->owned = gy_exchange_owned(it);
-    repeat->shape = *it->shape;
-    repeat->exchange = *it;
-    repeat->exchange.shape = &repeat->shape;
+    repeat->kind = *kind;
+    repeat->shape = *shape;
+    repeat->exchange = gy_exchange_of(comm, &repeat->kind, &repeat->shape, 0, NULL, NULL);
+    repeat->owned = gy_exchange_owned(&repeat->exchange);
 }
 
 void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func)
@@ -76,6 +78,16 @@ static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
                    (repeat->op != call->op) | (repeat->root != call->root) | call->varying
                ? false
                : true;
+}
+
+const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, const struct gy_call *call,
+                                              struct gy_arrival *shape_p)
+{
+    const struct gy_repeat *repeat = &comm->repeats[call->collective];
+    if (repeat->what != EXCHANGE || !is_like(repeat, call))
+        return NULL;
+    *shape_p = repeat->shape;
+    return &repeat->kind;
 }
 
 static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
