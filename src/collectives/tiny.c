@@ -13,6 +13,7 @@
 #include "collectives/order.h"
 #include "collectives/patience.h"
 #include "core/clock.h"
+#include "transport/fence.h"
 
 #define GY_TINY_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
 #define GY_TINY_ROOTED 8192    /* bytes between two ranks: what is longer is used where it lies, see direct_root.c */
@@ -269,6 +270,7 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
 {
     struct gyre_comm *comm = it->comm;
+    bool is_line = it->kind->bytes <= GY_WINDOW_INLINE;
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
     if (gy_exchange_asks(it))
@@ -276,7 +278,8 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     bool room = wait_for_room(it);
     if (room) {
         show(it);
-        gy_exchange_expect_of(comm, it->kind->awaited); /* so that what is there comes meanwhile */
+        if (is_line)
+            gy_exchange_expect_of(comm, it->kind->awaited); /* so that what is there comes meanwhile */
         gy_window_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
@@ -285,6 +288,9 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     if (!room)
         return go_on(it, call, false, 0);
     gy_exchange_prepare(it);
+    /* A peer is about as far as this rank: who looked before its own vector had left would take away lines that are being written. */
+    if (!is_line)
+        gy_store_load_fence();
     struct gy_patience patience = gy_patience_of(comm->ctx);
     for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
         if (p == comm->rank)
