@@ -70,12 +70,12 @@ struct gyre_comm {
     uint64_t compared;
     struct {
         bool known;
-        uint8_t algorithm; /* the one that would be chosen */
-        int32_t most;      /* bytes of a contribution that is exchanged directly; −1: none */
-        size_t chosen;     /* 1 more than the bytes for which the way of direct.h or swap.c was chosen last; 0: none */
-        bool offered;      /* what a root gives, or is given, lay open when this rank took it last: direct_root.c */
-    } tiny[GY_COLLECTIVES];      /* see tiny.c */
-    struct gy_repeat *repeats;   /* [GY_COLLECTIVES]: the last call of each, for one like it */
+        uint8_t algorithm;  /* the one that would be chosen */
+        int32_t most;       /* bytes of a contribution that is exchanged directly; −1: none */
+        size_t chosen;      /* 1 more than the bytes for which the way of direct.h or swap.c was chosen last; 0: none */
+        bool offered;       /* what a root gives, or is given, lay open when this rank took it last: direct_root.c */
+    } tiny[GY_COLLECTIVES]; /* see tiny.c */
+    struct gy_repeat *repeats; /* [GY_COLLECTIVES]: the last call of each, for one like it */
     struct gy_ways ways;
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;

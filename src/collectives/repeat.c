@@ -99,23 +99,35 @@ static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_ca
 }
 
 /* Whatever has failed is found again, and told, by who looks at a first call. */
-static bool is_usual(struct gy_context *ctx)
+static bool is_usual(const struct gy_context *ctx)
 {
     return ctx->generation == atomic_load_explicit(&gy_fork_generation, memory_order_relaxed) && !ctx->closed &&
-           !ctx->active_first && ctx->idle && gy_overlay_is_quiet(ctx->overlay);
+           ctx->idle && gy_overlay_is_quiet(ctx->overlay);
+}
+
+static struct gy_exchange *next_exchange(struct gyre_comm *comm, struct gy_repeat *repeat)
+{
+    repeat->exchange.number = comm->inline_started + 1;
+    gy_exchange_fetch_owned(&repeat->exchange, repeat->owned); /* before anything else: a peer may have to give lines up */
+    return &repeat->exchange;
+}
+
+bool gy_repeat_starts(struct gyre_comm *comm, const struct gy_call *call)
+{
+    struct gy_repeat *repeat = &comm->repeats[call->collective];
+    if (repeat->what != EXCHANGE)
+        return false;
+    next_exchange(comm, repeat);
+    return is_like(repeat, call) && has_usual_buffers(repeat, call) && is_usual(comm->ctx);
 }
 
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_repeat *repeat = &comm->repeats[call->collective];
-    struct gy_exchange *it = &repeat->exchange;
-    if (repeat->what == EXCHANGE) { /* before anything else: a peer may have to give the line up */
-        it->number = comm->inline_started + 1;
-        gy_exchange_fetch_owned(it, repeat->owned);
-    }
-    if (!is_like(repeat, call) || !has_usual_buffers(repeat, call) || !is_usual(comm->ctx))
+    struct gy_exchange *it = repeat->what == EXCHANGE ? next_exchange(comm, repeat) : NULL;
+    if (!is_like(repeat, call) || !has_usual_buffers(repeat, call) || !is_usual(comm->ctx) || comm->ctx->active_first)
         return false;
-    if (repeat->what == DIRECT)
+    if (!it)
         return repeat->direct(comm, call, status_p);
     it->input = call->input;
     it->output = call->output;

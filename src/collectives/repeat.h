@@ -26,6 +26,8 @@ void gy_repeat_forget(struct gyre_comm *comm);
 /* A call, blocking or not, that was found to be such an exchange, its arguments right. */
 void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
                     const struct gy_exchange_kind *kind);
+/* Is a start such an exchange, its arguments right? Then all that is left is to make it. */
+bool gy_repeat_starts(struct gyre_comm *comm, const struct gy_call *call);
 /* What is kept of an exchange that a start is like, whose arguments are right, and its shape but for the number; NULL: nothing is. */
 const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, const struct gy_call *call,
                                               struct gy_arrival *shape_p);
