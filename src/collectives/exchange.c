@@ -68,12 +68,13 @@ static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_
 {
     struct gy_window_control *control = it->comm->control[rank];
     return it->kind->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
-                                         : gy_window_vector(control, number, it->kind->bytes);
+                                               : gy_window_vector(control, number, it->kind->bytes);
 }
 
 static bool is_known_best(const struct gy_exchange *it)
 {
-    return it->kind->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded && gy_line_gains_by_claims();
+    return it->kind->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded &&
+           gy_line_gains_by_claims();
 }
 
 bool gy_exchange_asks(const struct gy_exchange *it)
@@ -178,9 +179,16 @@ struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
         return (struct gy_owned){.flag = true};
     if (it->kind->bytes <= GY_WINDOW_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
-    size_t shown = it->kind->bytes - (it->kind->bytes == it->kind->block ? 0 : it->kind->block); /* my own block is not */
+    size_t shown = it->kind->bytes -
+                   (it->kind->bytes == it->kind->block ? 0 : it->kind->block); /* my own block is not */
     bool pushed = gy_line_can_hand_over();
-    return (struct gy_owned){.flag = shown <= (pushed ? GY_OWNED : GY_OWNED_FLAG), .vector = shown <= GY_OWNED && !pushed};
+    return (struct gy_owned){.flag = shown <= (pushed ? GY_OWNED : GY_OWNED_FLAG),
+                             .vector = shown <= GY_OWNED && !pushed};
+}
+
+bool gy_exchange_leaves_first(const struct gy_exchange *it)
+{
+    return it->kind->bytes > GY_EXPECTED && it->kind->bytes <= GY_OWNED && it->kind->gives;
 }
 
 void gy_exchange_fetch_place(const struct gy_exchange *it)
@@ -399,11 +407,12 @@ static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arriva
     }
 }
 
-static gy_reduce_kernel kernel_of(const struct gy_arrival *shape)
+/* A rank alone has one operand, which no kernel takes. */
+static gy_reduce_kernel kernel_of(const struct gyre_comm *comm, const struct gy_arrival *shape)
 {
     bool reduces = shape->collective == GY_ALL_REDUCE || shape->collective == GY_REDUCE_SCATTER ||
                    shape->collective == GY_REDUCE_TO;
-    return reduces && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
+    return reduces && comm->size > 1 && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
 }
 
 /* Without a rank that is the first or last of them: of two, one is left. */
@@ -416,12 +425,13 @@ static struct gy_ranks without_end(struct gy_ranks ranks, int rank)
     return ranks;
 }
 
-struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape, size_t element)
+struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape,
+                                            size_t element)
 {
     size_t block = shape->count * element, bytes = block * gy_exchange_blocks(comm, shape->collective);
     bool gathers = shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO;
     const struct gy_ranks awaited = gy_exchange_awaits(comm, shape->collective, (int)shape->root);
-    gy_reduce_kernel kernel = kernel_of(shape);
+    gy_reduce_kernel kernel = kernel_of(comm, shape);
     return (struct gy_exchange_kind){.block = block,
                                      .bytes = bytes,
                                      .counted = gathers ? block * (size_t)comm->size : bytes,

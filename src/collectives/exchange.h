@@ -83,6 +83,9 @@ static inline enum gy_answer gy_exchange_room(const struct gy_exchange *it, int 
 /* Does its own block of the output, which is not there yet, go there in the pass that shows it? To be asked when it is known how
  * that is written. */
 bool gy_exchange_keeps(const struct gy_exchange *it);
+/* Does it pay to look at peers when its own vector has left, and no sooner? They are about as far as this rank, and a look takes away
+ * lines that are being written. */
+bool gy_exchange_leaves_first(const struct gy_exchange *it);
 /* There is. Who may sleep is woken by the caller. */
 void gy_exchange_publish(const struct gy_exchange *it);
 /* What this rank reads of a peer's contribution, where asking for it at every look lets it come together with the flag; no bytes

@@ -30,6 +30,7 @@ struct gy_exchange_kind {
 };
 
 /* The shape's sequence number is nothing to it. `element`: bytes of one. */
-struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape, size_t element);
+struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape,
+                                            size_t element);
 
 #endif

@@ -1,8 +1,6 @@
 /* What is kept, and why it is right: repeat.h. */
 #include "collectives/repeat.h"
 
-#include <string.h>
-
 #include "collectives/exchange.h"
 #include "core/mem.h"
 
@@ -40,15 +38,15 @@ static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call
     size_t block = call->count * gy_dtype_bytes(call->dtype), all = block * (size_t)comm->size;
     bool scatters = collective == GY_REDUCE_SCATTER || collective == GY_ALL_TO_ALL,
          gathers = collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL;
-    *repeat = (struct gy_repeat){
-        .dtype = call->dtype,
-        .op = call->op,
-        .root = call->root,
-        .count = call->count,
-        .input_bytes = scatters ? all : block,
-        .output_bytes = gathers ? all : block,
-        .has_buffers = collective != GY_BARRIER,
-        .in_place = collective == GY_ALL_REDUCE || collective == GY_BROADCAST || collective == GY_REDUCE_TO};
+    *repeat = (struct gy_repeat){.dtype = call->dtype,
+                                 .op = call->op,
+                                 .root = call->root,
+                                 .count = call->count,
+                                 .input_bytes = scatters ? all : block,
+                                 .output_bytes = gathers ? all : block,
+                                 .has_buffers = collective != GY_BARRIER,
+                                 .in_place = collective == GY_ALL_REDUCE || collective == GY_BROADCAST ||
+                                             collective == GY_REDUCE_TO};
     return repeat;
 }
 
@@ -72,12 +70,12 @@ void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, g
     repeat->direct = func;
 }
 
+/* All of it is compared at once: it is equal most often. */
 static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
 {
-    return (repeat->what == NOTHING) | (repeat->count != call->count) | (repeat->dtype != call->dtype) |
-                   (repeat->op != call->op) | (repeat->root != call->root) | call->varying
-               ? false
-               : true;
+    bool differs = (repeat->count != call->count) | (repeat->dtype != call->dtype) | (repeat->op != call->op) |
+                   (repeat->root != call->root) | call->varying;
+    return repeat->what != NOTHING && !differs;
 }
 
 const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, const struct gy_call *call,
@@ -93,9 +91,9 @@ const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, cons
 static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
 {
     const void *in = call->input, *out = call->output;
-    return gy_buffers_lie_apart(in, repeat->input_bytes, out, repeat->output_bytes) || (in == out && repeat->in_place)
-               ? (in && out) || !repeat->has_buffers
-               : false;
+    bool there = (in && out) || !repeat->has_buffers;
+    return there && (gy_buffers_lie_apart(in, repeat->input_bytes, out, repeat->output_bytes) ||
+                     (in == out && repeat->in_place));
 }
 
 /* Whatever has failed is found again, and told, by who looks at a first call. */
@@ -108,7 +106,8 @@ static bool is_usual(const struct gy_context *ctx)
 static struct gy_exchange *next_exchange(struct gyre_comm *comm, struct gy_repeat *repeat)
 {
     repeat->exchange.number = comm->inline_started + 1;
-    gy_exchange_fetch_owned(&repeat->exchange, repeat->owned); /* before anything else: a peer may have to give lines up */
+    gy_exchange_fetch_owned(&repeat->exchange,
+                            repeat->owned); /* before anything else: a peer may have to give lines up */
     return &repeat->exchange;
 }
 

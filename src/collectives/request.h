@@ -104,8 +104,8 @@ struct gyre_request {
     const unsigned char *input; /* what the plan reads: the call's, or its staged copy */
     unsigned char *output;      /* what the plan writes: the call's, or a float32 copy */
     struct gy_operation operation;
-    size_t element;  /* bytes of one */
-    uint64_t record; /* in the flight recorder */
+    size_t element;                   /* bytes of one */
+    uint64_t record;                  /* in the flight recorder */
     struct gy_exchange_kind exchange; /* of a direct exchange; of that, too: */
     uint64_t tiny_number;
     int tiny_next;         /* peers below this one have published, as far as they are waited for */

@@ -1,9 +1,9 @@
 /* Short vectors are exchanged directly (exchange.h) instead of by a plan, blocking or not.
  *
  * A blocking call goes from the argument checks straight to the line and back: no request, no allocation, no lock, no
- * system call, no fence. The payload leaves first; what else a request does (sequence, arrival, flight recorder) is done
- * while it travels. When a peer keeps the call waiting it becomes a request, in the middle of its exchange, so that clocks
- * and verdicts are the same for all.
+ * system call, and no fence where the flag's pair of lines holds all. The payload leaves first; what else a request does
+ * (sequence, arrival, flight recorder) is done while it travels. When a peer keeps the call waiting it becomes a request, in
+ * the middle of its exchange, so that clocks and verdicts are the same for all.
  *
  * A start shows its contribution likewise. Where nothing else is under way and the others have been faster, that was all: its
  * request is over before anybody has it. Else it leaves one that holds nothing but its place in the queue. Whoever has a turn
@@ -288,8 +288,7 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     if (!room)
         return go_on(it, call, false, 0);
     gy_exchange_prepare(it);
-    /* A peer is about as far as this rank: who looked before its own vector had left would take away lines that are being written. */
-    if (!is_line)
+    if (gy_exchange_leaves_first(it))
         gy_store_load_fence();
     struct gy_patience patience = gy_patience_of(comm->ctx);
     for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {

@@ -37,7 +37,7 @@ struct gy_segment;
  * so far behind the one before, fetch the next, and take it away from who is about to write it. */
 struct gy_window_line {
     _Alignas(GY_WINDOW_APART) _Atomic uint64_t sequence; /* written last, release */
-    uint64_t shape;                                    /* the shape in a word */
+    uint64_t shape;                                      /* the shape in a word */
     unsigned char payload[GY_WINDOW_INLINE];
 };
 

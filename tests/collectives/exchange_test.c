@@ -72,7 +72,8 @@ Test(exchange, a_call_fetches_what_it_will_write)
 {
     const bool vector = !gy_line_can_hand_over();
     const struct gy_owned flag = {.flag = true}, both = {.flag = true, .beside = true}, nothing = {.flag = false};
-    const struct gy_owned place = {.flag = true, .vector = vector}, far = {.flag = !vector, .vector = vector}; /* from its flag */
+    const struct gy_owned place = {.flag = true, .vector = vector},
+                          far = {.flag = !vector, .vector = vector}; /* from its flag */
     owns(GY_BARRIER, 0, flag);
     owns(GY_ALL_REDUCE, 48, flag);
     owns(GY_ALL_REDUCE, 49, both);
