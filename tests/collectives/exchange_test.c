@@ -12,23 +12,17 @@
 /* Exchange 5 of rank 1 of three, with root 0. */
 static struct gy_window window[RANKS];
 
-static struct gyre_comm the_comm;
-static struct gy_context the_context;
-static struct gy_exchange_kind kinds[2];
-
-/* The last but one stays as it is. */
 static struct gy_exchange exchange_of(enum gy_collective collective, size_t block)
 {
+    static struct gyre_comm comm;
+    static struct gy_context ctx;
     static struct gy_arrival shape;
-    static unsigned turn;
     static struct gy_window_control *control[RANKS];
-    the_comm = (struct gyre_comm){.ctx = &the_context, .size = RANKS, .rank = 1, .control = control};
+    comm = (struct gyre_comm){.ctx = &ctx, .size = RANKS, .rank = 1, .control = control};
     shape = (struct gy_arrival){.collective = (uint8_t)collective, .count = block};
     for (int p = 0; p < RANKS; p++)
         control[p] = &window[p].control;
-    struct gy_exchange_kind *kind = &kinds[++turn % 2];
-    *kind = gy_exchange_kind_of(&the_comm, &shape, 1);
-    return gy_exchange_of(&the_comm, kind, &shape, 5, NULL, NULL);
+    return gy_exchange_of(&comm, &shape, 5, 1, NULL, NULL);
 }
 
 static void expects(enum gy_collective collective, size_t block, int peer, const unsigned char *first, size_t bytes)
@@ -128,7 +122,7 @@ static void take_from_read_only(enum gy_collective collective)
     it.input = input;
     it.output = output;
     it.claims = true;
-    it.kind->take(&it, &operation, false);
+    it.take(&it, &operation, false);
     munmap(theirs, sizeof *theirs);
 }
 
@@ -180,9 +174,7 @@ Test(exchange, what_is_known_to_be_best_is_not_asked)
                 it.comm->size = 2 + others;
                 it.comm->ctx = &ctx;
                 ctx.crowded = shared;
-                struct gy_exchange_kind whole = *half.kind;
-                whole.bytes = block * (size_t)it.comm->size;
-                half.kind = &whole;
+                half.bytes = block * (size_t)it.comm->size;
                 cr_assert_eq(gy_exchange_asks(&it), known ? block > 4096 : block >= 4096);
                 cr_assert_eq(gy_exchange_claims(&it), known && block >= 2048 && block <= 4096);
                 cr_assert_eq(gy_exchange_claims(&half), known && block == 2048);
