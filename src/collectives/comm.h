@@ -56,8 +56,8 @@ struct gyre_comm {
 
     /* Windows. Collectives that use them run one after the other, in start order. */
     int window;                         /* slot in the segment, −1: none */
-    struct gy_window_control **control; /* [size] of every member, when there is a window; */
-    struct gy_rank_control **standing;  /* [size] likewise, of its whole world */
+    struct gy_window_control **control; /* [size] of every member, when there is a window */
+    struct gy_rank_control **standing;  /* [size] likewise: what each exposes once per world */
     bool window_reserved;
     uint64_t window_base;    /* value of the shared counters after the window collectives that have been
                                       * started */

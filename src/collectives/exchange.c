@@ -400,11 +400,12 @@ static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arriva
     }
 }
 
-static gy_reduce_kernel kernel_of(const struct gy_arrival *shape)
+/* A rank alone has one operand, which no kernel takes. */
+static gy_reduce_kernel kernel_of(const struct gyre_comm *comm, const struct gy_arrival *shape)
 {
     bool reduces = shape->collective == GY_ALL_REDUCE || shape->collective == GY_REDUCE_SCATTER ||
                    shape->collective == GY_REDUCE_TO;
-    return reduces && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
+    return reduces && comm->size > 1 && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
 }
 
 /* Without a rank that is the first or last of them: of two, one is left. */
@@ -424,7 +425,7 @@ struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arriva
     size_t bytes = block * gy_exchange_blocks(comm, shape->collective);
     bool gathers = shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO;
     const struct gy_ranks awaited = gy_exchange_awaits(comm, shape->collective, (int)shape->root);
-    gy_reduce_kernel kernel = kernel_of(shape);
+    gy_reduce_kernel kernel = kernel_of(comm, shape);
     return (struct gy_exchange){.comm = comm,
                                 .shape = shape,
                                 .number = number,

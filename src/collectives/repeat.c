@@ -1,8 +1,6 @@
 /* What is kept, and why it is right: repeat.h. */
 #include "collectives/repeat.h"
 
-#include <string.h>
-
 #include "collectives/exchange.h"
 #include "core/mem.h"
 
@@ -70,20 +68,20 @@ void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, g
     repeat->direct = func;
 }
 
+/* All of it is compared at once: it is equal most often. */
 static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
 {
-    return (repeat->what == NOTHING) | (repeat->count != call->count) | (repeat->dtype != call->dtype) |
-                   (repeat->op != call->op) | (repeat->root != call->root) | call->varying
-               ? false
-               : true;
+    bool differs = (repeat->count != call->count) | (repeat->dtype != call->dtype) | (repeat->op != call->op) |
+                   (repeat->root != call->root) | call->varying;
+    return repeat->what != NOTHING && !differs;
 }
 
 static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
 {
     const void *in = call->input, *out = call->output;
-    return gy_buffers_lie_apart(in, repeat->input_bytes, out, repeat->output_bytes) || (in == out && repeat->in_place)
-               ? (in && out) || !repeat->has_buffers
-               : false;
+    bool there = (in && out) || !repeat->has_buffers;
+    return there && (gy_buffers_lie_apart(in, repeat->input_bytes, out, repeat->output_bytes) ||
+                     (in == out && repeat->in_place));
 }
 
 /* Whatever has failed is found again, and told, by who looks at a first call. */

@@ -126,6 +126,23 @@ static void take_from_read_only(enum gy_collective collective)
     munmap(theirs, sizeof *theirs);
 }
 
+/* No kernel, which would make another NaN of a signalling one. */
+Test(exchange, a_rank_alone_keeps_the_bits_of_its_operand)
+{
+    static struct gy_window_control *control[1];
+    static struct gy_context ctx;
+    struct gyre_comm comm = {.ctx = &ctx, .size = 1, .control = control};
+    const struct gy_arrival shape = {.collective = GY_ALL_REDUCE, .count = 1, .dtype = GYRE_FLOAT32, .op = GYRE_SUM};
+    const struct gy_operation operation = {.dtype = GYRE_FLOAT32, .op = GYRE_SUM};
+    const uint32_t input = 0xffa00001;
+    uint32_t output = 0;
+    control[0] = &window[0].control;
+    const struct gy_exchange it = gy_exchange_of(&comm, &shape, 1, sizeof input, &input, &output);
+    cr_assert_null(it.kernel);
+    it.take(&it, &operation, false);
+    cr_assert_eq(output, input);
+}
+
 static sigjmp_buf back;
 
 static void on_fault(int number)
