@@ -113,12 +113,14 @@ gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
     return overlay->verdict.status;
 }
 
+/* One branch for all of it: every call that repeats asks. */
 bool gy_overlay_is_quiet(const struct gy_overlay *overlay)
 {
-    return (atomic_load_explicit(&overlay->first.state, memory_order_relaxed) != GY_PENDING_READY) &
-           (atomic_load_explicit(&overlay->abort.state, memory_order_relaxed) != GY_PENDING_READY) &
-           (overlay->verdict.status == GYRE_SUCCESS) & (overlay->suspects == 0) & (overlay->doubted == 0) &
-           !gy_flood_has_notice(overlay);
+    unsigned first = atomic_load_explicit(&overlay->first.state, memory_order_relaxed) == GY_PENDING_READY;
+    unsigned abort = atomic_load_explicit(&overlay->abort.state, memory_order_relaxed) == GY_PENDING_READY;
+    unsigned failed = overlay->verdict.status != GYRE_SUCCESS;
+    unsigned doubted = (overlay->suspects | overlay->doubted) != 0;
+    return (first | abort | failed | doubted | (unsigned)gy_flood_has_notice(overlay)) == 0;
 }
 
 bool gy_overlay_calm(const struct gy_overlay *overlay)
