@@ -25,9 +25,12 @@ static gyre_status make(const char *function, gyre_comm *comm, const struct gy_c
     if (!request_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
     gy_driver_enter(comm->ctx);
-    gy_exchange_own(comm, call);
-    gy_exchange_expect(comm, call);
-    gyre_status status = check(comm, call, false);
+    gyre_status status = GYRE_SUCCESS;
+    if (!gy_repeat_starts(comm, call)) {
+        gy_exchange_own(comm, call);
+        gy_exchange_expect(comm, call);
+        status = check(comm, call, false);
+    }
     if (status == GYRE_SUCCESS)
         status = how(comm, call, request_p);
     gy_driver_leave(comm->ctx);

@@ -67,37 +67,38 @@ static bool gives(const struct gyre_comm *comm, const struct gy_arrival *shape)
 static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_t number)
 {
     struct gy_window_control *control = it->comm->control[rank];
-    return it->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
-                                         : gy_window_vector(control, number, it->bytes);
+    return it->kind->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
+                                               : gy_window_vector(control, number, it->kind->bytes);
 }
 
 static bool is_known_best(const struct gy_exchange *it)
 {
-    return it->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded && gy_line_gains_by_claims();
+    return it->kind->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded &&
+           gy_line_gains_by_claims();
 }
 
 bool gy_exchange_asks(const struct gy_exchange *it)
 {
-    return it->bytes >= GY_ASKED_LEAST && !is_known_best(it);
+    return it->kind->bytes >= GY_ASKED_LEAST && !is_known_best(it);
 }
 
 bool gy_exchange_claims(const struct gy_exchange *it)
 {
-    return it->block >= GY_CLAIMED_LEAST && is_known_best(it);
+    return it->kind->block >= GY_CLAIMED_LEAST && is_known_best(it);
 }
 
 static bool together(const struct gy_exchange *it)
 {
     if (gy_has_root(it->shape->collective))
-        return it->bytes <= GY_TOGETHER_ROOTED;
-    return it->bytes > GY_PREPARED && it->bytes <= GY_TOGETHER;
+        return it->kind->bytes <= GY_TOGETHER_ROOTED;
+    return it->kind->bytes > GY_PREPARED && it->kind->bytes <= GY_TOGETHER;
 }
 
 /* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
 static bool worth_pushing(const struct gy_exchange *it, size_t most)
 {
-    return it->bytes > GY_WINDOW_INLINE && !it->past && it->gives && gy_line_can_hand_over() &&
-           (it->bytes <= most || together(it));
+    return it->kind->bytes > GY_WINDOW_INLINE && !it->past && it->kind->gives && gy_line_can_hand_over() &&
+           (it->kind->bytes <= most || together(it));
 }
 
 /* So many bytes of the contribution, from one on, in its place as exchange `number`. */
@@ -106,19 +107,19 @@ typedef void (*part_func)(const struct gy_exchange *it, uint64_t number, size_t 
 /* What others read of a contribution: a block for every rank without this one's own, which it takes from its input. */
 static inline void each_part(const struct gy_exchange *it, uint64_t number, part_func func)
 {
-    size_t mine = (size_t)it->comm->rank * it->block;
-    if (it->bytes == it->block) {
-        func(it, number, 0, it->bytes);
+    size_t mine = (size_t)it->comm->rank * it->kind->block;
+    if (it->kind->bytes == it->kind->block) {
+        func(it, number, 0, it->kind->bytes);
         return;
     }
     func(it, number, 0, mine);
-    func(it, number, mine + it->block, it->bytes - mine - it->block);
+    func(it, number, mine + it->kind->block, it->kind->bytes - mine - it->kind->block);
 }
 
 /* Where this rank's block of an all_gather belongs. */
 static unsigned char *own_block(const struct gy_exchange *it)
 {
-    return it->output + (size_t)it->comm->rank * it->block;
+    return it->output + (size_t)it->comm->rank * it->kind->block;
 }
 
 /* Where lines of a slot are waited for, as where they are neither claimed nor past the caches, two passes are quicker than one. */
@@ -154,9 +155,9 @@ static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t fro
 void gy_exchange_publish(const struct gy_exchange *it)
 {
     struct gy_window_line *mine = &it->mine->line[it->number % GY_WINDOW_LINES];
-    if (it->gives && it->bytes <= GY_WINDOW_INLINE)
-        gy_copy(mine->payload, it->input, it->bytes);
-    else if (it->gives)
+    if (it->kind->gives && it->kind->bytes <= GY_WINDOW_INLINE)
+        gy_copy(mine->payload, it->input, it->kind->bytes);
+    else if (it->kind->gives)
         each_part(it, it->number, put);
     if (it->past)
         gy_stream_fence();
@@ -174,14 +175,20 @@ void gy_exchange_prepare(const struct gy_exchange *it)
 
 struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
 {
-    if (it->bytes <= GY_TINY_FIRST_LINE || !it->gives)
+    if (it->kind->bytes <= GY_TINY_FIRST_LINE || !it->kind->gives)
         return (struct gy_owned){.flag = true};
-    if (it->bytes <= GY_WINDOW_INLINE)
+    if (it->kind->bytes <= GY_WINDOW_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
-    size_t shown = it->bytes - (it->bytes == it->block ? 0 : it->block); /* my own block is not */
+    size_t shown = it->kind->bytes -
+                   (it->kind->bytes == it->kind->block ? 0 : it->kind->block); /* my own block is not */
     bool pushed = gy_line_can_hand_over();
     return (struct gy_owned){.flag = shown <= (pushed ? GY_OWNED : GY_OWNED_FLAG),
                              .vector = shown <= GY_OWNED && !pushed};
+}
+
+bool gy_exchange_leaves_first(const struct gy_exchange *it)
+{
+    return it->kind->bytes > GY_EXPECTED && it->kind->bytes <= GY_OWNED && it->kind->gives;
 }
 
 void gy_exchange_fetch_place(const struct gy_exchange *it)
@@ -193,8 +200,8 @@ void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call)
 {
     const struct gy_arrival shape = {
         .count = call->count, .root = (uint32_t)call->root, .collective = (uint8_t)call->collective};
-    const struct gy_exchange it = gy_exchange_of(comm, &shape, comm->inline_started + 1, gy_dtype_bytes(call->dtype),
-                                                 NULL, NULL);
+    const struct gy_exchange_kind kind = gy_exchange_kind_of(comm, &shape, gy_dtype_bytes(call->dtype));
+    const struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, comm->inline_started + 1, NULL, NULL);
     gy_exchange_fetch_owned(&it, gy_exchange_owned(&it));
 }
 
@@ -208,15 +215,15 @@ static bool reads(const struct gy_exchange *it, int peer)
 struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer)
 {
     const struct gy_span nothing = {0};
-    if (it->bytes <= GY_TINY_FIRST_LINE || it->block > GY_EXPECTED || !reads(it, peer))
+    if (it->kind->bytes <= GY_TINY_FIRST_LINE || it->kind->block > GY_EXPECTED || !reads(it, peer))
         return nothing;
     const unsigned char *place = payload_of(it, peer, it->number);
-    if (it->bytes <= GY_WINDOW_INLINE)
-        return (struct gy_span){place + GY_TINY_FIRST_LINE, it->bytes - GY_TINY_FIRST_LINE};
+    if (it->kind->bytes <= GY_WINDOW_INLINE)
+        return (struct gy_span){place + GY_TINY_FIRST_LINE, it->kind->bytes - GY_TINY_FIRST_LINE};
     if (gy_line_can_hand_over())
         return nothing;
-    size_t skip = it->bytes == it->block ? 0 : (size_t)it->comm->rank * it->block;
-    return (struct gy_span){place + skip, it->block};
+    size_t skip = it->kind->bytes == it->kind->block ? 0 : (size_t)it->comm->rank * it->kind->block;
+    return (struct gy_span){place + skip, it->kind->block};
 }
 
 /* Operations with a root may have waited for nobody here: then they are compared as well. */
@@ -290,7 +297,7 @@ static const unsigned char *shown(const struct gy_exchange *it, int p, size_t fr
 static void reduce_at_once(const struct gy_exchange *it, const void *const *sources)
 {
     uint32_t saved = gy_fp_enter();
-    it->kernel((char *)it->output, NULL, sources, it->comm->size, it->block, 0);
+    it->kind->kernel((char *)it->output, NULL, sources, it->comm->size, it->kind->block, 0);
     gy_fp_leave(saved);
 }
 
@@ -299,8 +306,8 @@ static void reduce(const struct gy_exchange *it, const struct gy_operation *oper
 {
     const void *sources[GY_WINDOW_RANKS];
     for (int p = 0; p < it->comm->size; p++)
-        sources[p] = p == it->comm->rank ? it->input + skip : shown(it, p, skip, it->block);
-    if (it->kernel && !canonical)
+        sources[p] = p == it->comm->rank ? it->input + skip : shown(it, p, skip, it->kind->block);
+    if (it->kind->kernel && !canonical)
         reduce_at_once(it, sources);
     else
         (canonical ? gy_combine_tree : gy_combine_many)(operation, it->output, NULL, sources, it->comm->size,
@@ -316,13 +323,13 @@ static void copy_plain(void *dst, const void *src, size_t bytes)
 /* Block `from` of rank p's contribution to block `to` of the output; my own may be in its place. */
 static void copy(const struct gy_exchange *it, int p, int from, int to)
 {
-    size_t place = (size_t)from * it->block;
-    unsigned char *target = it->output + (size_t)to * it->block;
+    size_t place = (size_t)from * it->kind->block;
+    unsigned char *target = it->output + (size_t)to * it->kind->block;
     if (p != it->comm->rank)
         (it->claims && reads_alone(it) ? gy_copy_claim : copy_plain)(target, payload_of(it, p, it->number) + place,
-                                                                     it->block);
+                                                                     it->kind->block);
     else if (it->input + place != target && !it->kept)
-        memcpy(target, it->input + place, it->block);
+        memcpy(target, it->input + place, it->kind->block);
 }
 
 static void take_nothing(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
@@ -337,7 +344,7 @@ static void take_vector(const struct gy_exchange *it, const struct gy_operation 
 
 static void take_block(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
-    reduce(it, operation, canonical, (size_t)it->comm->rank * it->block);
+    reduce(it, operation, canonical, (size_t)it->comm->rank * it->kind->block);
 }
 
 /* A vector of two ranks, without what that takes of more. */
@@ -350,7 +357,7 @@ static void take_pair(const struct gy_exchange *it, const struct gy_operation *o
         return;
     }
     sources[me] = it->input;
-    sources[other] = shown(it, other, 0, it->block);
+    sources[other] = shown(it, other, 0, it->kind->block);
     reduce_at_once(it, sources);
     gy_operation_end(operation, it->output, it->shape->count, 2);
 }
@@ -418,27 +425,20 @@ static struct gy_ranks without_end(struct gy_ranks ranks, int rank)
     return ranks;
 }
 
-struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
-                                  size_t element, const void *input, void *output)
+struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape,
+                                            size_t element)
 {
-    size_t block = shape->count * element;
-    size_t bytes = block * gy_exchange_blocks(comm, shape->collective);
+    size_t block = shape->count * element, bytes = block * gy_exchange_blocks(comm, shape->collective);
     bool gathers = shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO;
     const struct gy_ranks awaited = gy_exchange_awaits(comm, shape->collective, (int)shape->root);
     gy_reduce_kernel kernel = kernel_of(comm, shape);
-    return (struct gy_exchange){.comm = comm,
-                                .shape = shape,
-                                .number = number,
-                                .input = input,
-                                .output = output,
-                                .mine = comm->control[comm->rank],
-                                .block = block,
-                                .bytes = bytes,
-                                .word = word_of(shape),
-                                .awaited = without_end(awaited, comm->rank),
-                                .awaits_all = awaited.end - awaited.first == comm->size,
-                                .counted = gathers ? block * (size_t)comm->size : bytes,
-                                .gives = gives(comm, shape),
-                                .kernel = kernel,
-                                .take = take_of(comm, shape, kernel != NULL)};
+    return (struct gy_exchange_kind){.block = block,
+                                     .bytes = bytes,
+                                     .counted = gathers ? block * (size_t)comm->size : bytes,
+                                     .word = word_of(shape),
+                                     .kernel = kernel,
+                                     .take = take_of(comm, shape, kernel != NULL),
+                                     .awaited = without_end(awaited, comm->rank),
+                                     .awaits_all = awaited.end - awaited.first == comm->size,
+                                     .gives = gives(comm, shape)};
 }

@@ -28,44 +28,39 @@
 #define GY_COLLECTIVES_EXCHANGE_H
 
 #include "collectives/request.h"
-#include "core/kernels.h"
 #include "core/line.h"
 
 #define GY_EXPECTED_RANKS 8
 #define GY_SEQUENCE_SHIFT 48  /* in the word that tells shapes apart: its last 16 bits are above */
 #define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
 
-/* Ranks from `first` on, as far as `end`. */
-struct gy_ranks {
-    int first, end;
-};
-
-struct gy_exchange;
-/* Out of the lines into the output, when all that are waited for have published. */
-typedef void (*gy_take_func)(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical);
-
 /* One under way, from a call or from its request. */
 struct gy_exchange {
     struct gyre_comm *comm;
+    const struct gy_exchange_kind *kind;
     const struct gy_arrival *shape;
+    struct gy_window_control *mine;
     uint64_t number;
     const unsigned char *input;
     unsigned char *output;
-    /* What follows from the shape, and is the same for all of this shape: */
-    struct gy_window_control *mine;
-    size_t block, bytes;     /* of `count` elements; of a contribution */
-    uint64_t word;           /* what tells its shape from others, but for the sequence number */
-    struct gy_ranks awaited; /* those for whom this rank waits; itself may be between them */
-    bool awaits_all;         /* all others */
-    size_t counted;          /* bytes, as the flight recorder counts them */
-    bool gives;              /* there is a contribution of this rank's, and others read it */
-    gy_reduce_kernel kernel; /* all that its reduction takes, in rank order; NULL: it takes more, or reduces nothing */
-    gy_take_func take;
     /* What is found when it is shown: */
     bool past;   /* its vector is written past the caches */
     bool claims; /* this rank claims the lines of vectors that it alone reads: ways.h */
     bool kept;   /* its own block has gone into the output when it was shown: gy_exchange_keeps */
 };
+
+static inline struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_exchange_kind *kind,
+                                                const struct gy_arrival *shape, uint64_t number, const void *input,
+                                                void *output)
+{
+    return (struct gy_exchange){.comm = comm,
+                                .kind = kind,
+                                .shape = shape,
+                                .mine = comm->control[comm->rank],
+                                .number = number,
+                                .input = input,
+                                .output = output};
+}
 
 /* Is it asked how this one is given best, and if not, is it claimed? Of contributions of 4 KiB and more the clock is asked, but between
  * two ranks with cores of their own, where claims gain at every distance of the cores, of longer ones only: shorter ones are claimed
@@ -73,8 +68,6 @@ struct gy_exchange {
 bool gy_exchange_asks(const struct gy_exchange *it);
 bool gy_exchange_claims(const struct gy_exchange *it);
 
-struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_arrival *shape, uint64_t number,
-                                  size_t element, const void *input, void *output);
 /* How many times `count` elements a contribution has. */
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
 /* The peer has shown it, or has shown what makes room for it: does it mean the same? NOT_YET: it has not, or something else, and it
@@ -84,12 +77,15 @@ enum gy_answer { GY_YES, GY_NO, GY_NOT_YET };
 enum gy_answer gy_exchange_make_room(const struct gy_exchange *it, uint64_t ahead, int *peer_p);
 static inline enum gy_answer gy_exchange_room(const struct gy_exchange *it, int *peer_p)
 {
-    uint64_t ahead = it->bytes > GY_WINDOW_SHORT ? 1 : GY_WINDOW_AHEAD;
+    uint64_t ahead = it->kind->bytes > GY_WINDOW_SHORT ? 1 : GY_WINDOW_AHEAD;
     return it->comm->inline_seen + ahead >= it->number ? GY_YES : gy_exchange_make_room(it, ahead, peer_p);
 }
 /* Does its own block of the output, which is not there yet, go there in the pass that shows it? To be asked when it is known how
  * that is written. */
 bool gy_exchange_keeps(const struct gy_exchange *it);
+/* Does it pay to look at peers when its own vector has left, and no sooner? They are about as far as this rank, and a look takes away
+ * lines that are being written. */
+bool gy_exchange_leaves_first(const struct gy_exchange *it);
 /* There is. Who may sleep is woken by the caller. */
 void gy_exchange_publish(const struct gy_exchange *it);
 /* What this rank reads of a peer's contribution, where asking for it at every look lets it come together with the flag; no bytes
@@ -120,7 +116,7 @@ static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer,
 /* What the peer has shown of it, as a word, and so what this rank shows. */
 static inline uint64_t gy_exchange_word(const struct gy_exchange *it)
 {
-    return it->shape->sequence << GY_SEQUENCE_SHIFT | it->word;
+    return it->shape->sequence << GY_SEQUENCE_SHIFT | it->kind->word;
 }
 
 enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer);

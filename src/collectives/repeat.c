@@ -14,8 +14,9 @@ struct gy_repeat {
     bool has_buffers, in_place; /* both must be there; they may be the same */
     gy_repeat_func direct;      /* what does it, unless it is an exchange */
     struct gy_owned owned;      /* what that fetches for writing */
+    struct gy_exchange_kind kind;
+    struct gy_arrival shape;
     struct gy_exchange exchange;
-    struct gy_arrival shape; /* of the exchange */
 };
 
 struct gy_repeat *gy_repeat_make(void)
@@ -49,16 +50,17 @@ static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call
     return repeat;
 }
 
-void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_exchange *it)
+void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
+                    const struct gy_exchange_kind *kind)
 {
     if (call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
         return;
     struct gy_repeat *repeat = keep(comm, call);
     repeat->what = EXCHANGE;
-    repeat->owned = gy_exchange_owned(it);
-    repeat->shape = *it->shape;
-    repeat->exchange = *it;
-    repeat->exchange.shape = &repeat->shape;
+    repeat->kind = *kind;
+    repeat->shape = *shape;
+    repeat->exchange = gy_exchange_of(comm, &repeat->kind, &repeat->shape, 0, NULL, NULL);
+    repeat->owned = gy_exchange_owned(&repeat->exchange);
 }
 
 void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func)
@@ -76,6 +78,16 @@ static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
     return repeat->what != NOTHING && !differs;
 }
 
+const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, const struct gy_call *call,
+                                              struct gy_arrival *shape_p)
+{
+    const struct gy_repeat *repeat = &comm->repeats[call->collective];
+    if (repeat->what != EXCHANGE || !is_like(repeat, call))
+        return NULL;
+    *shape_p = repeat->shape;
+    return &repeat->kind;
+}
+
 static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
 {
     const void *in = call->input, *out = call->output;
@@ -85,23 +97,36 @@ static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_ca
 }
 
 /* Whatever has failed is found again, and told, by who looks at a first call. */
-static bool is_usual(struct gy_context *ctx)
+static bool is_usual(const struct gy_context *ctx)
 {
     return ctx->generation == atomic_load_explicit(&gy_fork_generation, memory_order_relaxed) && !ctx->closed &&
-           !ctx->active_first && ctx->idle && gy_overlay_is_quiet(ctx->overlay);
+           ctx->idle && gy_overlay_is_quiet(ctx->overlay);
+}
+
+static struct gy_exchange *next_exchange(struct gyre_comm *comm, struct gy_repeat *repeat)
+{
+    repeat->exchange.number = comm->inline_started + 1;
+    gy_exchange_fetch_owned(&repeat->exchange,
+                            repeat->owned); /* before anything else: a peer may have to give lines up */
+    return &repeat->exchange;
+}
+
+bool gy_repeat_starts(struct gyre_comm *comm, const struct gy_call *call)
+{
+    struct gy_repeat *repeat = &comm->repeats[call->collective];
+    if (repeat->what != EXCHANGE)
+        return false;
+    next_exchange(comm, repeat);
+    return is_like(repeat, call) && has_usual_buffers(repeat, call) && is_usual(comm->ctx);
 }
 
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_repeat *repeat = &comm->repeats[call->collective];
-    struct gy_exchange *it = &repeat->exchange;
-    if (repeat->what == EXCHANGE) { /* before anything else: a peer may have to give the line up */
-        it->number = comm->inline_started + 1;
-        gy_exchange_fetch_owned(it, repeat->owned);
-    }
-    if (!is_like(repeat, call) || !has_usual_buffers(repeat, call) || !is_usual(comm->ctx))
+    struct gy_exchange *it = repeat->what == EXCHANGE ? next_exchange(comm, repeat) : NULL;
+    if (!is_like(repeat, call) || !has_usual_buffers(repeat, call) || !is_usual(comm->ctx) || comm->ctx->active_first)
         return false;
-    if (repeat->what == DIRECT)
+    if (!it)
         return repeat->direct(comm, call, status_p);
     it->input = call->input;
     it->output = call->output;

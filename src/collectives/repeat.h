@@ -15,15 +15,22 @@
 #include "core/base.h"
 
 struct gyre_comm;
+struct gy_arrival;
 struct gy_call;
-struct gy_exchange;
+struct gy_exchange_kind;
 struct gy_repeat;
 
 /* Room for one of each collective, with nothing kept; NULL: out of memory. gy_free frees it. */
 struct gy_repeat *gy_repeat_make(void);
 void gy_repeat_forget(struct gyre_comm *comm);
-/* A call that was found to be this exchange, its arguments right. */
-void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_exchange *exchange);
+/* A call, blocking or not, that was found to be such an exchange, its arguments right. */
+void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
+                    const struct gy_exchange_kind *kind);
+/* Is a start such an exchange, its arguments right? Then all that is left is to make it. */
+bool gy_repeat_starts(struct gyre_comm *comm, const struct gy_call *call);
+/* What is kept of an exchange that a start is like, whose arguments are right, and its shape but for the number; NULL: nothing is. */
+const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, const struct gy_call *call,
+                                              struct gy_arrival *shape_p);
 /* One that a function does which needs to find out nothing of it any more, likewise; false of that: this time it does not, and nothing has
  * happened. */
 typedef bool (*gy_repeat_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);

@@ -193,8 +193,10 @@ void gy_request_launch(struct gyre_request *r)
     struct gy_context *ctx = comm->ctx;
     r->shape.sequence = next_sequence(r);
     r->tiny = r->plan->window && gy_tiny_fits(comm, &r->shape, r->element);
-    if (r->tiny) /* now: the numbers are in the order of the launches, which is the same everywhere */
+    if (r->tiny) { /* now: the numbers are in the order of the launches, which is the same everywhere */
+        r->exchange = gy_exchange_kind_of(comm, &r->shape, r->element);
         r->tiny_number = ++comm->inline_started;
+    }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
     record->began = gy_now();
     r->record = record->serial;
@@ -273,7 +275,8 @@ void gy_request_restart(struct gyre_request *r)
 }
 
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
-                                      const struct gy_arrival *shape, uint64_t number, bool begun)
+                                      const struct gy_exchange_kind *kind, const struct gy_arrival *shape,
+                                      uint64_t number, bool begun)
 {
     struct gy_context *ctx = comm->ctx;
     struct gyre_request *r = ctx->idle;
@@ -289,6 +292,7 @@ struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_ca
     r->operation = (struct gy_operation){.dtype = call->dtype, .op = call->op};
     r->element = gy_dtype_bytes(call->dtype);
     r->record = comm->recorder.page->started;
+    r->exchange = *kind;
     r->tiny_number = number;
     r->waiting_for = -1;
     r->canonical = gy_comm_canonical(comm);

@@ -3,6 +3,7 @@
 #define GY_COLLECTIVES_REQUEST_H
 
 #include "collectives/comm.h"
+#include "collectives/exchange_kind.h"
 
 #define GY_SENDS_IN_FLIGHT 4
 
@@ -103,8 +104,9 @@ struct gyre_request {
     const unsigned char *input; /* what the plan reads: the call's, or its staged copy */
     unsigned char *output;      /* what the plan writes: the call's, or a float32 copy */
     struct gy_operation operation;
-    size_t element;  /* bytes of one */
-    uint64_t record; /* in the flight recorder */
+    size_t element;                   /* bytes of one */
+    uint64_t record;                  /* in the flight recorder */
+    struct gy_exchange_kind exchange; /* of a direct exchange; of that, too: */
     uint64_t tiny_number;
     int tiny_next;         /* peers below this one have published, as far as they are waited for */
     int waiting_for;       /* a rank that the last attempt missed, in the first lane that missed one; −1 */
@@ -157,7 +159,8 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
 /* A direct exchange that has its numbers and its record, and needs nothing else, becomes an active request. There is an
  * idle one, and a plan. begun: it has been shown. */
 struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
-                                      const struct gy_arrival *shape, uint64_t number, bool begun);
+                                      const struct gy_exchange_kind *kind, const struct gy_arrival *shape,
+                                      uint64_t number, bool begun);
 /* One of a direct exchange that was over when it had started; there is an idle one. */
 struct gyre_request *gy_request_ended(struct gyre_comm *comm);
 /* One with all that it needs, which is not started. */

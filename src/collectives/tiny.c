@@ -1,9 +1,9 @@
 /* Short vectors are exchanged directly (exchange.h) instead of by a plan, blocking or not.
  *
  * A blocking call goes from the argument checks straight to the line and back: no request, no allocation, no lock, no
- * system call, no fence. The payload leaves first; what else a request does (sequence, arrival, flight recorder) is done
- * while it travels. When a peer keeps the call waiting it becomes a request, in the middle of its exchange, so that clocks
- * and verdicts are the same for all.
+ * system call, and no fence where the flag's pair of lines holds all. The payload leaves first; what else a request does
+ * (sequence, arrival, flight recorder) is done while it travels. When a peer keeps the call waiting it becomes a request, in
+ * the middle of its exchange, so that clocks and verdicts are the same for all.
  *
  * A start shows its contribution likewise. Where nothing else is under way and the others have been faster, that was all: its
  * request is over before anybody has it. Else it leaves one that holds nothing but its place in the queue. Whoever has a turn
@@ -13,13 +13,14 @@
 #include "collectives/order.h"
 #include "collectives/patience.h"
 #include "core/clock.h"
+#include "transport/fence.h"
 
 #define GY_TINY_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
 #define GY_TINY_ROOTED 8192    /* bytes between two ranks: what is longer is used where it lies, see direct_root.c */
 
 static struct gy_exchange exchange_of_request(const struct gyre_request *r)
 {
-    struct gy_exchange it = gy_exchange_of(r->comm, &r->shape, r->tiny_number, r->element, r->input, r->output);
+    struct gy_exchange it = gy_exchange_of(r->comm, &r->exchange, &r->shape, r->tiny_number, r->input, r->output);
     it.claims = r->claims;
     it.kept = r->kept;
     return it;
@@ -29,7 +30,7 @@ static struct gy_exchange exchange_of_request(const struct gyre_request *r)
 static bool has_its_turn(const struct gy_exchange *it)
 {
     const struct gyre_comm *comm = it->comm;
-    if (it->bytes > GY_WINDOW_SHORT)
+    if (it->kind->bytes > GY_WINDOW_SHORT)
         return it->number == comm->inline_done + 1;
     return it->number <= comm->inline_done + GY_WINDOW_AHEAD && comm->inline_alone <= comm->inline_done;
 }
@@ -43,7 +44,7 @@ static bool may_be_shown(const struct gy_exchange *it)
 /* How a vector of its own place is given; a line is given as it is. */
 static void decide(struct gy_exchange *it)
 {
-    enum gy_giving giving = gy_exchange_asks(it)     ? gy_ways_exchanged(it->comm, it->shape, it->bytes)
+    enum gy_giving giving = gy_exchange_asks(it)     ? gy_ways_exchanged(it->comm, it->shape, it->kind->bytes)
                             : gy_exchange_claims(it) ? GY_GIVEN_CLAIMED
                                                      : GY_GIVEN_SLOTS;
     it->past = giving == GY_GIVEN_PAST;
@@ -53,10 +54,10 @@ static void decide(struct gy_exchange *it)
 
 static void show(struct gy_exchange *it)
 {
-    if (it->bytes > GY_WINDOW_INLINE)
+    if (it->kind->bytes > GY_WINDOW_INLINE)
         decide(it);
     gy_exchange_publish(it);
-    if (it->bytes > GY_WINDOW_SHORT)
+    if (it->kind->bytes > GY_WINDOW_SHORT)
         it->comm->inline_alone = it->number;
 }
 
@@ -80,11 +81,11 @@ void gy_tiny_show(struct gyre_comm *comm)
 static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     struct gyre_comm *comm = it->comm;
-    if (it->awaited.end > it->awaited.first)
+    if (it->kind->awaited.end > it->kind->awaited.first)
         comm->compared = it->shape->sequence;
-    if (it->awaits_all)
+    if (it->kind->awaits_all)
         comm->inline_seen = it->number;
-    it->take(it, operation, canonical);
+    it->kind->take(it, operation, canonical);
     comm->inline_done = it->number;
 }
 
@@ -111,9 +112,9 @@ static bool advance(struct gyre_request *r)
     const struct gy_exchange it = exchange_of_request(r);
     if (!r->begun)
         return gy_exchange_room(&it, &r->waiting_for) == GY_NO;
-    if (r->tiny_next < it.awaited.first)
-        r->tiny_next = it.awaited.first;
-    for (; r->tiny_next < it.awaited.end; r->tiny_next++) {
+    if (r->tiny_next < it.kind->awaited.first)
+        r->tiny_next = it.kind->awaited.first;
+    for (; r->tiny_next < it.kind->awaited.end; r->tiny_next++) {
         int p = r->tiny_next;
         if (p == comm->rank)
             continue;
@@ -221,14 +222,14 @@ static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
 
 static void count_bytes(const struct gy_exchange *it)
 {
-    it->comm->recorder.page->bytes += it->counted;
-    it->comm->recorder.page->window_bytes += it->counted;
+    it->comm->recorder.page->bytes += it->kind->counted;
+    it->comm->recorder.page->window_bytes += it->kind->counted;
 }
 
 /* A peer keeps us waiting: the exchange goes on as a request. */
 static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *call, bool shown, int next)
 {
-    struct gyre_request *r = gy_request_adopt(it->comm, call, it->shape, it->number, shown);
+    struct gyre_request *r = gy_request_adopt(it->comm, call, it->kind, it->shape, it->number, shown);
     gy_recorder_at(&it->comm->recorder, r->record)->began = gy_now();
     r->tiny_next = next;
     r->claims = it->claims;
@@ -269,6 +270,7 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
 {
     struct gyre_comm *comm = it->comm;
+    bool is_line = it->kind->bytes <= GY_WINDOW_INLINE;
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
     if (gy_exchange_asks(it))
@@ -276,7 +278,8 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     bool room = wait_for_room(it);
     if (room) {
         show(it);
-        gy_exchange_expect_of(comm, it->awaited); /* so that what is there comes meanwhile */
+        if (is_line)
+            gy_exchange_expect_of(comm, it->kind->awaited); /* so that what is there comes meanwhile */
         gy_window_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
@@ -285,8 +288,10 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     if (!room)
         return go_on(it, call, false, 0);
     gy_exchange_prepare(it);
+    if (gy_exchange_leaves_first(it))
+        gy_store_load_fence();
     struct gy_patience patience = gy_patience_of(comm->ctx);
-    for (int p = it->awaited.first; p < it->awaited.end; p++) {
+    for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
         if (p == comm->rank)
             continue;
         if (!wait_for(it, p, &patience) || gy_exchange_verify(it, p) != GY_YES)
@@ -307,10 +312,11 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     if (comm->ctx->active_first || !is_open(comm, call))
         return false;
     struct gy_arrival shape = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
-    struct gy_exchange it = gy_exchange_of(comm, &shape, 0, gy_dtype_bytes(call->dtype), call->input, call->output);
-    if ((int64_t)it.bytes > comm->tiny[call->collective].most)
+    const struct gy_exchange_kind kind = gy_exchange_kind_of(comm, &shape, gy_dtype_bytes(call->dtype));
+    if ((int64_t)kind.bytes > comm->tiny[call->collective].most)
         return false;
-    gy_repeat_keep(comm, call, &it);
+    gy_repeat_keep(comm, call, &shape, &kind);
+    struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
     *status_p = gy_tiny_exchange(&it, &shape, call);
     return true;
 }
@@ -318,7 +324,7 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
 /* Has everything come that a start has just shown its part of? What is no match is left to the request's turns. */
 static bool has_come(const struct gy_exchange *it)
 {
-    for (int p = it->awaited.first; p < it->awaited.end; p++) {
+    for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
         if (p == it->comm->rank)
             continue;
         gy_span_expect(gy_exchange_expected(it, p));
@@ -346,7 +352,7 @@ static bool end_at_once(const struct gy_exchange *it, const struct gy_call *call
 /* What a start has shown, or could not yet, waits in the queue. */
 static struct gyre_request *enqueue(const struct gy_exchange *it, const struct gy_call *call, bool shown)
 {
-    struct gyre_request *r = gy_request_adopt(it->comm, call, it->shape, it->number, shown);
+    struct gyre_request *r = gy_request_adopt(it->comm, call, it->kind, it->shape, it->number, shown);
     r->claims = it->claims;
     r->kept = it->kept;
     if (it->comm->arrived < it->shape->sequence)
@@ -357,15 +363,34 @@ static struct gyre_request *enqueue(const struct gy_exchange *it, const struct g
     return r;
 }
 
+/* What a start is, found out or kept; NULL: no exchange. */
+static const struct gy_exchange_kind *kind_of_start(struct gyre_comm *comm, const struct gy_call *call,
+                                                    struct gy_arrival *shape_p, struct gy_exchange_kind *place)
+{
+    if (comm->size < 2) /* alone there is no queue, and nothing to wait for */
+        return NULL;
+    const struct gy_exchange_kind *kept = gy_repeat_kind(comm, call, shape_p);
+    if (kept && comm->ctx->idle)
+        return kept;
+    if (!is_open(comm, call))
+        return NULL;
+    *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
+    *place = gy_exchange_kind_of(comm, shape_p, gy_dtype_bytes(call->dtype));
+    if ((int64_t)place->bytes > comm->tiny[call->collective].most)
+        return NULL;
+    gy_repeat_keep(comm, call, shape_p, place);
+    return place;
+}
+
 bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
     struct gy_context *ctx = comm->ctx;
-    if (comm->size < 2 || !is_open(comm, call)) /* alone there is no queue, and nothing to wait for */
+    struct gy_arrival shape;
+    struct gy_exchange_kind place;
+    const struct gy_exchange_kind *kind = kind_of_start(comm, call, &shape, &place);
+    if (!kind)
         return false;
-    struct gy_arrival shape = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
-    struct gy_exchange it = gy_exchange_of(comm, &shape, 0, gy_dtype_bytes(call->dtype), call->input, call->output);
-    if ((int64_t)it.bytes > comm->tiny[call->collective].most)
-        return false;
+    struct gy_exchange it = gy_exchange_of(comm, kind, &shape, 0, call->input, call->output);
     /* Those before it may well be over by now, and room is to be made for this one. */
     if (comm->inline_started - comm->inline_done >= GY_WINDOW_AHEAD - 1 && comm->window_first &&
         comm->window_first->tiny)

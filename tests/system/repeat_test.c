@@ -1,4 +1,4 @@
-/* Short calls like the last one of their collective (repeat.h): right ones give what they should, and whatever has changed since is seen,
+/* Short calls like the last one of their collective, blocking or not (repeat.h): right ones give what they should, and whatever has changed since is seen,
  * above all what makes such a call a wrong one. The argument: how many elements, few for an exchange, or so many that a broadcast or
  * reduction to a root goes by tiles. */
 #include <sys/wait.h>
@@ -10,13 +10,14 @@
 
 static gyre_comm *comm;
 static int rank, size;
-static int length; /* elements of a call */
+static int length;  /* elements of a call */
+static bool starts; /* they are started and waited for, and do not block */
 static int32_t in[RANKS_MOST * COUNT_MOST], out[RANKS_MOST * COUNT_MOST];
 
 enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, KINDS };
 
-static gyre_status call(enum kind kind, const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op,
-                        int root)
+static gyre_status call_blocking(enum kind kind, const void *input, void *output, size_t count, gyre_dtype dtype,
+                                 gyre_op op, int root)
 {
     switch (kind) {
     case ALL_REDUCE: return gyre_all_reduce(comm, input, output, count, dtype, op);
@@ -26,6 +27,29 @@ static gyre_status call(enum kind kind, const void *input, void *output, size_t 
     case ALL_GATHER: return gyre_all_gather(comm, input, output, count, dtype);
     default: return gyre_all_to_all(comm, input, output, count, dtype);
     }
+}
+
+static gyre_status call_start(enum kind kind, const void *input, void *output, size_t count, gyre_dtype dtype,
+                              gyre_op op, int root, gyre_request **request_p)
+{
+    switch (kind) {
+    case ALL_REDUCE: return gyre_all_reduce_start(comm, input, output, count, dtype, op, request_p);
+    case REDUCE: return gyre_reduce_start(comm, input, output, count, dtype, op, root, request_p);
+    case BROADCAST: return gyre_broadcast_start(comm, input, output, count, dtype, root, request_p);
+    case REDUCE_SCATTER: return gyre_reduce_scatter_start(comm, input, output, count, dtype, op, request_p);
+    case ALL_GATHER: return gyre_all_gather_start(comm, input, output, count, dtype, request_p);
+    default: return gyre_all_to_all_start(comm, input, output, count, dtype, request_p);
+    }
+}
+
+static gyre_status call(enum kind kind, const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op,
+                        int root)
+{
+    gyre_request *request;
+    if (!starts)
+        return call_blocking(kind, input, output, count, dtype, op, root);
+    gyre_status status = call_start(kind, input, output, count, dtype, op, root, &request);
+    return status == GYRE_SUCCESS ? gyre_wait(&request) : status;
 }
 
 /* What rank `from` contributes to element i of its vector in call `round`. */
@@ -192,6 +216,25 @@ static void test_forgotten(void)
     right(ALL_REDUCE, GYRE_SUM, 0);
 }
 
+/* A rank alone has nobody to wait for, and no queue. */
+static void test_alone(void)
+{
+    gyre_comm *world = comm;
+    int world_rank = rank, world_size = size;
+    OK(world, gyre_comm_split(world, world_rank, 0, &comm));
+    rank = 0;
+    size = 1;
+    for (int i = 0; i < 4 * KINDS; i++) {
+        starts = i & 1;
+        right((enum kind)(i / 4), GYRE_SUM, 0);
+    }
+    starts = false;
+    gyre_comm_destroy(comm);
+    comm = world;
+    rank = world_rank;
+    size = world_size;
+}
+
 /* After the world has failed nothing is a repeat. */
 static void test_failed(void)
 {
@@ -199,7 +242,10 @@ static void test_failed(void)
     rank_gather(comm, GYRE_ABORTED);
     gyre_comm_abort(comm);
     for (int i = 0; i < 3; i++)
-        GIVES(GYRE_ABORTED, comm, gyre_all_reduce(comm, in, out, (size_t)length, GYRE_INT32, GYRE_SUM));
+        for (int way = 0; way < 2; way++) {
+            starts = way;
+            GIVES(GYRE_ABORTED, comm, call(ALL_REDUCE, in, out, (size_t)length, GYRE_INT32, GYRE_SUM, 0));
+        }
 }
 
 int main(int argc, char **argv)
@@ -210,10 +256,13 @@ int main(int argc, char **argv)
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
     CHECK(size <= RANKS_MOST);
-    for (int kind = 0; kind < KINDS; kind++) {
-        test_wrong((enum kind)kind);
-        test_changes((enum kind)kind);
+    for (int i = 0; i < 2 * KINDS; i++) {
+        starts = i % 2;
+        test_wrong((enum kind)(i / 2));
+        test_changes((enum kind)(i / 2));
     }
+    starts = false;
+    test_alone();
     test_under_way();
     test_memory();
     test_forgotten();

@@ -1,0 +1,36 @@
+/* What follows from the shape of a direct exchange (exchange.h), and from which rank this is: found once, for all exchanges of one
+ * request, or of calls that are alike (repeat.h). */
+#ifndef GY_COLLECTIVES_EXCHANGE_KIND_H
+#define GY_COLLECTIVES_EXCHANGE_KIND_H
+
+#include "core/kernels.h"
+
+struct gyre_comm;
+struct gy_arrival;
+struct gy_exchange;
+struct gy_operation;
+
+/* Ranks from `first` on, as far as `end`. */
+struct gy_ranks {
+    int first, end;
+};
+
+/* Out of the lines into the output, when all that are waited for have published. */
+typedef void (*gy_take_func)(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical);
+
+struct gy_exchange_kind {
+    size_t block, bytes;     /* of `count` elements; of a contribution */
+    size_t counted;          /* bytes, as the flight recorder counts them */
+    uint64_t word;           /* what tells its shape from others, but for the sequence number */
+    gy_reduce_kernel kernel; /* all that its reduction takes, in rank order; NULL: it takes more, or reduces nothing */
+    gy_take_func take;
+    struct gy_ranks awaited; /* those for whom this rank waits; itself may be between them */
+    bool awaits_all;         /* all others */
+    bool gives;              /* there is a contribution of this rank's, and others read it */
+};
+
+/* The shape's sequence number is nothing to it. `element`: bytes of one. */
+struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const struct gy_arrival *shape,
+                                            size_t element);
+
+#endif
