@@ -219,14 +219,14 @@ static void test_forgotten(void)
 /* A rank alone has nobody to wait for, and no queue, even where a request of its world is under way. */
 static void test_alone(void)
 {
-    static int32_t ones[COUNT_MOST], late[COUNT_MOST];
+    static int32_t zeros[COUNT_MOST], late[COUNT_MOST];
     gyre_comm *world = comm;
     gyre_request *request;
     int world_rank = rank, world_size = size;
     OK(world, gyre_comm_split(world, world_rank, 0, &comm));
     if (rank == 0)
         usleep(20000);
-    OK(world, gyre_all_reduce_start(world, ones, late, (size_t)length, GYRE_INT32, GYRE_SUM, &request));
+    OK(world, gyre_all_reduce_start(world, zeros, late, (size_t)length, GYRE_INT32, GYRE_SUM, &request));
     rank = 0;
     size = 1;
     for (int i = 0; i < 4 * KINDS; i++) {
