@@ -158,12 +158,17 @@ static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy
             gy_line_expect(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
 }
 
-/* A call begins, and may well be a direct exchange. Lines that the call does not look at are left to those who write them. */
+/* A call begins, and may well be a direct exchange; nothing of it has been checked yet. */
+static inline bool gy_exchange_may_begin(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    return comm->window_reserved && call->root >= 0 && call->root < comm->size;
+}
+
+/* Lines that the call does not look at are left to those who write them. */
 static inline void gy_exchange_expect(const struct gyre_comm *comm, const struct gy_call *call)
 {
-    if (!comm->window_reserved || call->root < 0 || call->root >= comm->size) /* it has not been checked */
-        return;
-    gy_exchange_expect_of(comm, gy_exchange_awaits(comm, call->collective, call->root));
+    if (gy_exchange_may_begin(comm, call))
+        gy_exchange_expect_of(comm, gy_exchange_awaits(comm, call->collective, call->root));
 }
 
 /* What a call fetches for writing when it begins: the flag's line, the one beside it that has the rest of the payload, the vector's
@@ -189,7 +194,7 @@ static inline void gy_exchange_fetch_owned(const struct gy_exchange *it, struct 
 void gy_exchange_own_vector(struct gyre_comm *comm, const struct gy_call *call);
 static inline void gy_exchange_own(struct gyre_comm *comm, const struct gy_call *call)
 {
-    if (!comm->window_reserved || call->collective >= GY_SEND_TO || call->count > GY_WINDOW_SHORT ||
+    if (!gy_exchange_may_begin(comm, call) || call->collective >= GY_SEND_TO || call->count > GY_WINDOW_SHORT ||
         (unsigned)call->dtype >= GY_DTYPES)
         return;
     size_t bytes = call->count * gy_dtype_bytes(call->dtype);
