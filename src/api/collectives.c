@@ -26,13 +26,13 @@ static gyre_status make(const char *function, gyre_comm *comm, const struct gy_c
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
     gy_driver_enter(comm->ctx);
     gyre_status status = GYRE_SUCCESS;
-    if (!gy_repeat_starts(comm, call)) {
+    if (how != gy_request_start || !gy_repeat_start(comm, call, request_p)) {
         gy_exchange_own(comm, call);
         gy_exchange_expect(comm, call);
         status = check(comm, call, false);
+        if (status == GYRE_SUCCESS)
+            status = how(comm, call, request_p);
     }
-    if (status == GYRE_SUCCESS)
-        status = how(comm, call, request_p);
     gy_driver_leave(comm->ctx);
     return status;
 }

@@ -130,6 +130,8 @@ static inline enum gy_answer gy_exchange_verify(const struct gy_exchange *it, in
 /* tiny.c: the whole of one that this rank has found its call to be, from the numbers on, which go into *shape, that the exchange points
  * to. Nothing else is under way, and there is an idle request. */
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call);
+/* The same of a start, beside whatever is under way, with other ranks than this one. */
+struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call);
 
 /* Those of whom this rank takes something, or learns that they have come; of all, itself is one. */
 static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, unsigned collective, int root)

@@ -78,16 +78,6 @@ static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
     return repeat->what != NOTHING && !differs;
 }
 
-const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, const struct gy_call *call,
-                                              struct gy_arrival *shape_p)
-{
-    const struct gy_repeat *repeat = &comm->repeats[call->collective];
-    if (repeat->what != EXCHANGE || !is_like(repeat, call))
-        return NULL;
-    *shape_p = repeat->shape;
-    return &repeat->kind;
-}
-
 static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
 {
     const void *in = call->input, *out = call->output;
@@ -103,20 +93,16 @@ static bool is_usual(const struct gy_context *ctx)
            ctx->idle && gy_overlay_is_quiet(ctx->overlay);
 }
 
+/* What the next exchange writes first is fetched before anything else: a peer may have to give lines up. */
 static struct gy_exchange *next_exchange(struct gyre_comm *comm, struct gy_repeat *repeat)
 {
     repeat->exchange.number = comm->inline_started + 1;
-    gy_exchange_fetch_owned(&repeat->exchange,
-                            repeat->owned); /* before anything else: a peer may have to give lines up */
+    gy_exchange_fetch_owned(&repeat->exchange, repeat->owned);
     return &repeat->exchange;
 }
 
-bool gy_repeat_starts(struct gyre_comm *comm, const struct gy_call *call)
+static bool is_repeat(const struct gyre_comm *comm, const struct gy_repeat *repeat, const struct gy_call *call)
 {
-    struct gy_repeat *repeat = &comm->repeats[call->collective];
-    if (repeat->what != EXCHANGE)
-        return false;
-    next_exchange(comm, repeat);
     return is_like(repeat, call) && has_usual_buffers(repeat, call) && is_usual(comm->ctx);
 }
 
@@ -124,12 +110,26 @@ bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
 {
     struct gy_repeat *repeat = &comm->repeats[call->collective];
     struct gy_exchange *it = repeat->what == EXCHANGE ? next_exchange(comm, repeat) : NULL;
-    if (!is_like(repeat, call) || !has_usual_buffers(repeat, call) || !is_usual(comm->ctx) || comm->ctx->active_first)
+    if (!is_repeat(comm, repeat, call) || comm->ctx->active_first)
         return false;
     if (!it)
         return repeat->direct(comm, call, status_p);
     it->input = call->input;
     it->output = call->output;
     *status_p = gy_tiny_exchange(it, &repeat->shape, call);
+    return true;
+}
+
+bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
+{
+    struct gy_repeat *repeat = &comm->repeats[call->collective];
+    if (repeat->what != EXCHANGE || comm->size < 2) /* alone there is no queue for it */
+        return false;
+    struct gy_exchange *it = next_exchange(comm, repeat);
+    if (!is_repeat(comm, repeat, call))
+        return false;
+    it->input = call->input;
+    it->output = call->output;
+    *request_p = gy_tiny_begin(it, &repeat->shape, call);
     return true;
 }

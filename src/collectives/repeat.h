@@ -19,6 +19,7 @@ struct gy_arrival;
 struct gy_call;
 struct gy_exchange_kind;
 struct gy_repeat;
+struct gyre_request;
 
 /* Room for one of each collective, with nothing kept; NULL: out of memory. gy_free frees it. */
 struct gy_repeat *gy_repeat_make(void);
@@ -26,16 +27,13 @@ void gy_repeat_forget(struct gyre_comm *comm);
 /* A call, blocking or not, that was found to be such an exchange, its arguments right. */
 void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
                     const struct gy_exchange_kind *kind);
-/* Is a start such an exchange, its arguments right? Then all that is left is to make it. */
-bool gy_repeat_starts(struct gyre_comm *comm, const struct gy_call *call);
-/* What is kept of an exchange that a start is like, whose arguments are right, and its shape but for the number; NULL: nothing is. */
-const struct gy_exchange_kind *gy_repeat_kind(const struct gyre_comm *comm, const struct gy_call *call,
-                                              struct gy_arrival *shape_p);
 /* One that a function does which needs to find out nothing of it any more, likewise; false of that: this time it does not, and nothing has
  * happened. */
 typedef bool (*gy_repeat_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func);
-/* The whole of a blocking call that is a repeat; false: it is none, or something is unusual, and nothing has happened yet. */
+/* The whole of a blocking call that is a repeat, and of a start; false: it is none, or something is unusual, and nothing has happened
+ * yet. */
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 
 #endif

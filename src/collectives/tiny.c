@@ -363,50 +363,41 @@ static struct gyre_request *enqueue(const struct gy_exchange *it, const struct g
     return r;
 }
 
-/* What a start is, found out or kept; NULL: no exchange. */
-static const struct gy_exchange_kind *kind_of_start(struct gyre_comm *comm, const struct gy_call *call,
-                                                    struct gy_arrival *shape_p, struct gy_exchange_kind *place)
+struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
 {
-    if (comm->size < 2) /* alone there is no queue, and nothing to wait for */
-        return NULL;
-    const struct gy_exchange_kind *kept = gy_repeat_kind(comm, call, shape_p);
-    if (kept && comm->ctx->idle)
-        return kept;
-    if (!is_open(comm, call))
-        return NULL;
-    *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
-    *place = gy_exchange_kind_of(comm, shape_p, gy_dtype_bytes(call->dtype));
-    if ((int64_t)place->bytes > comm->tiny[call->collective].most)
-        return NULL;
-    gy_repeat_keep(comm, call, shape_p, place);
-    return place;
-}
-
-bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
-{
-    struct gy_context *ctx = comm->ctx;
-    struct gy_arrival shape;
-    struct gy_exchange_kind place;
-    const struct gy_exchange_kind *kind = kind_of_start(comm, call, &shape, &place);
-    if (!kind)
-        return false;
-    struct gy_exchange it = gy_exchange_of(comm, kind, &shape, 0, call->input, call->output);
+    struct gyre_comm *comm = it->comm;
     /* Those before it may well be over by now, and room is to be made for this one. */
     if (comm->inline_started - comm->inline_done >= GY_WINDOW_AHEAD - 1 && comm->window_first &&
         comm->window_first->tiny)
         gy_request_advance(comm->window_first);
-    it.number = ++comm->inline_started;
-    shape.sequence = ++comm->sequence;
-    bool now = !comm->window_next && may_be_shown(&it);
+    it->number = ++comm->inline_started;
+    shape->sequence = ++comm->sequence;
+    bool now = !comm->window_next && may_be_shown(it);
     if (now) {
-        show(&it);
+        show(it);
+        gy_exchange_expect_of(comm, it->kind->awaited); /* of the first that is not over */
         gy_window_wake(comm);
     }
-    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &shape);
-    count_bytes(&it);
-    *request_p = now && end_at_once(&it, call, record) ? gy_request_ended(comm) : enqueue(&it, call, now);
-    if ((it.number & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(ctx);
-    gy_driver_wake(ctx);
+    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
+    count_bytes(it);
+    bool over = now && end_at_once(it, call, record);
+    struct gyre_request *r = over ? gy_request_ended(comm) : enqueue(it, call, now);
+    if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
+        gy_look_around(comm->ctx);
+    gy_driver_wake(comm->ctx);
+    return r;
+}
+
+bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
+{
+    if (comm->size < 2 || !is_open(comm, call)) /* alone there is no queue, and nothing to wait for */
+        return false;
+    struct gy_arrival shape = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
+    const struct gy_exchange_kind kind = gy_exchange_kind_of(comm, &shape, gy_dtype_bytes(call->dtype));
+    if ((int64_t)kind.bytes > comm->tiny[call->collective].most)
+        return false;
+    gy_repeat_keep(comm, call, &shape, &kind);
+    struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
+    *request_p = gy_tiny_begin(&it, &shape, call);
     return true;
 }
