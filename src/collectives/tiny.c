@@ -357,7 +357,6 @@ static struct gyre_request *enqueue(const struct gy_exchange *it, const struct g
     r->kept = it->kept;
     if (it->comm->arrived < it->shape->sequence)
         gy_request_arrive(it->comm);
-    gy_exchange_expect(it->comm, call); /* for the next one's look at those before it */
     if (!r->previous)
         note_beginning(r); /* those behind it when they are the first */
     return r;
