@@ -257,11 +257,13 @@ static bool runs_itself(const struct gyre_request *r)
 
 gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *record)
 {
-    struct gy_patience patience = gy_patience_of(r->comm->ctx);
+    const struct gy_plan_shape *shape = &r->plan->shape;
+    const int only = gy_ranks_only(gy_exchange_needs(r->comm, shape->collective, shape->root));
+    struct gy_patience patience = gy_patience_for(r->comm, only);
     gy_request_rewind(r);
     for (bool over = false; !over;) {
         if (gy_lanes_turn(r, &over))
-            patience = gy_patience_of(r->comm->ctx);
+            patience = gy_patience_for(r->comm, only);
         else if (!over && !gy_patient(&patience))
             return gy_direct_go_on(r);
     }

@@ -4,11 +4,14 @@
 
 #include <sched.h>
 
-#include "collectives/context.h"
+#include "collectives/comm.h"
+#include "collectives/cores.h"
 
 #define GY_PATIENT_SPINS 2000      /* looks: tens of microseconds */
 #define GY_PATIENT_SPINS_CROWDED 4 /* where the peer may need this very core */
-#define GY_PATIENT_YIELDS 16       /* and then so many times others go first */
+#define GY_PATIENT_SPINS_APART \
+    70 /* where it runs on another one: as long as being back here takes when another has gone first */
+#define GY_PATIENT_YIELDS 16 /* and then so many times others go first */
 
 struct gy_patience {
     unsigned spins, yields;
@@ -19,6 +22,15 @@ static inline struct gy_patience gy_patience_of(const struct gy_context *ctx)
 {
     return (struct gy_patience){.spins = ctx->crowded ? GY_PATIENT_SPINS_CROWDED : GY_PATIENT_SPINS,
                                 .yields = ctx->crowded && !ctx->driver.held ? GY_PATIENT_YIELDS : 0};
+}
+
+/* Of who waits for that rank alone; −1: for others as well, of whom one may be on this core. */
+static inline struct gy_patience gy_patience_for(const struct gyre_comm *comm, int rank)
+{
+    struct gy_patience patience = gy_patience_of(comm->ctx);
+    if (comm->ctx->crowded && rank >= 0 && gy_cores_apart(comm, rank))
+        patience.spins = GY_PATIENT_SPINS_APART;
+    return patience;
 }
 
 /* After a look that found nothing: is another one worth it? */

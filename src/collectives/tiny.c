@@ -290,7 +290,8 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     gy_exchange_prepare(it);
     if (gy_exchange_leaves_first(it))
         gy_store_load_fence();
-    struct gy_patience patience = gy_patience_of(comm->ctx);
+    gy_cores_show(comm);
+    struct gy_patience patience = gy_patience_for(comm, gy_ranks_only(it->kind->awaited));
     for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
         if (p == comm->rank)
             continue;

@@ -317,22 +317,6 @@ enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival
     return (enum gy_giving)(GY_GIVEN_SLOTS + ask(comm, GY_HOW_SHOWN, &it));
 }
 
-void gy_ways_show_core(const struct gyre_comm *comm)
-{
-    _Atomic uint32_t *shown = &comm->control[comm->rank]->core;
-    if (!comm->ctx->crowded)
-        return;
-    uint32_t core = 1 + (uint32_t)sched_getcpu(); /* unknown: 0 */
-    if (atomic_load_explicit(shown, memory_order_relaxed) != core)
-        atomic_store_explicit(shown, core, memory_order_relaxed);
-}
-
-bool gy_ways_shares_core(const struct gyre_comm *comm, int rank)
-{
-    uint32_t mine = atomic_load_explicit(&comm->control[comm->rank]->core, memory_order_relaxed);
-    return mine != 0 && mine == atomic_load_explicit(&comm->control[rank]->core, memory_order_relaxed);
-}
-
 bool gy_ways_streams(struct gyre_request *r, size_t bytes)
 {
     const struct asked it = asked_of(r, bytes, false);

@@ -98,9 +98,6 @@ enum gy_giving gy_ways_rooted(struct gyre_comm *comm, const struct gy_call *call
 /* Likewise of one that goes through slots; and of an exchange of so many bytes (exchange.h). */
 enum gy_giving gy_ways_shown(struct gyre_request *request);
 enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
-/* When a call of tiles begins: shows which core this rank is on, where ranks share cores. Was `rank` on the same one at its last? */
-void gy_ways_show_core(const struct gyre_comm *comm);
-bool gy_ways_shares_core(const struct gyre_comm *comm, int rank);
 /* When an operation begins whose output, so many bytes on this rank, had better be written past the caches if they do not keep it:
  * had it? */
 bool gy_ways_streams(struct gyre_request *request, size_t bytes);

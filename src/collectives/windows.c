@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "collectives/cores.h"
 #include "collectives/mapped.h"
 #include "collectives/ways.h"
 #include "collectives/whole.h"
@@ -111,7 +112,7 @@ gyre_status gy_window_begin(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
     r->begun = true;
-    gy_ways_show_core(comm);
+    gy_cores_show(comm);
     r->stream = outgrows(r);
     r->one_pass = exchanges_in_one_pass(r);
     r->window_base = comm->window_base;
@@ -170,7 +171,7 @@ static int reader_of(const struct gyre_request *r, const struct gy_step *step, i
 static bool goes_past(const struct gyre_request *r, const struct gy_step *step, int32_t b)
 {
     int reader = reader_of(r, step, b);
-    return r->offer.past && (reader < 0 || !gy_ways_shares_core(r->comm, reader));
+    return r->offer.past && (reader < 0 || !gy_cores_same(r->comm, reader));
 }
 
 /* Past the caches a copy that stays in them costs little beside; where lines are claimed that is so if both have one source. */

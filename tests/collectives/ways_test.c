@@ -1,7 +1,6 @@
 /* A judge of ways (collectives/ways.h) finds the quickest one, keeps it, and finds another one when that has become quicker. The clock
  * that it looks at is the test's own: no interruption of the machine's is in what a call takes. */
 #include <criterion/criterion.h>
-#include <sched.h>
 #include <string.h>
 
 #include "collectives/request.h"
@@ -396,45 +395,6 @@ Test(ways, an_exchange_is_shown_the_quicker_way)
         if (quick < GY_GIVEN_CLAIMED) /* which is nothing for ranks that share cores */
             expect_shown_the_quicker_way(quick, true);
     }
-}
-
-static void go_to(size_t core)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
-}
-
-/* Who is on one core with this rank, so that what goes to it alone need not leave the caches: known where ranks share cores, of ranks
- * that have told. */
-Test(ways, ranks_of_one_core_know_one_another)
-{
-    struct gy_window_control control[2] = {0};
-    struct gy_window_control *controls[2] = {&control[0], &control[1]};
-    struct gy_context ctx = {.crowded = true};
-    struct gyre_comm comm = {.ctx = &ctx, .size = 2, .control = controls}, other = comm;
-    other.rank = 1;
-    size_t cores[2] = {(size_t)sched_getcpu(), CPU_SETSIZE};
-    cpu_set_t usable;
-    cr_assert_eq(sched_getaffinity(0, sizeof(usable), &usable), 0);
-    for (size_t core = 0; core < CPU_SETSIZE; core++)
-        if (CPU_ISSET(core, &usable) && core != cores[0])
-            cores[1] = core;
-    cr_expect_not(gy_ways_shares_core(&comm, 1));
-    go_to(cores[0]);
-    gy_ways_show_core(&comm);
-    cr_expect_not(gy_ways_shares_core(&comm, 1));
-    gy_ways_show_core(&other);
-    cr_expect(gy_ways_shares_core(&comm, 1) && gy_ways_shares_core(&other, 0));
-    if (cores[1] == CPU_SETSIZE)
-        return;
-    go_to(cores[1]);
-    gy_ways_show_core(&comm);
-    cr_expect(!gy_ways_shares_core(&comm, 1) && !gy_ways_shares_core(&other, 0));
-    ctx.crowded = false;
-    gy_ways_show_core(&other);
-    cr_expect_not(gy_ways_shares_core(&other, 0));
 }
 
 /* Of eight calls by the slower way one is the quickest of all: the judge came last. Where ranks share cores that is no reason to stay

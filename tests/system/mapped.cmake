@@ -42,5 +42,5 @@ add_executable(one_pass_test one_pass_test.c)
 target_include_directories(one_pass_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(one_pass_test PRIVATE gyre_internal)
 target_link_options(one_pass_test PRIVATE
-  LINKER:--wrap=gy_topology_last_cache,--wrap=gy_ways_shown,--wrap=gy_ways_shares_core,--wrap=gy_copy_both)
+  LINKER:--wrap=gy_topology_last_cache,--wrap=gy_ways_shown,--wrap=gy_cores_same,--wrap=gy_copy_both)
 gyre_system_test(mapped.one_pass 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:one_pass_test>)

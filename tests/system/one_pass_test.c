@@ -35,8 +35,8 @@ enum gy_giving __wrap_gy_ways_shown(struct gyre_request *request)
 }
 
 /* All ranks are bound to one core, and do as if they were on two. */
-bool __wrap_gy_ways_shares_core(const struct gyre_comm *comm, int rank);
-bool __wrap_gy_ways_shares_core(const struct gyre_comm *comm, int rank)
+bool __wrap_gy_cores_same(const struct gyre_comm *comm, int rank);
+bool __wrap_gy_cores_same(const struct gyre_comm *comm, int rank)
 {
     return (comm->rank + rank) % 2 == 0;
 }

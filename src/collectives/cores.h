@@ -1,0 +1,17 @@
+/* Where ranks share cores: which one each is on. Who waits for a rank of its own core lets it run; one of another core most often
+ * runs just now, and what it will show comes sooner than this rank would be back. What a rank of the same core alone will read
+ * need not leave the caches that both have. */
+#ifndef GY_COLLECTIVES_CORES_H
+#define GY_COLLECTIVES_CORES_H
+
+#include <stdbool.h>
+
+struct gyre_comm;
+
+/* When a call over windows begins: shows which core this rank is on, where ranks share cores; elsewhere nothing. */
+void gy_cores_show(const struct gyre_comm *comm);
+/* Was `rank` on the core of this one, or on another one, when both showed it last? Neither where one has shown nothing. */
+bool gy_cores_same(const struct gyre_comm *comm, int rank);
+bool gy_cores_apart(const struct gyre_comm *comm, int rank);
+
+#endif

@@ -1,0 +1,81 @@
+/* Which ranks of a host are on one core (collectives/cores.h), and how long who waits for one of them looks before others go first
+ * (collectives/patience.h). */
+#include <criterion/criterion.h>
+#include <sched.h>
+
+#include "collectives/cores.h"
+#include "collectives/patience.h"
+
+static struct gy_window_control control[2];
+static struct gy_window_control *controls[2] = {&control[0], &control[1]};
+static struct gy_context ctx = {.crowded = true};
+static struct gyre_comm comms[2] = {{.ctx = &ctx, .size = 2, .control = controls},
+                                    {.ctx = &ctx, .size = 2, .rank = 1, .control = controls}};
+
+static void go_to(size_t core)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* Another one that this process may use; CPU_SETSIZE: there is none. */
+static size_t other_than(size_t core)
+{
+    cpu_set_t usable;
+    cr_assert_eq(sched_getaffinity(0, sizeof(usable), &usable), 0);
+    size_t other = 0;
+    while (other < CPU_SETSIZE && (other == core || !CPU_ISSET(other, &usable)))
+        other++;
+    return other;
+}
+
+static void expect_both(bool same, bool apart)
+{
+    for (int rank = 0; rank < 2; rank++) {
+        cr_expect_eq(gy_cores_same(&comms[rank], 1 - rank), same);
+        cr_expect_eq(gy_cores_apart(&comms[rank], 1 - rank), apart);
+    }
+}
+
+/* Known where ranks share cores, of ranks that have told. */
+Test(cores, ranks_of_one_core_know_one_another)
+{
+    size_t here = (size_t)sched_getcpu(), elsewhere = other_than(here);
+    expect_both(false, false);
+    go_to(here);
+    gy_cores_show(&comms[0]);
+    expect_both(false, false);
+    gy_cores_show(&comms[1]);
+    expect_both(true, false);
+    if (elsewhere == CPU_SETSIZE)
+        return;
+    go_to(elsewhere);
+    gy_cores_show(&comms[0]);
+    expect_both(false, true);
+    ctx.crowded = false;
+    gy_cores_show(&comms[1]);
+    expect_both(false, true);
+}
+
+static unsigned looks_of(struct gy_patience patience)
+{
+    return patience.spins;
+}
+
+/* By what they have shown, wherever this test runs. */
+Test(cores, who_is_on_another_core_is_looked_at_for_longer)
+{
+    unsigned usual = looks_of(gy_patience_of(&ctx));
+    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "nobody has told");
+    control[0].core = 1;
+    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "the other has not told");
+    control[1].core = 1;
+    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "it needs this core");
+    control[1].core = 2;
+    cr_expect_gt(looks_of(gy_patience_for(&comms[0], 1)), usual);
+    cr_expect_eq(looks_of(gy_patience_for(&comms[0], -1)), usual, "more than one is waited for");
+    ctx.crowded = false;
+    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), looks_of(gy_patience_of(&ctx)));
+}
