@@ -255,10 +255,17 @@ static bool runs_itself(const struct gyre_request *r)
            !gy_tiny_fits(r->comm, &r->shape, r->element);
 }
 
-gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *record)
+/* Of whom alone this rank takes something; −1: of nobody, or of more. */
+static int giver_of(const struct gyre_request *r)
 {
     const struct gy_plan_shape *shape = &r->plan->shape;
-    const int only = gy_ranks_only(gy_exchange_needs(r->comm, shape->collective, shape->root));
+    const struct gy_ranks needed = gy_exchange_needs(r->comm, shape->collective, shape->root);
+    return needed.end - needed.first == 1 ? needed.first : -1;
+}
+
+gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *record)
+{
+    const int only = giver_of(r);
     struct gy_patience patience = gy_patience_for(r->comm, only);
     gy_request_rewind(r);
     for (bool over = false; !over;) {

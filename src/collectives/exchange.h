@@ -152,12 +152,6 @@ static inline struct gy_ranks gy_exchange_awaits(const struct gyre_comm *comm, u
     return comm->ctx->crowded ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
 }
 
-/* Whom it alone waits for; −1: nobody, or more. */
-static inline int gy_ranks_only(struct gy_ranks ranks)
-{
-    return ranks.end - ranks.first == 1 ? ranks.first : -1;
-}
-
 /* The lines of those that are awaited in the next exchange: where peers have been faster, what they have published comes meanwhile. */
 static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy_ranks awaited)
 {

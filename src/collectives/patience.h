@@ -24,7 +24,7 @@ static inline struct gy_patience gy_patience_of(const struct gy_context *ctx)
                                 .yields = ctx->crowded && !ctx->driver.held ? GY_PATIENT_YIELDS : 0};
 }
 
-/* Of who waits for that rank alone; −1: for others as well, of whom one may be on this core. */
+/* Of who waits for that rank alone; −1: for nobody, or for others as well, of whom one may be on this core. */
 static inline struct gy_patience gy_patience_for(const struct gyre_comm *comm, int rank)
 {
     struct gy_patience patience = gy_patience_of(comm->ctx);

@@ -253,11 +253,26 @@ static bool wait_for_room(const struct gy_exchange *it)
     return answer == GY_YES;
 }
 
+/* Ranks share cores, the peer runs on another one, and whoever is waited for and has this one has come: letting others go first would
+ * serve nobody. */
+static bool may_stay(const struct gy_exchange *it, int peer)
+{
+    const struct gyre_comm *comm = it->comm;
+    if (!comm->ctx->crowded || !gy_cores_apart(comm, peer))
+        return false;
+    for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++)
+        if (p != comm->rank && gy_cores_same(comm, p) && !gy_exchange_published(comm, p, it->number))
+            return false;
+    return true;
+}
+
 static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience *patience)
 {
     const struct gyre_comm *comm = it->comm;
     if (gy_exchange_published(comm, peer, it->number))
         return true;
+    if (may_stay(it, peer))
+        patience->spins = GY_PATIENT_SPINS_APART;
     const struct gy_span expected = gy_exchange_expected(it, peer);
     while (!gy_exchange_published(comm, peer, it->number)) {
         gy_span_expect(expected);
@@ -291,7 +306,7 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     if (gy_exchange_leaves_first(it))
         gy_store_load_fence();
     gy_cores_show(comm);
-    struct gy_patience patience = gy_patience_for(comm, gy_ranks_only(it->kind->awaited));
+    struct gy_patience patience = gy_patience_of(comm->ctx);
     for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
         if (p == comm->rank)
             continue;
