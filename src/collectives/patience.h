@@ -24,11 +24,17 @@ static inline struct gy_patience gy_patience_of(const struct gy_context *ctx)
                                 .yields = ctx->crowded && !ctx->driver.held ? GY_PATIENT_YIELDS : 0};
 }
 
+/* Ranks share cores, but not that rank this one's: looking for it takes it nothing. */
+static inline bool gy_patience_is_apart(const struct gyre_comm *comm, int rank)
+{
+    return comm->ctx->crowded && comm->ctx->config.spin_ns != 0 && gy_cores_apart(comm, rank);
+}
+
 /* Of who waits for that rank alone; −1: for nobody, or for others as well, of whom one may be on this core. */
 static inline struct gy_patience gy_patience_for(const struct gyre_comm *comm, int rank)
 {
     struct gy_patience patience = gy_patience_of(comm->ctx);
-    if (comm->ctx->crowded && rank >= 0 && gy_cores_apart(comm, rank))
+    if (rank >= 0 && gy_patience_is_apart(comm, rank))
         patience.spins = GY_PATIENT_SPINS_APART;
     return patience;
 }

@@ -258,7 +258,7 @@ static bool wait_for_room(const struct gy_exchange *it)
 static bool may_stay(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
-    if (!comm->ctx->crowded || !gy_cores_apart(comm, peer))
+    if (!gy_patience_is_apart(comm, peer))
         return false;
     for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++)
         if (p != comm->rank && gy_cores_same(comm, p) && !gy_exchange_published(comm, p, it->number))

@@ -8,7 +8,7 @@
 
 static struct gy_window_control control[2];
 static struct gy_window_control *controls[2] = {&control[0], &control[1]};
-static struct gy_context ctx = {.crowded = true};
+static struct gy_context ctx = {.crowded = true, .config.spin_ns = -1};
 static struct gyre_comm comms[2] = {{.ctx = &ctx, .size = 2, .control = controls},
                                     {.ctx = &ctx, .size = 2, .rank = 1, .control = controls}};
 
@@ -76,6 +76,9 @@ Test(cores, who_is_on_another_core_is_looked_at_for_longer)
     control[1].core = 2;
     cr_expect_gt(looks_of(gy_patience_for(&comms[0], 1)), usual);
     cr_expect_eq(looks_of(gy_patience_for(&comms[0], -1)), usual, "more than one is waited for");
+    ctx.config.spin_ns = 0;
+    cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), usual, "whoever asks for it gives way at once");
+    ctx.config.spin_ns = -1;
     ctx.crowded = false;
     cr_expect_eq(looks_of(gy_patience_for(&comms[0], 1)), looks_of(gy_patience_of(&ctx)));
 }
