@@ -207,8 +207,8 @@ static enum gy_algorithm choose_crowded(enum gy_collective collective, size_t by
 {
     bool power = is_power(size), rooted = collective == GY_BROADCAST || collective == GY_REDUCE_TO;
     size_t whole = collective == GY_ALL_REDUCE || rooted ? CROWDED_VECTOR : 0;
-    if (collective == GY_BARRIER || bytes <= whole)
-        return GY_BINARY_TREE;
+    if (collective == GY_BARRIER || bytes <= whole) /* the root of a chain of three leaves when it has sent once */
+        return collective == GY_BROADCAST && size == 3 ? GY_RING : GY_BINARY_TREE;
     if (rooted && size <= CHAIN_RANKS && bytes <= 2 * CROWDED_VECTOR)
         return GY_DOUBLE_TREE; /* its halves go without a grant */
     if (size == 3 && (whole || collective == GY_ALL_GATHER || collective == GY_REDUCE_SCATTER))
