@@ -9,9 +9,8 @@
 
 #define GY_PATIENT_SPINS 2000      /* looks: tens of microseconds */
 #define GY_PATIENT_SPINS_CROWDED 4 /* where the peer may need this very core */
-#define GY_PATIENT_SPINS_APART \
-    70 /* where it runs on another one: as long as being back here takes when another has gone first */
-#define GY_PATIENT_YIELDS 16 /* and then so many times others go first */
+#define GY_PATIENT_SPINS_APART 70  /* where it runs on another core: as long as a turn of others on this one takes */
+#define GY_PATIENT_YIELDS 16       /* and then so many times others go first */
 
 struct gy_patience {
     unsigned spins, yields;
