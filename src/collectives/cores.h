@@ -8,7 +8,8 @@
 
 struct gyre_comm;
 
-/* When a call over windows begins: shows which core this rank is on, where ranks share cores; elsewhere nothing. */
+/* In every call over windows, before it waits: shows which core this rank is on, where ranks share cores; elsewhere nothing. Asks libc,
+ * which knows it without a system call where the kernel tells it (rseq). */
 void gy_cores_show(const struct gyre_comm *comm);
 /* Was `rank` on the core of this one, or on another one, when both showed it last? Neither where one has shown nothing. */
 bool gy_cores_same(const struct gyre_comm *comm, int rank);

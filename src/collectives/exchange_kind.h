@@ -1,5 +1,5 @@
-/* What follows from the shape of a direct exchange (exchange.h), and from which rank this is: found once, for all exchanges of one
- * request, or of calls that are alike (repeat.h). */
+/* What follows from the shape of a direct exchange (exchange.h), and from which rank this is: found once, for all turns of a request
+ * that has been started, or for all calls that are alike (repeat.h). */
 #ifndef GY_COLLECTIVES_EXCHANGE_KIND_H
 #define GY_COLLECTIVES_EXCHANGE_KIND_H
 

@@ -1,12 +1,14 @@
-/* A short blocking call like the last one of its collective: of the same count, type, operation and root. Most calls of a program are
- * such, and finding out what they are takes as long as a line's way between two near cores. So what hangs on these four alone is kept.
+/* A short call, blocking or started, like the last one of its collective: of the same count, type, operation and root. Most calls of a
+ * program are such, and finding out what they are takes as long as a line's way between two near cores. So what hangs on these four alone
+ * is kept.
  *
  *   the first     arguments ──▶ choice ──▶ exchange, or what else               check.c, tiny.c, direct.c, direct_root.c, which keep
  *                                          is done without a request            what has come out
  *   a repeat      ────────────────────────▶ the same                            repeat.c
  *
  *   kept          that the arguments are right, what it is, and all of an exchange but its number and its buffers
- *   looked at     does this process own the communicator, has the world failed, is anything under way, where are the buffers?
+ *   looked at     does this process own the communicator, has the world failed, where are the buffers? Of a blocking call: is anything
+ *                 under way, beside which it would be a request?
  *
  * It is this rank's affair alone: what the others see is the same. What a change of attributes may change is forgotten with it. */
 #ifndef GY_COLLECTIVES_REPEAT_H

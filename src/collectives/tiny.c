@@ -253,15 +253,15 @@ static bool wait_for_room(const struct gy_exchange *it)
     return answer == GY_YES;
 }
 
-/* Ranks share cores, the peer runs on another one, and whoever is waited for and has this one has come: letting others go first would
- * serve nobody. */
+/* Ranks share cores, the peer runs on another one, and so do all behind it that have not come yet: letting others go first would serve
+ * nobody. Those before it have come. */
 static bool may_stay(const struct gy_exchange *it, int peer)
 {
     const struct gyre_comm *comm = it->comm;
     if (!gy_patience_is_apart(comm, peer))
         return false;
-    for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++)
-        if (p != comm->rank && gy_cores_same(comm, p) && !gy_exchange_published(comm, p, it->number))
+    for (int p = peer + 1; p < it->kind->awaited.end; p++)
+        if (p != comm->rank && !gy_cores_apart(comm, p) && !gy_exchange_published(comm, p, it->number))
             return false;
     return true;
 }
@@ -273,6 +273,8 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
         return true;
     if (may_stay(it, peer))
         patience->spins = GY_PATIENT_SPINS_APART;
+    else if (comm->ctx->crowded && patience->spins > GY_PATIENT_SPINS_CROWDED)
+        patience->spins = GY_PATIENT_SPINS_CROWDED;
     const struct gy_span expected = gy_exchange_expected(it, peer);
     while (!gy_exchange_published(comm, peer, it->number)) {
         gy_span_expect(expected);
@@ -300,12 +302,12 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
     count_bytes(it);
     gy_window_arrive(comm, shape, NULL);
+    gy_cores_show(comm);
     if (!room)
         return go_on(it, call, false, 0);
     gy_exchange_prepare(it);
     if (gy_exchange_leaves_first(it))
         gy_store_load_fence();
-    gy_cores_show(comm);
     struct gy_patience patience = gy_patience_of(comm->ctx);
     for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
         if (p == comm->rank)
@@ -395,6 +397,7 @@ struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *sh
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
     count_bytes(it);
+    gy_cores_show(comm);
     bool over = now && end_at_once(it, call, record);
     struct gyre_request *r = over ? gy_request_ended(comm) : enqueue(it, call, now);
     if ((it->number & (GY_LOOK_EVERY - 1)) == 0)

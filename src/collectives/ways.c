@@ -1,7 +1,6 @@
 /* ways.h says what is tried, and why so. */
 #include "collectives/ways.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
 #include "collectives/mapped.h"

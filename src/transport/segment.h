@@ -82,8 +82,7 @@ struct gy_window_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t ends;        /* operations with uniform ends that are complete here */
     _Atomic uint32_t way[GY_WAY_QUESTIONS][GY_WAY_KINDS]; /* by collective, two bits for an octave of sizes: the
                                                            * quickest of up to four ways: ways.h */
-    _Atomic uint32_t
-        core; /* 1 + the one on which this rank began its last call, where ranks share cores; 0: not told */
+    _Atomic uint32_t core; /* 1 + the one on which this rank made its last call, where ranks share cores; 0: not told */
 };
 
 /* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. Between two of

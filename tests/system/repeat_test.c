@@ -167,6 +167,30 @@ static void test_under_way(void)
     CHECK(memcmp(second, out, (size_t)length * sizeof *second) != 0 || size == 1);
 }
 
+/* More like starts in flight than are shown at once, one of the ranks late. */
+static void test_many(void)
+{
+    enum { MANY = 24 };
+    static int32_t many_in[MANY][COUNT_MOST], many_out[MANY][COUNT_MOST];
+    gyre_request *requests[MANY];
+    for (int late = 0; late < size; late++) {
+        right(ALL_REDUCE, GYRE_SUM, 0);
+        for (int k = 0; k < MANY; k++)
+            for (int i = 0; i < length; i++)
+                many_in[k][i] = value(rank, i, k);
+        if (rank == late)
+            usleep(5000);
+        for (int k = 0; k < MANY; k++)
+            OK(comm, gyre_all_reduce_start(comm, many_in[k], many_out[k], (size_t)length, GYRE_INT32, GYRE_SUM,
+                                           &requests[k]));
+        OK(comm, gyre_wait_all(requests, MANY));
+        for (int k = 0; k < MANY; k++)
+            for (int i = 0; i < length; i++)
+                CHECK(many_out[k][i] == size * (i + 7 * k) + 1000 * (size * (size - 1) / 2));
+        memset(many_out, 0, sizeof many_out);
+    }
+}
+
 static void sum_of(const int32_t *input, int32_t *output, int elements)
 {
     for (int i = 0; i < elements; i++)
@@ -203,7 +227,7 @@ static void test_forgotten(void)
     right(ALL_REDUCE, GYRE_SUM, 0);
     OK(comm, gyre_comm_set(comm, "order", "canonical"));
     OK(comm, gyre_comm_set(comm, "algorithm", "all_reduce:ring"));
-    GIVES(GYRE_UNSUPPORTED, comm, gyre_all_reduce(comm, in, out, (size_t)length, GYRE_INT32, GYRE_SUM));
+    GIVES(GYRE_UNSUPPORTED, comm, call(ALL_REDUCE, in, out, (size_t)length, GYRE_INT32, GYRE_SUM, 0));
     OK(comm, gyre_comm_set(comm, "algorithm", ""));
     OK(comm, gyre_comm_set(comm, "order", "shape"));
     right(ALL_REDUCE, GYRE_SUM, 0);
@@ -211,7 +235,7 @@ static void test_forgotten(void)
     int status;
     pid_t child = fork();
     if (child == 0)
-        _exit(gyre_all_reduce(comm, in, out, (size_t)length, GYRE_INT32, GYRE_SUM) != GYRE_FORKED);
+        _exit(call(ALL_REDUCE, in, out, (size_t)length, GYRE_INT32, GYRE_SUM, 0) != GYRE_FORKED);
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     right(ALL_REDUCE, GYRE_SUM, 0);
 }
@@ -270,8 +294,13 @@ int main(int argc, char **argv)
     starts = false;
     test_alone();
     test_under_way();
+    test_many();
     test_memory();
-    test_forgotten();
+    for (int way = 0; way < 2; way++) {
+        starts = way;
+        test_forgotten();
+    }
+    starts = false;
     test_failed();
     gyre_comm_destroy(comm);
     _exit(0);
