@@ -1,6 +1,6 @@
-/* Short calls like the last one of their collective, blocking or not (repeat.h): right ones give what they should, and whatever has changed since is seen,
- * above all what makes such a call a wrong one. The argument: how many elements, few for an exchange, or so many that a broadcast or
- * reduction to a root goes by tiles. */
+/* Short calls like the last one of their collective, blocking or not (repeat.h): right ones give what they should, and whatever has
+ * changed since is seen, above all what makes such a call a wrong one. The argument: how many elements, few for an exchange, or so many
+ * that a broadcast or reduction to a root goes by tiles. */
 #include <sys/wait.h>
 
 #include "support/rank.h"
