@@ -16,7 +16,7 @@ void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, co
     /* Pairs with the fences of arrival_of: who has copied a part of the new entry sees then that it is replaced, by `offered`, or by
      * `entered`, which has come to the operation before this one. A release store alone lets later stores pass it. */
     gy_fence(memory_order_release);
-    entry->arrival = *shape;
+    gy_arrival_copy(&entry->arrival, shape);
     if (offer) {
         entry->offer = *offer;
         atomic_store_explicit(&entry->offered, shape->sequence, memory_order_release);

@@ -99,6 +99,21 @@ gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm
     return gy_comm_create(ctx, ctx->next_comm++, &group, gy_comm_together(ctx, &group) ? 0 : -1, comm_p, error);
 }
 
+/* To their owners, who have not collected them yet: each is freed when it is. */
+static void leave_requests(struct gyre_comm *comm)
+{
+    for (struct gyre_request *r, **at = &comm->ctx->made; (r = *at);) {
+        if (r->comm != comm || r->collected || !r->complete) {
+            at = &r->next_made;
+            continue;
+        }
+        if (r->persistent)
+            gy_prepare_undo(r);
+        r->comm = NULL;
+        *at = r->next_made;
+    }
+}
+
 void gy_comm_free(struct gyre_comm *comm)
 {
     gy_handle_remove(comm, GY_HANDLE_COMM);
@@ -110,11 +125,7 @@ void gy_comm_free(struct gyre_comm *comm)
         }
     while (comm->windows)
         gy_window_free(comm->windows);
-    for (struct gyre_request *r = comm->ended; r; r = r->next) {
-        if (r->persistent)
-            gy_prepare_undo(r);
-        r->comm = NULL; /* freed when their owner collects them */
-    }
+    leave_requests(comm);
     for (int p = 0; p < comm->size; p++)
         gy_context_bury(comm->ctx, comm->channels[p]);
     for (int c = 0; c < GY_COLLECTIVES; c++)

@@ -82,7 +82,6 @@ struct gyre_comm {
     struct gyre_request *window_next; /* the first of them that has not begun, or runs through its plan */
     struct gyre_window *windows;      /* one-sided */
     uint32_t windows_made;
-    struct gyre_request *ended; /* complete, not collected by their owner yet */
 
     /* Plans with root 0 (or none) live as long as the communicator; others are evicted when no request uses them. */
     struct gy_plan *plans[GY_COLLECTIVES][GY_ALGORITHMS];

@@ -81,6 +81,7 @@ struct gy_context {
     bool gathered;   /* and there is something */
     unsigned queued; /* those of them that stand in a queue for windows, and not at its head: nothing moves them */
     struct gyre_request *idle;    /* free list */
+    struct gyre_request *made;    /* all, but those that have outlived their communicator */
     struct gy_awaited *awaited;   /* NULL: nobody waits without a request */
     void *kept[GY_BUFFER_POWERS]; /* scratch memory of 2^k bytes, free; each begins with the address of the next */
     uint32_t next_comm;

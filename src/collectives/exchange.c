@@ -19,9 +19,8 @@
 #define GY_OWNED 2048
 #define GY_OWNED_FLAG 256
 #define GY_EXPECTED 512
-/* Bytes of a contribution from which on it is asked how it is given; up to which it is claimed without, where it is known what is
- * best; and that a rank then reads at least. */
-#define GY_ASKED_LEAST 4096
+/* Bytes of a contribution up to which it is claimed without asking, where it is known what is best; and that a rank then reads at
+ * least. */
 #define GY_CLAIMED_MOST 4096
 #define GY_CLAIMED_LEAST 2048
 
@@ -71,20 +70,15 @@ static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_
                                                : gy_window_vector(control, number, it->kind->bytes);
 }
 
-static bool is_known_best(const struct gy_exchange *it)
+bool gy_exchange_is_known_best(const struct gy_exchange *it)
 {
     return it->kind->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded &&
            gy_line_gains_by_claims();
 }
 
-bool gy_exchange_asks(const struct gy_exchange *it)
-{
-    return it->kind->bytes >= GY_ASKED_LEAST && !is_known_best(it);
-}
-
 bool gy_exchange_claims(const struct gy_exchange *it)
 {
-    return it->kind->block >= GY_CLAIMED_LEAST && is_known_best(it);
+    return it->kind->block >= GY_CLAIMED_LEAST && gy_exchange_is_known_best(it);
 }
 
 static bool together(const struct gy_exchange *it)
@@ -138,11 +132,24 @@ static void put(const struct gy_exchange *it, uint64_t number, size_t from, size
         (it->past ? gy_copy_stream : gy_copy)(place, it->input + from, bytes);
 }
 
+/* Vectors are out of line, so that a line, which is published with a few instructions, stays so. */
+static __attribute__((noinline)) void put_vector(const struct gy_exchange *it)
+{
+    each_part(it, it->number, put);
+    if (it->past)
+        gy_stream_fence();
+}
+
 static void push(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
 {
     const unsigned char *place = payload_of(it, it->comm->rank, number) + from;
     for (size_t at = 0; at < bytes; at += GY_HARDWARE_LINE)
         gy_line_hand_over(place + at);
+}
+
+static __attribute__((noinline)) void push_vector(const struct gy_exchange *it)
+{
+    each_part(it, it->number, push);
 }
 
 static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
@@ -158,13 +165,11 @@ void gy_exchange_publish(const struct gy_exchange *it)
     if (it->kind->gives && it->kind->bytes <= GY_WINDOW_INLINE)
         gy_copy(mine->payload, it->input, it->kind->bytes);
     else if (it->kind->gives)
-        each_part(it, it->number, put);
-    if (it->past)
-        gy_stream_fence();
+        put_vector(it);
     mine->shape = gy_exchange_word(it);
     atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
     if (worth_pushing(it, GY_PUSHED))
-        each_part(it, it->number, push);
+        push_vector(it);
 }
 
 void gy_exchange_prepare(const struct gy_exchange *it)
@@ -212,10 +217,10 @@ static bool reads(const struct gy_exchange *it, int peer)
     return it->shape->collective != GY_BARRIER && peer >= needed.first && peer < needed.end;
 }
 
-struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer)
+struct gy_span gy_exchange_expected_apart(const struct gy_exchange *it, int peer)
 {
     const struct gy_span nothing = {0};
-    if (it->kind->bytes <= GY_TINY_FIRST_LINE || it->kind->block > GY_EXPECTED || !reads(it, peer))
+    if (it->kind->block > GY_EXPECTED || !reads(it, peer))
         return nothing;
     const unsigned char *place = payload_of(it, peer, it->number);
     if (it->kind->bytes <= GY_WINDOW_INLINE)

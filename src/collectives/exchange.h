@@ -34,20 +34,20 @@
 #define GY_SEQUENCE_SHIFT 48  /* in the word that tells shapes apart: its last 16 bits are above */
 #define GY_TINY_FIRST_LINE 48 /* bytes of a payload that are there when the flag is */
 
-/* One under way, from a call or from its request. */
-struct gy_exchange {
-    struct gyre_comm *comm;
-    const struct gy_exchange_kind *kind;
-    const struct gy_arrival *shape;
-    struct gy_window_control *mine;
-    uint64_t number;
-    const unsigned char *input;
-    unsigned char *output;
-    /* What is found when it is shown: */
-    bool past;   /* its vector is written past the caches */
-    bool claims; /* this rank claims the lines of vectors that it alone reads: ways.h */
-    bool kept;   /* its own block has gone into the output when it was shown: gy_exchange_keeps */
-};
+/* Field by field, as its places were written: what is read together that was written apart waits until that has left the core,
+ * behind lines that peers hold. */
+static inline void gy_exchange_set(struct gy_exchange *it, struct gyre_comm *comm, const struct gy_exchange_kind *kind,
+                                   const struct gy_arrival *shape, uint64_t number, const void *input, void *output)
+{
+    it->comm = comm;
+    it->kind = kind;
+    it->shape = shape;
+    it->mine = comm->control[comm->rank];
+    it->number = number;
+    it->input = input;
+    it->output = output;
+    it->past = it->claims = it->kept = false;
+}
 
 static inline struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const struct gy_exchange_kind *kind,
                                                 const struct gy_arrival *shape, uint64_t number, const void *input,
@@ -65,7 +65,12 @@ static inline struct gy_exchange gy_exchange_of(struct gyre_comm *comm, const st
 /* Is it asked how this one is given best, and if not, is it claimed? Of contributions of 4 KiB and more the clock is asked, but between
  * two ranks with cores of their own, where claims gain at every distance of the cores, of longer ones only: shorter ones are claimed
  * when a rank reads so much that it pays. */
-bool gy_exchange_asks(const struct gy_exchange *it);
+#define GY_ASKED_LEAST 4096 /* bytes of a contribution */
+bool gy_exchange_is_known_best(const struct gy_exchange *it);
+static inline bool gy_exchange_asks(const struct gy_exchange *it)
+{
+    return it->kind->bytes >= GY_ASKED_LEAST && !gy_exchange_is_known_best(it);
+}
 bool gy_exchange_claims(const struct gy_exchange *it);
 
 /* How many times `count` elements a contribution has. */
@@ -94,7 +99,11 @@ struct gy_span {
     const unsigned char *first;
     size_t bytes;
 };
-struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer);
+struct gy_span gy_exchange_expected_apart(const struct gy_exchange *it, int peer);
+static inline struct gy_span gy_exchange_expected(const struct gy_exchange *it, int peer)
+{
+    return it->kind->bytes <= GY_TINY_FIRST_LINE ? (struct gy_span){0} : gy_exchange_expected_apart(it, peer);
+}
 static inline void gy_span_expect(struct gy_span span)
 {
     if (span.bytes == 0)
@@ -113,6 +122,11 @@ static inline bool gy_exchange_published(const struct gyre_comm *comm, int peer,
     return atomic_load_explicit(&line->sequence, memory_order_acquire) >= number;
 }
 
+static inline struct gy_operation gy_exchange_operation(const struct gy_exchange *it)
+{
+    return (struct gy_operation){.dtype = (gyre_dtype)it->shape->dtype, .op = (gyre_op)it->shape->op};
+}
+
 /* What the peer has shown of it, as a word, and so what this rank shows. */
 static inline uint64_t gy_exchange_word(const struct gy_exchange *it)
 {
@@ -129,9 +143,9 @@ static inline enum gy_answer gy_exchange_verify(const struct gy_exchange *it, in
 }
 /* tiny.c: the whole of one that this rank has found its call to be, from the numbers on, which go into *shape, that the exchange points
  * to. Nothing else is under way, and there is an idle request. */
-gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call);
+gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape);
 /* The same of a start, beside whatever is under way, with other ranks than this one. */
-struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call);
+struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape);
 
 /* Those of whom this rank takes something, or learns that they have come; of all, itself is one. */
 static inline struct gy_ranks gy_exchange_needs(const struct gyre_comm *comm, unsigned collective, int root)

@@ -9,6 +9,7 @@ struct gyre_comm;
 struct gy_arrival;
 struct gy_exchange;
 struct gy_operation;
+struct gy_window_control;
 
 /* Ranks from `first` on, as far as `end`. */
 struct gy_ranks {
@@ -27,6 +28,21 @@ struct gy_exchange_kind {
     struct gy_ranks awaited; /* those for whom this rank waits; itself may be between them */
     bool awaits_all;         /* all others */
     bool gives;              /* there is a contribution of this rank's, and others read it */
+};
+
+/* One under way, from a call or from its request. */
+struct gy_exchange {
+    struct gyre_comm *comm;
+    const struct gy_exchange_kind *kind;
+    const struct gy_arrival *shape;
+    struct gy_window_control *mine;
+    uint64_t number;
+    const unsigned char *input;
+    unsigned char *output;
+    /* What is found when it is shown: */
+    bool past;   /* its vector is written past the caches */
+    bool claims; /* this rank claims the lines of vectors that it alone reads: ways.h */
+    bool kept;   /* its own block has gone into the output when it was shown: gy_exchange_keeps */
 };
 
 /* The shape's sequence number is nothing to it. `element`: bytes of one. */

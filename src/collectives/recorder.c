@@ -36,6 +36,14 @@ _Static_assert(offsetof(struct gyre_page_record, state) == offsetof(struct gyre_
                    sizeof(struct gy_arrival) == offsetof(struct gy_arrival, collective) + KIND_BYTES,
                "so that they are copied at once");
 
+/* Out of line: room for an event is made, which takes as long as the rest of a record. */
+static __attribute__((noinline)) void trace_start(const struct gy_recorder *recorder, const struct gy_arrival *shape,
+                                                  struct gyre_page_record *record)
+{
+    record->began = gy_now();
+    gy_recorder_trace(recorder, shape, GYRE_IN_PROGRESS, record->began, record->began);
+}
+
 struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
 {
     uint64_t serial = ++recorder->page->started;
@@ -48,10 +56,8 @@ struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const s
     record->waited_for = -1;
     memcpy(&record->collective, &shape->collective, KIND_BYTES);
     record->state = GYRE_PAGE_RUNNING;
-    if (recorder->trace) {
-        record->began = gy_now();
-        gy_recorder_trace(recorder, shape, GYRE_IN_PROGRESS, record->began, record->began);
-    }
+    if (recorder->trace)
+        trace_start(recorder, shape, record);
     return record;
 }
 
@@ -66,15 +72,19 @@ static struct gy_arrival shape_of(const struct gyre_page_record *record)
                                .algorithm = record->algorithm};
 }
 
+static __attribute__((noinline)) void trace_end(const struct gy_recorder *recorder, struct gyre_page_record *record)
+{
+    const struct gy_arrival shape = shape_of(record);
+    record->ended = gy_now();
+    gy_recorder_trace(recorder, &shape, GYRE_SUCCESS, record->began, record->ended);
+}
+
 void gy_recorder_done(struct gy_recorder *recorder, struct gyre_page_record *record)
 {
     record->state = GYRE_PAGE_DONE;
     recorder->page->done++;
-    if (recorder->trace) {
-        const struct gy_arrival shape = shape_of(record);
-        record->ended = gy_now();
-        gy_recorder_trace(recorder, &shape, GYRE_SUCCESS, record->began, record->ended);
-    }
+    if (recorder->trace)
+        trace_end(recorder, record);
 }
 
 struct gyre_page_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial)

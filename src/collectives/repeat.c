@@ -116,7 +116,7 @@ bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
         return repeat->direct(comm, call, status_p);
     it->input = call->input;
     it->output = call->output;
-    *status_p = gy_tiny_exchange(it, &repeat->shape, call);
+    *status_p = gy_tiny_exchange(it, &repeat->shape);
     return true;
 }
 
@@ -130,6 +130,6 @@ bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct 
         return false;
     it->input = call->input;
     it->output = call->output;
-    *request_p = gy_tiny_begin(it, &repeat->shape, call);
+    *request_p = gy_tiny_begin(it, &repeat->shape);
     return true;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collectives/ends.h"
+#include "collectives/exchange.h"
 #include "collectives/mapped.h"
 #include "collectives/order.h"
 #include "collectives/verify.h"
@@ -22,8 +23,11 @@ static struct gyre_request *request_take(struct gy_context *ctx)
         ctx->idle = r->next;
     } else {
         r = gy_alloc(sizeof(*r));
-        if (r)
+        if (r) {
             gy_handle_add(r, GY_HANDLE_REQUEST);
+            r->next_made = ctx->made;
+            ctx->made = r;
+        }
     }
     if (r) /* the lanes are most of it: those that the plan has are cleared when it starts */
         memset(r, 0, offsetof(struct gyre_request, lane));
@@ -58,21 +62,11 @@ static void active_remove(struct gy_context *ctx, struct gyre_request *r)
     ctx->active--;
 }
 
-static void ended_push(struct gyre_request *r)
+/* Its owner may look from outside: what it has brought is there before. */
+static void set_complete(struct gyre_request *r, gyre_status status)
 {
-    r->previous = NULL;
-    r->next = r->comm->ended;
-    if (r->next)
-        r->next->previous = r;
-    r->comm->ended = r;
-}
-
-static void ended_remove(struct gyre_request *r)
-{
-    *(r->previous ? &r->previous->next : &r->comm->ended) = r->next;
-    if (r->next)
-        r->next->previous = r->previous;
-    r->next = r->previous = NULL;
+    r->status = status;
+    atomic_store_explicit(&r->complete, true, memory_order_release);
 }
 
 static void window_enqueue(struct gyre_request *r)
@@ -89,19 +83,33 @@ static void window_enqueue(struct gyre_request *r)
         comm->window_next = r;
 }
 
+/* The head, which has been shown: what is behind it can move. */
+static void window_dequeue_first(struct gyre_comm *comm)
+{
+    struct gyre_request *r = comm->window_first;
+    comm->window_first = r->next_window;
+    if (r->next_window)
+        comm->ctx->queued--;
+    else
+        comm->window_last = NULL;
+}
+
 static void window_dequeue(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
-    struct gyre_request *before = NULL;
-    for (struct gyre_request *q = comm->window_first; q && q != r; q = q->next_window)
-        before = q;
-    *(before ? &before->next_window : &comm->window_first) = r->next_window;
-    comm->ctx->queued -= before || r->next_window;
-    if (comm->window_last == r)
-        comm->window_last = before;
     if (comm->window_next == r)
         comm->window_next = r->next_window;
-    r->next_window = NULL;
+    if (comm->window_first == r) {
+        window_dequeue_first(comm);
+        return;
+    }
+    struct gyre_request *before = comm->window_first;
+    while (before->next_window != r)
+        before = before->next_window;
+    before->next_window = r->next_window;
+    comm->ctx->queued--;
+    if (comm->window_last == r)
+        comm->window_last = before;
 }
 
 /* What the peers that came first have called: their early frames carry the shape. False: something else. */
@@ -168,6 +176,15 @@ void gy_request_arrive(struct gyre_comm *comm)
     }
 }
 
+bool gy_request_stands_behind(const struct gyre_comm *comm)
+{
+    const struct gy_context *ctx = comm->ctx;
+    if (!ctx->active_first)
+        return true;
+    return ctx->active - ctx->queued == 1 && comm->window_last && comm->window_last->shape.sequence == comm->arrived &&
+           comm->arrived + 1 - comm->window_first->shape.sequence < GY_WINDOW_SHOWN;
+}
+
 void gy_request_rewind(struct gyre_request *r)
 {
     for (int l = 0; l == 0 || l < r->plan->lanes; l++) /* clocks look at the first one, even where the plan has none */
@@ -194,8 +211,9 @@ void gy_request_launch(struct gyre_request *r)
     r->shape.sequence = next_sequence(r);
     r->tiny = r->plan->window && gy_tiny_fits(comm, &r->shape, r->element);
     if (r->tiny) { /* now: the numbers are in the order of the launches, which is the same everywhere */
-        r->exchange = gy_exchange_kind_of(comm, &r->shape, r->element);
-        r->tiny_number = ++comm->inline_started;
+        r->kind = gy_exchange_kind_of(comm, &r->shape, r->element);
+        r->exchange = gy_exchange_of(comm, &r->kind, &r->shape, ++comm->inline_started, r->input, r->output);
+        r->tiny_next = r->kind.awaited.first;
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
     record->began = gy_now();
@@ -260,24 +278,20 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
         return status;
     struct gyre_request *r = *request_p;
     r->persistent = true;
-    r->complete = true;
-    r->status = GYRE_SUCCESS;
-    ended_push(r);
+    set_complete(r, GYRE_SUCCESS);
     return GYRE_SUCCESS;
 }
 
 void gy_request_restart(struct gyre_request *r)
 {
-    ended_remove(r);
     reset(r);
     r->launched = true;
     gy_request_launch(r);
 }
 
-struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
-                                      const struct gy_exchange_kind *kind, const struct gy_arrival *shape,
-                                      uint64_t number, bool begun)
+struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
 {
+    struct gyre_comm *comm = it->comm;
     struct gy_context *ctx = comm->ctx;
     struct gyre_request *r = ctx->idle;
     ctx->idle = r->next;
@@ -285,15 +299,18 @@ struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_ca
     memset(&r->tiny_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, tiny_next));
     r->offer = (struct gy_offer){0};
     r->comm = comm;
-    r->plan = comm->plans[call->collective][shape->algorithm];
-    r->shape = *shape;
-    r->input = call->input;
-    r->output = call->output;
-    r->operation = (struct gy_operation){.dtype = call->dtype, .op = call->op};
-    r->element = gy_dtype_bytes(call->dtype);
+    r->plan = comm->plans[it->shape->collective][it->shape->algorithm];
+    gy_arrival_copy(&r->shape, it->shape);
+    r->input = it->input;
+    r->output = it->output;
+    r->operation = gy_exchange_operation(it);
+    r->element = gy_dtype_bytes(r->operation.dtype);
     r->record = comm->recorder.page->started;
-    r->exchange = *kind;
-    r->tiny_number = number;
+    r->kind = *it->kind;
+    gy_exchange_set(&r->exchange, comm, &r->kind, &r->shape, it->number, it->input, it->output);
+    r->exchange.claims = it->claims;
+    r->exchange.kept = it->kept;
+    r->tiny_next = r->kind.awaited.first;
     r->waiting_for = -1;
     r->canonical = gy_comm_canonical(comm);
     r->light = r->tiny = true;
@@ -310,10 +327,8 @@ struct gyre_request *gy_request_ended(struct gyre_comm *comm)
     comm->ctx->idle = r->next;
     r->comm = comm;
     r->light = true;
-    r->complete = true;
     r->persistent = r->launched = r->collected = false;
-    r->status = GYRE_SUCCESS;
-    ended_push(r);
+    set_complete(r, GYRE_SUCCESS);
     return r;
 }
 
@@ -340,12 +355,36 @@ static bool is_due(const struct gyre_request *r)
     return !r->tiny || !head || head->shape.sequence > r->comm->arrived;
 }
 
+/* It is off the lists: what comes behind it has its turn. */
+static void let_others(const struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    if (comm->window_reserved && comm->arrived < comm->sequence && is_due(r))
+        gy_request_arrive(comm);
+}
+
+void gy_request_finish_light(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    struct gyre_page_record *record = gy_recorder_at(&comm->recorder, r->record);
+    set_complete(r, GYRE_SUCCESS);
+    active_remove(comm->ctx, r);
+    window_dequeue_first(comm);
+    let_others(r);
+    gy_driver_wake(comm->ctx);
+    if (!record) {
+        record_end(r);
+        return;
+    }
+    record->waited_for = -1;
+    gy_recorder_done(&comm->recorder, record);
+}
+
 void gy_request_finish(struct gyre_request *r, gyre_status status)
 {
     if (r->complete)
         return;
-    r->complete = true;
-    r->status = status;
+    set_complete(r, status);
     if (status == GYRE_SUCCESS && r->plan->output_blocks > 0 && !r->tiny)
         gy_prepare_end(r);
     if (status == GYRE_SUCCESS && r->comm->verify)
@@ -355,9 +394,8 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     active_remove(r->comm->ctx, r);
     if (r->plan->window)
         window_dequeue(r);
-    if (r->comm->window_reserved && r->comm->arrived < r->comm->sequence && status == GYRE_SUCCESS && is_due(r))
-        gy_request_arrive(r->comm);
-    ended_push(r);
+    if (status == GYRE_SUCCESS)
+        let_others(r);
     gy_driver_wake(r->comm->ctx);
     record_end(r);
     if (!r->persistent && !r->light)
@@ -382,7 +420,6 @@ void gy_request_recycle(struct gyre_request *r)
     struct gy_context *ctx = r->comm->ctx;
     if (r->persistent)
         gy_prepare_undo(r);
-    ended_remove(r);
     gy_request_rest(ctx, r);
 }
 

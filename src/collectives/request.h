@@ -97,17 +97,17 @@ struct gy_taken {
 struct gyre_request {
     /* What a direct exchange needs lies together, and is all that one sets which has no other buffers (`light`). */
     struct gyre_comm *comm;
-    struct gyre_request *next, *previous; /* active list, or the communicator's ended ones, or free list */
+    struct gyre_request *next, *previous; /* active list, or (next) free list */
     struct gyre_request *next_window;     /* queue of the communicator's window collectives */
     struct gy_plan *plan;
     struct gy_arrival shape;
     const unsigned char *input; /* what the plan reads: the call's, or its staged copy */
     unsigned char *output;      /* what the plan writes: the call's, or a float32 copy */
     struct gy_operation operation;
-    size_t element;                   /* bytes of one */
-    uint64_t record;                  /* in the flight recorder */
-    struct gy_exchange_kind exchange; /* of a direct exchange; of that, too: */
-    uint64_t tiny_number;
+    size_t element;              /* bytes of one */
+    uint64_t record;             /* in the flight recorder */
+    struct gy_exchange exchange; /* of a direct exchange; of that, too: */
+    struct gy_exchange_kind kind;
     int tiny_next;         /* peers below this one have published, as far as they are waited for */
     int waiting_for;       /* a rank that the last attempt missed, in the first lane that missed one; −1 */
     _Atomic bool complete; /* the owner may look from outside */
@@ -125,7 +125,6 @@ struct gyre_request {
     uint64_t ends;                   /* its number among those that end alike everywhere, 0: it is none; see ends.h */
     bool prefers_slots;              /* by the clock, which had other ways, too: ways.h */
     bool claims;                     /* lines of slots that it alone reads: ways.h */
-    bool kept;                       /* a direct exchange: its own block is in the output, see exchange.h */
     int64_t idle_since, asked, told; /* clocks: see liveness.c */
     struct gy_offer offer;           /* mapped.c: what others use in place */
 
@@ -145,7 +144,8 @@ struct gyre_request {
     struct gy_buffer scratch, staged, table, wide;
     struct gy_buffer landing[GY_PLAN_LANES]; /* where granted operands of a reduction arrive */
     struct gy_lane_state lane[GY_PLAN_LANES];
-    struct gy_taken taken; /* valid where it takes blocks whole */
+    struct gy_taken taken;          /* valid where it takes blocks whole */
+    struct gyre_request *next_made; /* of the context, whatever becomes of it */
 };
 
 /* Starts a collective; the arguments have been checked. Never blocks. */
@@ -158,9 +158,9 @@ void gy_request_restart(struct gyre_request *request);
 gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
 /* A direct exchange that has its numbers and its record, and needs nothing else, becomes an active request. There is an
  * idle one, and a plan. begun: it has been shown. */
-struct gyre_request *gy_request_adopt(struct gyre_comm *comm, const struct gy_call *call,
-                                      const struct gy_exchange_kind *kind, const struct gy_arrival *shape,
-                                      uint64_t number, bool begun);
+struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun);
+/* The end, with success, of one that was adopted and stands at the head of its queue. */
+void gy_request_finish_light(struct gyre_request *request);
 /* One of a direct exchange that was over when it had started; there is an idle one. */
 struct gyre_request *gy_request_ended(struct gyre_comm *comm);
 /* One with all that it needs, which is not started. */
@@ -172,6 +172,9 @@ void gy_request_rewind(struct gyre_request *request);
 void gy_request_enlist(struct gyre_request *request);
 /* Shows the peers what this rank has launched, as far as they have room for it. */
 void gy_request_arrive(struct gyre_comm *comm);
+/* May the operation that comes next be shown at once, before it is a request? All that is under way stands in the communicator's queue,
+ * and has been shown. */
+bool gy_request_stands_behind(const struct gyre_comm *comm);
 /* Ends it and takes it off the lists; the user still holds it. */
 void gy_request_finish(struct gyre_request *request, gyre_status status);
 /* All that it does here is done: ends it with success, or lets it wait for the others (ends.h). */

@@ -18,14 +18,6 @@
 #define GY_TINY_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
 #define GY_TINY_ROOTED 8192    /* bytes between two ranks: what is longer is used where it lies, see direct_root.c */
 
-static struct gy_exchange exchange_of_request(const struct gyre_request *r)
-{
-    struct gy_exchange it = gy_exchange_of(r->comm, &r->exchange, &r->shape, r->tiny_number, r->input, r->output);
-    it.claims = r->claims;
-    it.kept = r->kept;
-    return it;
-}
-
 /* Is it among those that may be shown before the first of them is complete? See exchange.h. */
 static bool has_its_turn(const struct gy_exchange *it)
 {
@@ -65,12 +57,9 @@ void gy_tiny_show(struct gyre_comm *comm)
 {
     bool any = false;
     for (struct gyre_request *r; (r = comm->window_next) && r->tiny; comm->window_next = r->next_window) {
-        struct gy_exchange it = exchange_of_request(r);
-        if (!may_be_shown(&it))
+        if (!may_be_shown(&r->exchange))
             break;
-        show(&it);
-        r->claims = it.claims;
-        r->kept = it.kept;
+        show(&r->exchange);
         r->begun = any = true;
     }
     if (any)
@@ -101,7 +90,7 @@ static void note_beginning(struct gyre_request *r)
 static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
 {
     note_beginning(r);
-    r->waiting_for = p;
+    r->tiny_next = r->waiting_for = p;
     return answer == GY_NO;
 }
 
@@ -109,21 +98,21 @@ static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
 static bool advance(struct gyre_request *r)
 {
     const struct gyre_comm *comm = r->comm;
-    const struct gy_exchange it = exchange_of_request(r);
+    const struct gy_exchange *it = &r->exchange;
     if (!r->begun)
-        return gy_exchange_room(&it, &r->waiting_for) == GY_NO;
-    if (r->tiny_next < it.kind->awaited.first)
-        r->tiny_next = it.kind->awaited.first;
-    for (; r->tiny_next < it.kind->awaited.end; r->tiny_next++) {
-        int p = r->tiny_next;
+        return gy_exchange_room(it, &r->waiting_for) == GY_NO;
+    for (int p = r->tiny_next; p < r->kind.awaited.end; p++) {
         if (p == comm->rank)
             continue;
-        enum gy_answer answer = gy_exchange_published(comm, p, it.number) ? gy_exchange_verify(&it, p) : GY_NOT_YET;
+        enum gy_answer answer = gy_exchange_published(comm, p, it->number) ? gy_exchange_verify(it, p) : GY_NOT_YET;
         if (answer != GY_YES)
             return miss(r, p, answer);
     }
-    complete(&it, &r->operation, r->canonical);
-    gy_request_through(r);
+    complete(it, &r->operation, r->canonical);
+    if (r->light)
+        gy_request_finish_light(r);
+    else
+        gy_request_through(r);
     return true;
 }
 
@@ -227,13 +216,11 @@ static void count_bytes(const struct gy_exchange *it)
 }
 
 /* A peer keeps us waiting: the exchange goes on as a request. */
-static gyre_status go_on(const struct gy_exchange *it, const struct gy_call *call, bool shown, int next)
+static gyre_status go_on(const struct gy_exchange *it, bool shown, int next)
 {
-    struct gyre_request *r = gy_request_adopt(it->comm, call, it->kind, it->shape, it->number, shown);
+    struct gyre_request *r = gy_request_adopt(it, shown);
     gy_recorder_at(&it->comm->recorder, r->record)->began = gy_now();
     r->tiny_next = next;
-    r->claims = it->claims;
-    r->kept = it->kept;
     gy_wait(r);
     gyre_status status = r->status;
     gy_request_recycle(r);
@@ -284,7 +271,7 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
     return true;
 }
 
-gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
+gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
 {
     struct gyre_comm *comm = it->comm;
     bool is_line = it->kind->bytes <= GY_WINDOW_INLINE;
@@ -304,7 +291,7 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     gy_window_arrive(comm, shape, NULL);
     gy_cores_show(comm);
     if (!room)
-        return go_on(it, call, false, 0);
+        return go_on(it, false, it->kind->awaited.first);
     gy_exchange_prepare(it);
     if (gy_exchange_leaves_first(it))
         gy_store_load_fence();
@@ -313,9 +300,9 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
         if (p == comm->rank)
             continue;
         if (!wait_for(it, p, &patience) || gy_exchange_verify(it, p) != GY_YES)
-            return go_on(it, call, true, p);
+            return go_on(it, true, p);
     }
-    const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
+    const struct gy_operation operation = gy_exchange_operation(it);
     complete(it, &operation, gy_comm_canonical(comm));
     if (gy_exchange_asks(it))
         gy_ways_end(comm, true);
@@ -325,17 +312,28 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape, c
     return GYRE_SUCCESS;
 }
 
+/* Finds out what a call is, for those like it, too; the shape's number is still to come. False: it is no direct exchange. */
+static bool find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_arrival *shape_p,
+                      struct gy_exchange_kind *kind_p)
+{
+    if (!is_open(comm, call))
+        return false;
+    *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
+    *kind_p = gy_exchange_kind_of(comm, shape_p, gy_dtype_bytes(call->dtype));
+    if ((int64_t)kind_p->bytes > comm->tiny[call->collective].most)
+        return false;
+    gy_repeat_keep(comm, call, shape_p, kind_p);
+    return true;
+}
+
 bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    if (comm->ctx->active_first || !is_open(comm, call))
+    struct gy_arrival shape;
+    struct gy_exchange_kind kind;
+    if (comm->ctx->active_first || !find_kind(comm, call, &shape, &kind))
         return false;
-    struct gy_arrival shape = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
-    const struct gy_exchange_kind kind = gy_exchange_kind_of(comm, &shape, gy_dtype_bytes(call->dtype));
-    if ((int64_t)kind.bytes > comm->tiny[call->collective].most)
-        return false;
-    gy_repeat_keep(comm, call, &shape, &kind);
     struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
-    *status_p = gy_tiny_exchange(&it, &shape, call);
+    *status_p = gy_tiny_exchange(&it, &shape);
     return true;
 }
 
@@ -353,26 +351,21 @@ static bool has_come(const struct gy_exchange *it)
 }
 
 /* A start that has nothing before it and nothing to wait for; its request is over. False: it has to have a place in the queue. */
-static bool end_at_once(const struct gy_exchange *it, const struct gy_call *call, struct gyre_page_record *record)
+static bool end_at_once(const struct gy_exchange *it, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = it->comm;
-    if (comm->ctx->active_first)
+    if (comm->ctx->active_first || !has_come(it))
         return false;
-    gy_window_arrive(comm, it->shape, NULL);
-    if (!has_come(it))
-        return false;
-    const struct gy_operation operation = {.dtype = call->dtype, .op = call->op};
+    const struct gy_operation operation = gy_exchange_operation(it);
     complete(it, &operation, gy_comm_canonical(comm));
     gy_recorder_done(&comm->recorder, record);
     return true;
 }
 
 /* What a start has shown, or could not yet, waits in the queue. */
-static struct gyre_request *enqueue(const struct gy_exchange *it, const struct gy_call *call, bool shown)
+static struct gyre_request *enqueue(const struct gy_exchange *it, bool shown)
 {
-    struct gyre_request *r = gy_request_adopt(it->comm, call, it->kind, it->shape, it->number, shown);
-    r->claims = it->claims;
-    r->kept = it->kept;
+    struct gyre_request *r = gy_request_adopt(it, shown);
     if (it->comm->arrived < it->shape->sequence)
         gy_request_arrive(it->comm);
     if (!r->previous)
@@ -380,7 +373,7 @@ static struct gyre_request *enqueue(const struct gy_exchange *it, const struct g
     return r;
 }
 
-struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape, const struct gy_call *call)
+struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape)
 {
     struct gyre_comm *comm = it->comm;
     /* Those before it may well be over by now, and room is to be made for this one. */
@@ -398,8 +391,10 @@ struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *sh
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
     count_bytes(it);
     gy_cores_show(comm);
-    bool over = now && end_at_once(it, call, record);
-    struct gyre_request *r = over ? gy_request_ended(comm) : enqueue(it, call, now);
+    if (gy_request_stands_behind(comm))
+        gy_window_arrive(comm, shape, NULL);
+    bool over = now && end_at_once(it, record);
+    struct gyre_request *r = over ? gy_request_ended(comm) : enqueue(it, now);
     if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
         gy_look_around(comm->ctx);
     gy_driver_wake(comm->ctx);
@@ -408,14 +403,11 @@ struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *sh
 
 bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
-    if (comm->size < 2 || !is_open(comm, call)) /* alone there is no queue, and nothing to wait for */
+    struct gy_arrival shape;
+    struct gy_exchange_kind kind;
+    if (comm->size < 2 || !find_kind(comm, call, &shape, &kind)) /* alone there is no queue, and nothing to wait for */
         return false;
-    struct gy_arrival shape = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
-    const struct gy_exchange_kind kind = gy_exchange_kind_of(comm, &shape, gy_dtype_bytes(call->dtype));
-    if ((int64_t)kind.bytes > comm->tiny[call->collective].most)
-        return false;
-    gy_repeat_keep(comm, call, &shape, &kind);
     struct gy_exchange it = gy_exchange_of(comm, &kind, &shape, 0, call->input, call->output);
-    *request_p = gy_tiny_begin(&it, &shape, call);
+    *request_p = gy_tiny_begin(&it, &shape);
     return true;
 }

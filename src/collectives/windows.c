@@ -33,12 +33,27 @@ static int local_of(const struct gyre_comm *comm, int rank)
     return comm->ctx->world->members[gy_group_world(&comm->group, rank)].local;
 }
 
+static bool sleeps(const struct gyre_comm *comm, int rank)
+{
+    return atomic_load_explicit(&comm->standing[rank]->sleeping, memory_order_relaxed) != 0;
+}
+
+static __attribute__((noinline)) void ring_bells(const struct gyre_comm *comm)
+{
+    for (int p = 0; p < comm->size; p++)
+        if (p != comm->rank && sleeps(comm, p))
+            gy_segment_ring_bell(comm->ctx->segment, local_of(comm, p));
+}
+
+/* Most often nobody sleeps. */
 void gy_window_wake(const struct gyre_comm *comm)
 {
     gy_segment_fence(comm->ctx->segment);
     for (int p = 0; p < comm->size; p++)
-        if (p != comm->rank && atomic_load_explicit(&comm->standing[p]->sleeping, memory_order_relaxed) != 0)
-            gy_segment_ring_bell(comm->ctx->segment, local_of(comm, p));
+        if (sleeps(comm, p)) {
+            ring_bells(comm);
+            return;
+        }
 }
 
 /* As long as the slot has room for, since ranks that share a core change places at every few tiles; but no longer than what

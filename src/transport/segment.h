@@ -48,6 +48,16 @@ struct gy_arrival {
     uint8_t collective, dtype, op, algorithm;
 };
 
+/* Of one whose number has just been written. Read together with what lies beside it, as a compiler would, the number is waited for until
+ * it has left the core, behind lines that peers still hold. */
+static inline void gy_arrival_copy(struct gy_arrival *to, const struct gy_arrival *from)
+{
+    uint64_t sequence = from->sequence;
+    __asm__("" : "+r"(sequence));
+    to->sequence = sequence;
+    memcpy(&to->count, &from->count, sizeof(*to) - offsetof(struct gy_arrival, count));
+}
+
 /* Memory that others may use for one operation: on the rank's shared heap, its offset there + 1; private memory that they
  * read through the kernel, its address; 0: none. */
 struct gy_offer {
