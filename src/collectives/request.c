@@ -140,7 +140,8 @@ static uint64_t next_sequence(struct gyre_request *r)
 
 static void reset(struct gyre_request *r)
 {
-    r->complete = r->verified = r->begun = r->tiny = r->confirming = false;
+    atomic_store_explicit(&r->complete, false, memory_order_relaxed);
+    r->verified = r->begun = r->tiny = r->light = r->confirming = false;
     r->tiny_next = r->confirmed = 0;
     r->ends = 0;
     r->status = GYRE_IN_PROGRESS;
@@ -284,9 +285,21 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
 
 void gy_request_restart(struct gyre_request *r)
 {
-    reset(r);
     r->launched = true;
+    if (gy_tiny_restart(r))
+        return;
+    reset(r);
     gy_request_launch(r);
+}
+
+/* A direct exchange. */
+static inline void queue(struct gyre_request *r, bool begun)
+{
+    r->tiny_next = r->kind.awaited.first;
+    r->light = r->tiny = true;
+    r->begun = begun;
+    active_append(r->comm->ctx, r);
+    window_enqueue(r);
 }
 
 struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
@@ -310,15 +323,17 @@ struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
     gy_exchange_set(&r->exchange, comm, &r->kind, &r->shape, it->number, it->input, it->output);
     r->exchange.claims = it->claims;
     r->exchange.kept = it->kept;
-    r->tiny_next = r->kind.awaited.first;
     r->waiting_for = -1;
     r->canonical = gy_comm_canonical(comm);
-    r->light = r->tiny = true;
-    r->begun = begun;
     r->status = GYRE_IN_PROGRESS;
-    active_append(ctx, r);
-    window_enqueue(r);
+    queue(r, begun);
     return r;
+}
+
+void gy_request_queue(struct gyre_request *r, bool begun)
+{
+    reset(r);
+    queue(r, begun);
 }
 
 struct gyre_request *gy_request_ended(struct gyre_comm *comm)

@@ -112,7 +112,7 @@ struct gyre_request {
     int waiting_for;       /* a rank that the last attempt missed, in the first lane that missed one; −1 */
     _Atomic bool complete; /* the owner may look from outside */
     bool canonical;        /* order of operands */
-    bool light;            /* holds no buffers and no plan of its own */
+    bool light;            /* a direct exchange that began before it was a request: it has nothing to give back */
     bool persistent;       /* keeps plan and buffers from one start to the next */
     bool launched;         /* and has been started since its owner collected it last */
     bool collected;        /* its owner has had it: on the free list, or another's by now */
@@ -159,7 +159,9 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
 /* A direct exchange that has its numbers and its record, and needs nothing else, becomes an active request. There is an
  * idle one, and a plan. begun: it has been shown. */
 struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun);
-/* The end, with success, of one that was adopted and stands at the head of its queue. */
+/* The same of one that is started again. */
+void gy_request_queue(struct gyre_request *request, bool begun);
+/* The end, with success, of such a one, at the head of its queue. */
 void gy_request_finish_light(struct gyre_request *request);
 /* One of a direct exchange that was over when it had started; there is an idle one. */
 struct gyre_request *gy_request_ended(struct gyre_comm *comm);
@@ -302,6 +304,8 @@ void gy_window_wake(const struct gyre_comm *comm);
 bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 /* The same for a call that does not block, with a request that holds nothing; false likewise. */
 bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
+/* The same of one that has been such an exchange before. */
+bool gy_tiny_restart(struct gyre_request *request);
 /* The request at the head of the queue, a direct exchange, has its turn, and so have those behind it when it is over. */
 bool gy_tiny_advance(struct gyre_request *request);
 /* Shows as many of the exchanges in the queue as may be under way at once. */

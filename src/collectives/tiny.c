@@ -351,29 +351,19 @@ static bool has_come(const struct gy_exchange *it)
 }
 
 /* A start that has nothing before it and nothing to wait for; its request is over. False: it has to have a place in the queue. */
-static bool end_at_once(const struct gy_exchange *it, struct gyre_page_record *record)
+static bool end_at_once(const struct gy_exchange *it, bool canonical, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = it->comm;
     if (comm->ctx->active_first || !has_come(it))
         return false;
     const struct gy_operation operation = gy_exchange_operation(it);
-    complete(it, &operation, gy_comm_canonical(comm));
+    complete(it, &operation, canonical);
     gy_recorder_done(&comm->recorder, record);
     return true;
 }
 
-/* What a start has shown, or could not yet, waits in the queue. */
-static struct gyre_request *enqueue(const struct gy_exchange *it, bool shown)
-{
-    struct gyre_request *r = gy_request_adopt(it, shown);
-    if (it->comm->arrived < it->shape->sequence)
-        gy_request_arrive(it->comm);
-    if (!r->previous)
-        note_beginning(r); /* those behind it when they are the first */
-    return r;
-}
-
-struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape)
+/* All of a start but its request. True: that was all, it is over. */
+static inline bool begin(struct gy_exchange *it, struct gy_arrival *shape, bool canonical, bool *shown_p)
 {
     struct gyre_comm *comm = it->comm;
     /* Those before it may well be over by now, and room is to be made for this one. */
@@ -393,12 +383,59 @@ struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *sh
     gy_cores_show(comm);
     if (gy_request_stands_behind(comm))
         gy_window_arrive(comm, shape, NULL);
-    bool over = now && end_at_once(it, record);
-    struct gyre_request *r = over ? gy_request_ended(comm) : enqueue(it, now);
+    *shown_p = now;
+    return now && end_at_once(it, canonical, record);
+}
+
+/* What a start has shown, or could not yet, waits in the queue. */
+static void wait_in_queue(struct gyre_request *r)
+{
+    if (r->comm->arrived < r->shape.sequence)
+        gy_request_arrive(r->comm);
+    if (!r->previous)
+        note_beginning(r); /* those behind it when they are the first */
+}
+
+static void end_start(const struct gy_exchange *it)
+{
     if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
-        gy_look_around(comm->ctx);
-    gy_driver_wake(comm->ctx);
+        gy_look_around(it->comm->ctx);
+    gy_driver_wake(it->comm->ctx);
+}
+
+struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *shape)
+{
+    struct gyre_comm *comm = it->comm;
+    struct gyre_request *r;
+    bool shown;
+    if (begin(it, shape, gy_comm_canonical(comm), &shown)) {
+        r = gy_request_ended(comm);
+    } else {
+        r = gy_request_adopt(it, shown);
+        wait_in_queue(r);
+    }
+    end_start(it);
     return r;
+}
+
+bool gy_tiny_restart(struct gyre_request *r)
+{
+    const struct gyre_comm *comm = r->comm;
+    struct gy_exchange *it = &r->exchange;
+    bool shown;
+    bool plain = r->operation.op < GYRE_PREMUL_SUM && !comm->verify && !comm->attributes.uniform;
+    if (!r->tiny || !plain || !gy_tiny_fits(r->comm, &r->shape, r->element))
+        return false;
+    it->number = comm->inline_started + 1;
+    gy_exchange_fetch_owned(it, gy_exchange_owned(it));
+    bool over = begin(it, &r->shape, r->canonical, &shown);
+    r->record = comm->recorder.page->started;
+    if (!over) {
+        gy_request_queue(r, shown);
+        wait_in_queue(r);
+    }
+    end_start(it);
+    return true;
 }
 
 bool gy_tiny_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
