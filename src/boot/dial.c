@@ -1,8 +1,9 @@
 /* Authenticated connections to the doors of others, begun without blocking, and the end of a world, which ends them
  * too.
  *
- * A visitor that a crowded door sent away tries again twice; a refused connection is final, because a door is open from
- * the meeting until its process ends. */
+ * A visitor that a crowded door sent away, or that nobody answered, tries again twice; a refused connection is final, because a door is
+ * open from the meeting until its process ends. A door that waited for a while before it closed is there, and it was this rank that did
+ * not go on greeting, as one that computes and looks seldom: that is no attempt. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,16 +11,19 @@
 #include "boot/door.h"
 #include "boot/house.h"
 #include "boot/overlay.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 
 #define ATTEMPTS 3
+#define WAITED GY_SECOND
 
 struct gy_dial {
     struct gy_world *world;
     struct gy_dial *next;
     struct gy_greeting greeting;
     int rank, attempts;
+    int64_t begun;         /* the last attempt */
     struct gy_route route; /* of no family: to the member's address, from any of ours */
     enum gy_purpose purpose;
     gy_door_func callback;
@@ -53,6 +57,14 @@ static void dial_end(struct gy_dial *dial, int fd, int errnum)
     explicit_bzero(&keys, sizeof(keys));
 }
 
+static bool may_try_again(struct gy_dial *dial, int errnum)
+{
+    bool closed = errnum == ECONNRESET || errnum == EPIPE;
+    if (closed && dial->purpose != GY_PURPOSE_OVERLAY && gy_now() - dial->begun > WAITED)
+        dial->attempts--;
+    return (closed || errnum == ETIMEDOUT) && dial->attempts < ATTEMPTS;
+}
+
 static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
 {
     struct gy_dial *dial = user;
@@ -64,7 +76,7 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
         dial_end(dial, greeting->fd, 0);
         return;
     }
-    if (!refused && (errnum == ECONNRESET || errnum == EPIPE) && dial->attempts < ATTEMPTS) {
+    if (!refused && may_try_again(dial, errnum)) {
         errnum = dial_start(dial);
         if (errnum == 0)
             return;
@@ -87,6 +99,7 @@ static int dial_start(struct gy_dial *dial)
     if (fd < 0)
         return errno;
     dial->attempts++;
+    dial->begun = gy_now();
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
     memset(&dial->greeting, 0, sizeof(dial->greeting));

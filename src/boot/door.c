@@ -281,8 +281,10 @@ static void on_visitor(void *owner, uint32_t events)
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (fd < 0) {
-            if (errno == EAGAIN)
+            if (errno == EAGAIN) { /* nobody waits: what was short is not any more, or is nobody's loss */
+                door->starved_since = 0;
                 return;
+            }
             cannot_accept(door, errno); /* the timer tries again */
             break;
         }

@@ -1,7 +1,9 @@
 /* Two kinds of socket under one face.
  *
  * A host that vanishes is noticed twice over: keep-alive probes an idle connection, TCP_USER_TIMEOUT bounds
- * unacknowledged data; both take peer_timeout. An abstract Unix socket has no file and no permissions, so both ends
+ * unacknowledged data; both take peer_timeout. But to the kernel a window that stays shut is unacknowledged data, too, however
+ * often the peer's host answers, and a rank that computes reads nothing: where more is sent than control, TCP_USER_TIMEOUT is taken
+ * back, and who has sent looks now and then whether it is answered. An abstract Unix socket has no file and no permissions, so both ends
  * check the other's user (SO_PEERCRED). */
 #include "boot/socket.h"
 
@@ -18,8 +20,9 @@
 #include "boot/address.h"
 #include "core/clock.h"
 
-#define BACKLOG 1024
+#define BACKLOG 4096    /* ranks that knock while this one computes; the kernel knows its own bound */
 #define IDLE_MOST 32767 /* seconds: the kernel refuses more */
+#define PROBES 3        /* that nobody answers: the host is gone */
 
 const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes)
 {
@@ -134,7 +137,7 @@ int gy_socket_check(int fd)
 void gy_socket_tune(int fd, int64_t peer_timeout_ns)
 {
     int64_t quarter = peer_timeout_ns / GY_SECOND / 4, silence = peer_timeout_ns / GY_MILLISECOND;
-    int on = 1, probes = 3, seconds = (int)(quarter < IDLE_MOST ? quarter : IDLE_MOST);
+    int on = 1, probes = PROBES, seconds = (int)(quarter < IDLE_MOST ? quarter : IDLE_MOST);
     int milliseconds = (int)(silence < INT_MAX ? silence : INT_MAX);
 
     if (seconds < 1)
@@ -146,4 +149,24 @@ void gy_socket_tune(int fd, int64_t peer_timeout_ns)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
+}
+
+void gy_socket_await_readers(int fd)
+{
+    int none = 0;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof(none));
+}
+
+bool gy_socket_is_unanswered(int fd, int64_t ns)
+{
+    struct tcp_info info;
+    socklen_t bytes = sizeof(info);
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
+        bytes < offsetof(struct tcp_info, tcpi_last_ack_recv) + sizeof(info.tcpi_last_ack_recv))
+        return false;
+    /* Probes of a shut window come as rarely as every two minutes: there it is their number that counts. */
+    bool waits = info.tcpi_unacked > 0 || info.tcpi_probes >= PROBES;
+    return waits && (int64_t)info.tcpi_last_ack_recv * GY_MILLISECOND > ns;
 }

@@ -27,5 +27,10 @@ int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_s
 int gy_socket_check(int fd);
 /* No delay, keep-alive, user timeout. Harmless on Unix sockets. */
 void gy_socket_tune(int fd, int64_t peer_timeout_ns);
+/* From here on the peer may leave what is sent unread as long as it likes: no user timeout. */
+void gy_socket_await_readers(int fd);
+/* Has the peer's host answered nothing for so long, though there is something to be answered? To be believed when it is so twice: a
+ * machine that stood still had no time to hear. */
+bool gy_socket_is_unanswered(int fd, int64_t ns);
 
 #endif

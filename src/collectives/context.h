@@ -87,6 +87,7 @@ struct gy_context {
     uint32_t next_comm;
     uint64_t generation;     /* of the process that made it: see fork.c */
     int64_t turned;          /* time of the last slow turn */
+    int64_t checked;         /* when links were last asked whether their peers' hosts answer */
     int64_t called;          /* when others were last told, unasked, that this rank lives */
     unsigned turns;          /* progress calls since the clock was read */
     struct gy_context *next; /* list of fork.c */

@@ -15,6 +15,7 @@
 #define GY_SPIN (100 * 1000)
 #define GY_YIELD (1 * GY_MILLISECOND)
 #define GY_NAP (50 * GY_MILLISECOND)
+#define GY_CHECKS 8        /* looks at a link in the time after which a host that does not answer is gone */
 #define GY_LOOKS 64        /* without anything moved, before the clock is asked */
 #define GY_LOOKS_CROWDED 8 /* where ranks share cores */
 #define GY_LOOKS_THREAD 2  /* of the progress thread at links */
@@ -89,6 +90,18 @@ bool gy_progress(struct gy_context *ctx)
     return moved;
 }
 
+static void check_links(struct gy_context *ctx, int64_t now)
+{
+    if (now - ctx->checked < ctx->config.peer_timeout_ns / GY_CHECKS)
+        return;
+    ctx->checked = now;
+    for (int i = 0; i < ctx->links; i++) {
+        const struct gy_peer *peer = &ctx->peers[ctx->linked[i]];
+        if (peer->broken == 0)
+            ctx->ops[peer->transport]->check(peer->link, ctx->config.peer_timeout_ns);
+    }
+}
+
 bool gy_turn(struct gy_context *ctx, int64_t now)
 {
     gy_liveness_excuse(ctx, now);
@@ -101,6 +114,7 @@ bool gy_turn(struct gy_context *ctx, int64_t now)
         return true;
     }
     bool moved = gy_poller_poll(ctx->poller, 0) > 0;
+    check_links(ctx, now);
     gy_progress_links(ctx, true, &moved);
     if (gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS)
         gy_liveness_check(ctx, now);

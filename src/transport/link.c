@@ -159,6 +159,12 @@ void gy_transport_conceal_nothing(void *instance, void *exposed)
     (void)instance, (void)exposed;
 }
 
+/* The peer's end is told otherwise. */
+void gy_transport_check_nothing(struct gy_link *link, int64_t patience)
+{
+    (void)link, (void)patience;
+}
+
 /* Nobody who was given nothing asks. */
 void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access)
 {

@@ -63,5 +63,6 @@ bool gy_transport_send_no_short(struct gy_link *link, const struct gy_frame *hea
 int64_t gy_transport_round_trip_unknown(const struct gy_link *link);
 void gy_transport_describe_nothing(const struct gy_link *link, char *text_p, size_t bytes);
 void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access);
+void gy_transport_check_nothing(struct gy_link *link, int64_t patience);
 
 #endif

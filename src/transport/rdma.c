@@ -502,6 +502,7 @@ const struct gy_transport_ops gy_transport_rdma = {
     .post = rdma_post,
     .send_short = gy_rdma_send_short,
     .progress = gy_rdma_progress,
+    .check = gy_transport_check_nothing,
     .describe = rdma_describe,
     .round_trip = gy_transport_round_trip_unknown,
     .arm = rdma_arm,

@@ -106,6 +106,7 @@ const struct gy_transport_ops gy_transport_self = {
     .post = self_post,
     .send_short = gy_transport_send_no_short,
     .progress = self_progress,
+    .check = gy_transport_check_nothing,
     .describe = gy_transport_describe_nothing,
     .round_trip = gy_transport_round_trip_unknown,
     .arm = self_arm,

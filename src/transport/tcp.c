@@ -17,11 +17,13 @@
 #include <unistd.h>
 
 #include "boot/interface.h"
+#include "boot/socket.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
 #include "transport/tcp_private.h"
 
+#define UNANSWERED_LOOKS 2
 #define STOP_NS (200 * GY_MILLISECOND)
 #define UNSENT_BYTES (256 << 10)
 
@@ -65,6 +67,23 @@ void gy_tcp_fail(struct tcp_rail *rail, int reason)
                  reason ? strerror(reason) : "closed by the peer");
     if (rail->link->rails)
         gy_tcp_rails_fail(rail, reason);
+}
+
+/* A look too late is no silence: it takes two. */
+static void tcp_check(struct gy_link *base, int64_t patience)
+{
+    struct tcp_link *link = (struct tcp_link *)base;
+    for (int i = 0; i < link->tcp->rails && base->state == GY_LINK_OPEN && !link->mute; i++) {
+        struct tcp_rail *rail = &link->rail[i];
+        if (rail->watch.fd < 0 || !gy_socket_is_unanswered(rail->watch.fd, patience))
+            rail->unanswered = 0;
+        else if (++rail->unanswered < UNANSWERED_LOOKS)
+            continue;
+        else if (link->rails)
+            gy_tcp_rails_mute(rail, ETIMEDOUT);
+        else
+            gy_tcp_fail(rail, ETIMEDOUT);
+    }
 }
 
 static bool tcp_progress(struct gy_link *base)
@@ -173,6 +192,8 @@ void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *
     gy_error_clear(&error);
     link->near = is_on_one_machine(fd);
     set_options(fd, link->near, link->tcp->env.config->tcp_congestion);
+    gy_socket_await_readers(fd);
+    rail->unanswered = 0;
     rail->watch = (struct gy_watch){
         .fd = fd, .events = EPOLLIN, .callback = readable, .owner = rail, .listen = gy_tcp_end_quiet};
     if (rail == link->rail && !seal(link, keys))
@@ -239,10 +260,12 @@ void gy_tcp_dialled(void *user, int rank, int fd, const struct gy_seal_keys *key
     } else if (fd >= 0) {
         gy_tcp_connected(rail, fd, keys);
     } else {
-        gy_link_fail(&link->base, GYRE_PEER_UNREACHABLE, "no tcp connection to rank %d%s could be made", rank,
-                     gy_tcp_rails_name(rail, which));
+        int reason = link->tcp->env.world->dial_errnum;
+        gy_link_fail(&link->base, gy_error_is_shortage(reason) ? GYRE_SYSTEM : GYRE_PEER_UNREACHABLE,
+                     "no tcp connection to rank %d%s could be made: %s", rank, gy_tcp_rails_name(rail, which),
+                     strerror(reason));
         if (link->rails)
-            gy_tcp_rails_fail(rail, link->tcp->env.world->dial_errnum);
+            gy_tcp_rails_fail(rail, reason);
         gy_link_report(&link->base, &link->tcp->env.sink);
     }
 }
@@ -479,6 +502,7 @@ const struct gy_transport_ops gy_transport_tcp = {
     .send_short = gy_tcp_send_short,
     .posts_quickly = true,
     .progress = tcp_progress,
+    .check = tcp_check,
     .describe = gy_transport_describe_nothing,
     .round_trip = tcp_round_trip,
     .arm = tcp_arm,

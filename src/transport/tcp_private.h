@@ -16,7 +16,8 @@ struct tcp_link;
 struct tcp_rail {
     struct gy_watch watch; /* fd −1: not connected yet, or no more */
     struct tcp_link *link;
-    size_t wakes_at; /* bytes in the socket that end a sleep, 0 and 1 alike: any */
+    size_t wakes_at;     /* bytes in the socket that end a sleep, 0 and 1 alike: any */
+    unsigned unanswered; /* looks that found the peer's host silent, one after the other */
 };
 
 /* How far a link's stream of bytes has come, in one direction. */

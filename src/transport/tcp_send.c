@@ -139,6 +139,25 @@ static ssize_t send_some(struct tcp_link *link)
     return send_timed(link, link->base.first);
 }
 
+/* The connection is over, which reading will find, behind the last bytes of a peer that has gone. */
+static bool is_the_end(int reason)
+{
+    return reason == EPIPE || reason == ECONNRESET || reason == ECONNABORTED || reason == ETIMEDOUT ||
+           reason == EHOSTUNREACH || reason == EHOSTDOWN || reason == ENETUNREACH || reason == ENETDOWN;
+}
+
+/* What else keeps a frame here, such as memory that cannot be read, nothing will ever find. */
+static void cannot_send(struct tcp_link *link, int reason)
+{
+    if (!is_the_end(reason))
+        gy_link_fail(&link->base, GYRE_SYSTEM, "rank %d cannot send to rank %d over tcp: %s",
+                     link->tcp->env.world->rank, link->base.peer, strerror(reason));
+    else if (link->rails)
+        gy_tcp_rails_mute(link->out.rail, reason);
+    else
+        link->mute = true;
+}
+
 bool gy_tcp_flush(struct tcp_link *link)
 {
     bool moved = false;
@@ -149,10 +168,7 @@ bool gy_tcp_flush(struct tcp_link *link)
                 continue;
             if (errno == EAGAIN)
                 break;
-            if (link->rails)
-                gy_tcp_rails_mute(link->out.rail, errno);
-            else
-                link->mute = true;
+            cannot_send(link, errno);
             break;
         }
         gy_tcp_passed(&link->out, (size_t)sent);

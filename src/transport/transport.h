@@ -186,6 +186,9 @@ struct gy_transport_ops {
     /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never
      * blocks. */
     bool (*progress)(struct gy_link *link);
+    /* Looks whether the peer's host still answers what is under way to it: one that has not for `patience` ns fails the link, of
+     * which the next progress tells. To be called some times in as long. */
+    void (*check)(struct gy_link *link, int64_t patience);
     /* Over what a link goes, for sentences: "device mlx5_0 port 1". Nothing where the transport's name says it all. Optional. */
     void (*describe)(const struct gy_link *link, char *text_p, size_t bytes);
     /* Nanoseconds that a short message and its answer take on an idle way to the peer; 0: not known, or not what a link goes
