@@ -50,8 +50,14 @@ class Memory:
         return numpy.frombuffer(self.view, dtype=dtype, count=-1 if count is None else count)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
+        """For NumPy where it does not find __buffer__. NumPy 2 says whether to copy, and takes what it gets; NumPy 1 copies
+        by itself."""
         plain = self.array()
-        return plain if dtype is None else plain.astype(dtype)
+        if dtype is None or plain.dtype == dtype:
+            return plain.copy() if copy else plain
+        if copy is False:
+            raise InvalidArgument(f"memory of uint8 is no {dtype} without a copy: memory.array(dtype) looks at it as such")
+        return plain.astype(dtype)
 
     def __buffer__(self, flags: int) -> memoryview:  # from Python 3.12 on; elsewhere Buffer knows this class
         return self.view

@@ -181,6 +181,21 @@ class Buffers(RankTest):
         with self.assertRaises(gyre.InvalidArgument):
             self.comm.mem_alloc(-1)
 
+    def test_arrays_of_memory(self) -> None:
+        """NumPy 2 leaves it to __array__ to copy, where Python has no __buffer__; NumPy 1 does not say `copy`."""
+        memory = self.comm.mem_alloc(64)
+        for copy in (numpy.array(memory), memory.__array__(copy=True), memory.__array__("uint8", copy=True)):
+            copy[:] = 7
+            self.assertEqual(bytes(memory.view), bytes(64))
+        for number, view in enumerate((numpy.asarray(memory), memory.__array__(), memory.__array__("uint8", copy=False)), 1):
+            view[:] = number
+            self.assertEqual(bytes(memory.view), bytes([number]) * 64)
+        for other in (numpy.asarray(memory, "float32"), numpy.array(memory, "float32"), memory.__array__("float32", copy=True)):
+            self.assertEqual(other.dtype, "float32")
+            self.assertTrue((other == number).all())
+        with self.assertRaisesRegex(ValueError, "uint8 is no float32 without a copy"):
+            memory.__array__("float32", copy=False)
+
     def test_much_memory_one_after_the_other(self) -> None:
         """Never more than a block or two are there: the last one goes back before the next one comes."""
         world = self.comm._world
