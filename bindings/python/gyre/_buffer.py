@@ -3,7 +3,7 @@
 A Buffer keeps the object's export (Py_buffer) until release(): the object can neither be freed nor resized meanwhile,
 even if the caller forgets it. Nothing is copied. The memory has to be in one piece, in C order; what gyre writes to has
 to be writable. The element type is that of the object, or, for types that Python has no letter for (bfloat16, 8-bit
-floats) and for plain bytes, the one that the caller names.
+floats) and for raw bits, in unsigned integers or bytes, the one that the caller names.
 """
 import ctypes
 import sys
@@ -51,7 +51,8 @@ _release.restype = None
 _SIGNED = {1: DType.INT8, 4: DType.INT32, 8: DType.INT64}
 _UNSIGNED = {1: DType.UINT8, 4: DType.UINT32, 8: DType.UINT64}
 _FLOATS = {"e": DType.FLOAT16, "f": DType.FLOAT32, "d": DType.FLOAT64}
-_FOREIGN = ">!" if sys.byteorder == "little" else "<"
+_FOREIGN = (">", "!") if sys.byteorder == "little" else ("<",)
+_BITS = tuple("BHILQNchsx?")  # what may be bits of any type: int16 and bool are no types of gyre's
 
 
 def dtype_of(dtype: AnyDType) -> DType:
@@ -63,14 +64,28 @@ def dtype_of(dtype: AnyDType) -> DType:
         raise InvalidArgument(f"{dtype!r} is not an element type; there are {names}") from None
 
 
+def _letter(form: str) -> str:
+    """The kind of element that a format of the struct module stands for, without byte order and length."""
+    return form.lstrip("@=<>!0123456789")
+
+
 def _natural(form: str, itemsize: int) -> Optional[DType]:
-    """The type that a format of the struct module stands for."""
-    letter = form.lstrip("@=<>!")
+    """The type that a format stands for."""
+    letter = _letter(form)
     if letter in ("b", "h", "i", "l", "q", "n"):
         return _SIGNED.get(itemsize)
     if letter in ("B", "H", "I", "L", "Q", "N", "c"):
         return _UNSIGNED.get(itemsize)
     return _FLOATS.get(letter)
+
+
+def _native(form: str, itemsize: int) -> str:
+    """How to convert elements of the other byte order, as part of a sentence."""
+    letter = _letter(form)
+    for kind, letters in (("i", "bhilqn"), ("u", "BHILQN"), ("f", "efdg")):
+        if letter in tuple(letters):
+            return f"convert with .astype('={kind}{itemsize}')"
+    return "convert them"
 
 
 class Buffer:
@@ -121,21 +136,38 @@ class Buffer:
     def _choose(self, what: str, source: Any, wanted: Optional[AnyDType]) -> DType:
         form = (self._view.format or b"B").decode("ascii", "replace")
         itemsize = self._view.itemsize
-        if wanted is not None:
-            dtype = dtype_of(wanted)
-            if itemsize not in (1, dtype.size) or self._view.len % dtype.size:
-                raise InvalidArgument(
-                    f"{what}: dtype={dtype.name.lower()} does not fit {self._view.len} bytes of a "
-                    f"{type(source).__name__} in elements of {itemsize}: one element has {dtype.size} bytes"
-                )
-            return dtype
         natural = _natural(form, itemsize)
-        if natural is None or (form[0] in _FOREIGN and itemsize > 1):
+        if form.startswith(_FOREIGN) and itemsize > 1:
             raise InvalidArgument(
-                f"{what}: gyre has no type for elements of format {form!r} and {itemsize} bytes; convert them, or say "
-                "what they are with dtype=, for instance dtype='bfloat16'"
+                f"{what}: the elements of the {type(source).__name__} are in another byte order than this machine's "
+                f"(format {form!r}): {_native(form, itemsize)}"
+            )
+        if wanted is not None:
+            return self._named(what, source, natural, dtype_of(wanted))
+        if natural is None:
+            raise InvalidArgument(
+                f"{what}: gyre has no type for elements of format {form!r} and {itemsize} bytes: convert them; or, if "
+                "they are bits of a type that Python has no letter for, name it, for instance dtype='bfloat16'"
             )
         return natural
+
+    def _named(self, what: str, source: Any, natural: Optional[DType], dtype: DType) -> DType:
+        """The type that the caller names: the elements' own, or that of raw bits. Nothing is converted."""
+        form = (self._view.format or b"B").decode("ascii", "replace")
+        itemsize = self._view.itemsize
+        name = dtype.name.lower()
+        if not (itemsize == dtype.size or (itemsize == 1 and natural is DType.UINT8)) or self._view.len % dtype.size:
+            raise InvalidArgument(
+                f"{what}: dtype={name} does not fit {self._view.len} bytes of a {type(source).__name__} in elements of "
+                f"{itemsize}: one element has {dtype.size} bytes"
+            )
+        if natural != dtype and _letter(form) not in _BITS:
+            kind = natural.name.lower() if natural is not None else f"of format {form!r}"
+            raise InvalidArgument(
+                f"{what}: the elements of the {type(source).__name__} are {kind}, and dtype={name} does not convert "
+                "them: convert them first, for instance with .astype; raw bits are taken from unsigned integers and bytes"
+            )
+        return dtype
 
     def release(self) -> None:
         """Gives the memory back to its owner. May be called again."""

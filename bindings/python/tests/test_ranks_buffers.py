@@ -71,7 +71,7 @@ class Buffers(RankTest):
         self.refused("no memory that gyre can use", [1.0, 2.0])
         self.refused("no memory that gyre can use", "text")
         self.refused("no type for elements of format '.*h'", numpy.ones(4, "int16"))
-        self.refused("no type for elements of format '>f'", numpy.ones(4, ">f4"))
+        self.refused(r"format '>f'\): convert with .astype\('=f4'\)", numpy.ones(4, ">f4"))
         self.refused("no type", numpy.ones(4, "complex64"))
         self.refused("no type", numpy.ones(4, "bool"))
         self.refused("dtype=float64 does not fit", x, dtype="float64")
@@ -82,6 +82,33 @@ class Buffers(RankTest):
         self.refused("input holds float32, output float64", x, numpy.ones(6))
         self.refused("bit_and is for integers", x, op="bit_and")
         self.refused("overlap", x[:4], x[2:])
+
+    def test_a_type_that_is_not_the_elements_own(self) -> None:
+        """dtype= converts nothing: it names what raw bits are, and says again what the elements are."""
+        x = numpy.ones(4, "float32")
+        self.comm.all_reduce(x, dtype="float32")
+        self.assertTrue((x == self.size).all())
+        self.refused("are float32, and dtype=int32 does not convert", x, dtype="int32")
+        self.refused("output: .* are int32, and dtype=float32 does", numpy.ones(4, "uint32"), numpy.ones(4, "int32"), dtype="float32")
+        self.refused("are float16, and dtype=bfloat16 does", numpy.ones(4, "float16"), dtype="bfloat16")
+        self.refused("are int64, and dtype=uint64 does", array.array("q", [1]), dtype="uint64")
+        self.refused("are int8, and dtype=float8_e4m3 does", numpy.ones(4, "int8"), dtype="float8_e4m3")
+        self.refused("are of format 'Zf', and dtype=float64 does", numpy.ones(4, "complex64"), dtype="float64")
+        self.refused("dtype=float32 does not fit 4 bytes", numpy.ones(4, "bool"), dtype="float32")
+        self.refused(r"format '>f'\): convert with .astype\('=f4'\)", numpy.ones(4, ">f4"), dtype="float32")
+        self.refused(r"format '>H'\): convert with .astype\('=u2'\)", numpy.ones(4, ">u2"), dtype="bfloat16")
+        self.refused(r"format '>q'\): convert with .astype\('=i8'\)", numpy.ones(4, ">i8"), dtype="int64")
+        self.assertTrue((x == self.size).all())
+        bits = numpy.ones(4, "float32").view("uint32")
+        self.comm.all_reduce(bits, dtype="float32")
+        self.assertTrue((bits.view("float32") == self.size).all())
+        for kind in ("int16", "V2", "S2"):  # PyTorch's bits of a bfloat16 are of int16
+            one = numpy.full(4, 0x3F80, "uint16").view(kind)
+            self.comm.all_reduce(one, op="max", dtype="bfloat16")
+            self.assertTrue((one.view("uint16") == 0x3F80).all())
+        flags = numpy.array([self.rank == 0, False])
+        self.comm.all_reduce(flags, op="max", dtype="uint8")
+        self.assertEqual(flags.tolist(), [True, False])
 
     def test_sizes_of_blocks(self) -> None:
         n = self.size
