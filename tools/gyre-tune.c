@@ -273,6 +273,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: gy_options_init(state); return 0;
     case 'N': arguments->ranks = gy_options_integer("--ranks", text, 2, GY_LAUNCH_RANKS_MOST); return 0;
     case 'o': arguments->output = text; return 0;
+    case ARGP_KEY_ARG: gy_options_refuse("unexpected argument '%s'", text);
     default: return ARGP_ERR_UNKNOWN;
     }
 }

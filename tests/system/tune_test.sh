@@ -7,6 +7,10 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 fail() { echo "tune_test: $1" >&2; [ -s "$place/out" ] && tail -n 5 "$place/out" >&2; exit 1; }
 
+timeout 60 "$tune" --ranks 2 "$place/stray" >"$place/out" 2>&1
+[ $? = 2 ] || fail "a stray argument does not end gyre-tune with 2"
+[ "$(cat "$place/out")" = "gyre-tune: unexpected argument '$place/stray' (try gyre-tune --help)" ] || fail "a stray argument is not named"
+
 timeout 200 "$tune" --ranks 2 -o "$place/here" >"$place/out" 2>&1 || fail "gyre-tune ended with $?"
 for name in hosts ranks_per_host send_overhead receive_overhead copy reduce local_latency local_copy; do
     grep -qE "^$name = [0-9.e+-]+$" "$place/here" || fail "the file has no $name: $(cat "$place/here")"
