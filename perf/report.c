@@ -51,7 +51,13 @@ static const char *op_name(const struct gy_case *it)
 
 static int root_of(const struct gy_case *it)
 {
-    return it->kind == GY_KIND_BROADCAST ? it->root : -1;
+    switch (it->kind) {
+    case GY_KIND_BROADCAST:
+    case GY_KIND_REDUCE:
+    case GY_KIND_GATHER:
+    case GY_KIND_SCATTER: return it->root;
+    default: return -1;
+    }
 }
 
 void gy_report_row(FILE *stream, const struct gy_case *it, const struct gy_result *out, const struct gy_result *in)
@@ -80,8 +86,8 @@ void gy_report_json(FILE *stream, const struct gy_case *it, const char *algorith
     const struct gy_times *time = &result->time_us;
     fprintf(stream, "{\"collective\":\"%s\",\"algorithm\":\"%s\",\"transport\":\"%s\",\"ranks\":%d,\"bytes\":%zu,",
             gy_kind_name(it->kind), algorithm, transport, it->size, it->bytes);
-    fprintf(stream, "\"count\":%zu,\"dtype\":\"%s\",\"op\":\"%s\",\"in_place\":%s,\"time_us\":{", it->count,
-            gyre_dtype_name(it->dtype), op_name(it), it->in_place ? "true" : "false");
+    fprintf(stream, "\"count\":%zu,\"dtype\":\"%s\",\"op\":\"%s\",\"root\":%d,\"in_place\":%s,\"time_us\":{", it->count,
+            gyre_dtype_name(it->dtype), op_name(it), root_of(it), it->in_place ? "true" : "false");
     put_number(stream, "min", time->min, ",");
     put_number(stream, "median", time->median, ",");
     put_number(stream, "mean", time->mean, ",");

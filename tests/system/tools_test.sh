@@ -202,11 +202,17 @@ for collective in all_reduce reduce_scatter all_gather broadcast barrier; do
         rows=$(grep -vc '^#' "$work/out")
         [ "$rows" = "$([ $collective = barrier ] && echo 1 || echo 3)" ] || fail "gyre-perf $collective: $rows rows"
         [ "$(wc -l <"$work/json")" = $((2 * rows)) ] || fail "gyre-perf $collective: JSON lines"
-        for key in collective algorithm transport ranks bytes count dtype op in_place time_us min median mean p99 max whole_us algbw busbw; do
+        for key in collective algorithm transport ranks bytes count dtype op root in_place time_us min median mean p99 max whole_us algbw busbw; do
             [ "$(grep -c "\"$key\":" "$work/json")" = $((2 * rows)) ] || fail "gyre-perf $collective: key $key"
         done
         [ "$(grep -c '"wrong":0}' "$work/json")" = $((2 * rows)) ] || fail "gyre-perf $collective: wrong elements"
     done
+done
+# What has a root names it, in the column and in JSON; the others have none.
+for case in broadcast:1 reduce:1 gather:1 scatter:1 all_reduce:-1 reduce_scatter:-1 all_gather:-1 all_to_all:-1 barrier:-1; do
+    expect 0 '^$' "$perf" ${case%:*} --ranks 2 -b 1k -e 1k -n 2 -w 1 -r 1 --json "$work/json"
+    [ "$(grep -v '^#' "$work/out" | awk '{ print $5 }')" = "${case#*:}" ] || fail "gyre-perf ${case%:*}: root: $(cat "$work/out")"
+    [ "$(grep -c "\"root\":${case#*:},\"in_place\"" "$work/json")" = 2 ] || fail "gyre-perf ${case%:*}: root: $(cat "$work/json")"
 done
 expect 0 '^$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -c 0 --mem gyre --transport tcp --algorithm ring --json -
 grep -q '"algorithm":"ring","transport":"tcp"' "$work/out" || fail "gyre-perf: forced algorithm and transport"
