@@ -16,6 +16,16 @@ for name in hosts ranks_per_host send_overhead receive_overhead copy reduce loca
     grep -qE "^$name = [0-9.e+-]+$" "$place/here" || fail "the file has no $name: $(cat "$place/here")"
 done
 
+# Between two hosts, and the manual page names all that the file holds.
+# shellcheck disable=SC2016
+timeout 200 "$run" -n 2 -- sh -c 'GYRE_HOST_ID=$RANK; export GYRE_HOST_ID; exec "$0" -o "$1"' "$tune" "$place/two" >"$place/out" 2>&1 || fail "gyre-tune of two hosts ended with $?"
+for name in bandwidth latency burst; do
+    grep -qE "^$name = [0-9.e+-]+$" "$place/two" || fail "the file of two hosts has no $name: $(cat "$place/two")"
+done
+while read -r name; do
+    sed -n '/^\.SH FILES/,/^\.SH EXIT/p' "$(dirname "$0")/../../docs/man/gyre-tune.1" | grep -qw "$name" || fail "gyre-tune(1) does not say what $name is"
+done < <(sed -n 's/^\([a-z_]*\) = .*/\1/p' "$place/here" "$place/two" | sort -u)
+
 GYRE_TUNING=$place/here timeout 200 "$perf" all_reduce --ranks 3 -b 4 -e 1M -f 64 -n 3 >"$place/out" 2>&1 || fail "gyre-perf with the file ended with $?"
 # On a cluster where a message costs a second and bytes nothing, and on one where it is the other way round.
 choice() { # FILE
