@@ -17,6 +17,9 @@ from ._world import UserOp, World
 AnyOp = Union[Op, str, UserOp]
 Counts = Sequence[int]
 
+# What has algorithms.
+COLLECTIVES = tuple("all_reduce reduce reduce_scatter broadcast all_gather gather scatter all_to_all barrier".split())
+
 
 class Call:
     """A function of libgyre by its name without gyre_, its arguments but the communicator, the buffers it touches."""

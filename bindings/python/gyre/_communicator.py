@@ -19,7 +19,7 @@ from . import _calls as calls
 from . import _group
 from ._buffer import AnyBuffer, dtype_of
 from ._calls import Call, Ranks, scalar_bytes
-from ._errors import Aborted, Error, InvalidArgument, error_for, text_of
+from ._errors import Aborted, Error, InvalidArgument, Unsupported, error_for, text_of
 from ._library import CALLS, lib
 from ._memory import Memory, Registration
 from ._observe import Counters, Failure, RankPlace, TraceFunction, counters_of, failures_of, place_of, trace_callback
@@ -370,14 +370,20 @@ class Communicator(Ranks):
             self._leave()
 
     def algorithm(self, collective: str, count: int, dtype: AnyDType) -> str:
-        """The algorithm that would be chosen for this call: "ring", "direct_two_shot", ..."""
+        """The algorithm that would be chosen for this call: "ring", "direct_two_shot", ... Unsupported where one is forced
+        that cannot do it, as the call itself."""
         self._enter()
         try:
             name = lib.gyre_comm_algorithm(self._handle, collective.encode(), count, dtype_of(dtype))
         finally:
             self._leave()
+        if name is None and collective not in calls.COLLECTIVES:
+            raise InvalidArgument(f"algorithm: {collective!r} is not a collective; there are {', '.join(calls.COLLECTIVES)}")
         if name is None:
-            raise InvalidArgument(f"algorithm: {collective!r} is not a collective")
+            raise Unsupported(
+                f"algorithm: the one that is forced, {self.get('algorithm')}, cannot do {collective} on {self.size} ranks "
+                f"with order {self.get('order')}"
+            )
         return text_of(name)
 
     def dump(self) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Dict, Type
 
 import gyre
+from gyre._calls import COLLECTIVES
 from gyre._errors import _BY_STATUS
 from gyre._library import Config, prototypes
 from gyre._observe import STRUCTS
@@ -64,6 +65,12 @@ class Header(unittest.TestCase):
         if argument is ctypes.c_uint:
             return ("int",)
         return ("pointer",)
+
+    def test_collectives(self) -> None:
+        """Those that gyre_comm_algorithm knows."""
+        comment = re.search(r"\* collective: (.*?)\. NULL where[^/]*\*/\nGYRE_API const char \*gyre_comm_algorithm", HEADER, re.DOTALL)
+        assert comment
+        self.assertEqual(tuple(re.findall(r'"(\w+)"', comment.group(1))), COLLECTIVES)
 
     def test_numbers(self) -> None:
         for table, kind in (("GYRE_DTYPE_MAP", gyre.DType), ("GYRE_OP_MAP", gyre.Op), ("GYRE_STATUS_MAP", gyre.Status)):

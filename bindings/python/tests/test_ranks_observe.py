@@ -24,6 +24,21 @@ class Observe(RankTest):
             twin.set("timeout", "soon")
         twin.close()
 
+    def test_algorithm(self) -> None:
+        twin = self.comm.duplicate()
+        twin.set("algorithm", "all_reduce:ring")
+        self.assertEqual(twin.algorithm("all_reduce", 1000, "float32"), "ring")
+        twin.set("order", "canonical")
+        forced = f"all_reduce:ring, cannot do all_reduce on {self.size} ranks with order canonical"
+        with self.assertRaisesRegex(gyre.Unsupported, forced):
+            twin.algorithm("all_reduce", 1000, "float32")
+        with self.assertRaises(gyre.Unsupported):
+            twin.all_reduce(numpy.ones(1000, "float32"))
+        self.assertTrue(twin.algorithm("all_gather", 1000, "float32"))
+        with self.assertRaisesRegex(gyre.InvalidArgument, "'all_to_none' is not a collective; there are all_reduce, "):
+            twin.algorithm("all_to_none", 1000, "float32")
+        twin.close()
+
     def test_topology(self) -> None:
         mine = self.comm.topology()
         self.assertEqual((mine.world_rank, mine.host, mine.hosts), (self.rank, 0, 1))
