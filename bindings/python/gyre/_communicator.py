@@ -318,11 +318,11 @@ class Communicator(Ranks):
         return Registration(self, memory)
 
     def set(self, key: str, value: str) -> None:
-        """Attributes: "name" (for dump()), "order", "algorithm" (both collective), "timeout" in seconds."""
+        """Attributes: "name" (for dump()), "order", "ends", "algorithm" (these three collective), "timeout" in seconds."""
         self._attribute(lib.gyre_comm_set, key, value.encode())
 
     def get(self, key: str) -> str:
-        """An attribute, as set() takes it."""
+        """An attribute, as set() takes it; and "meeting" and "joined", which are to be read only."""
         text = ctypes.create_string_buffer(4096)
         self._attribute(lib.gyre_comm_get, key, text, len(text))
         return text_of(text.value)

@@ -72,6 +72,16 @@ class Header(unittest.TestCase):
         assert comment
         self.assertEqual(tuple(re.findall(r'"(\w+)"', comment.group(1))), COLLECTIVES)
 
+    def test_attributes(self) -> None:
+        """The documentation of set() and get() names all of them."""
+        listed = HEADER.partition("/* Attributes of a communicator")[2].partition(" * They begin as")[0]
+        keys = re.findall(r"^ \*   (\w+) +(\S.*\n(?: \*    .*\n)*)", listed, re.MULTILINE)
+        self.assertGreater(len(keys), 5)
+        for key, meaning in keys:
+            read_only = "to be read only" in " ".join(meaning.replace("*", " ").split())
+            text = (gyre.Communicator.get if read_only else gyre.Communicator.set).__doc__
+            self.assertIn(f'"{key}"', text or "")
+
     def test_numbers(self) -> None:
         for table, kind in (("GYRE_DTYPE_MAP", gyre.DType), ("GYRE_OP_MAP", gyre.Op), ("GYRE_STATUS_MAP", gyre.Status)):
             self.assertEqual({row[1]: int(row[0]) for row in rows(table)}, {member.name: int(member) for member in kind})
