@@ -96,9 +96,11 @@ typedef enum gyre_status {
 GYRE_API const char *gyre_status_name(gyre_status status);
 GYRE_API const char *gyre_status_text(gyre_status status);
 
-/* The sentence of the last error on `comm`; when comm is NULL, or was destroyed, that of this thread's last call without a
- * communicator to keep it: a gyre_comm_create that failed, or a call with a handle that is NULL, destroyed or freed, which
- * is GYRE_INVALID_ARGUMENT. Owned by gyre; valid until the next error there. Never NULL; empty when there was none. */
+/* The sentence of the last error on `comm`; once its world has failed, that of the failure, the first one, which stays:
+ * what is refused afterwards has a status, and no sentence of its own. When comm is NULL, or was destroyed, that of this
+ * thread's last call without a communicator to keep it: a gyre_comm_create that failed, or a call with a handle that is
+ * NULL, destroyed or freed, which is GYRE_INVALID_ARGUMENT. Owned by gyre; valid until the next error there. Never NULL;
+ * empty when there was none. */
 GYRE_API const char *gyre_last_error(const gyre_comm *comm);
 
 /* Every element type: code, name, name as text, bytes. The values are frozen and travel on the wire.

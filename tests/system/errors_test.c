@@ -128,6 +128,9 @@ static void test_abort(void)
         GIVES(GYRE_ABORTED, comm, gyre_barrier(comm));
     }
     GIVES(GYRE_ABORTED, comm, gyre_barrier(comm));
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_mem_alloc(comm, 1, NULL)); /* the first sentence stays */
+    if (strncmp(gyre_last_error(comm), "rank 0 aborted", strlen("rank 0 aborted")) != 0)
+        rank_fail("the failure's sentence is gone: '%s'", gyre_last_error(comm));
     expect_child_turned_away(NULL); /* of a world that has failed, too */
     OK(NULL, gyre_comm_destroy(comm));
 }

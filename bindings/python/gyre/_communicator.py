@@ -399,7 +399,8 @@ class Communicator(Ranks):
 
     @property
     def last_error(self) -> str:
-        """The sentence of the last error on this communicator; empty when there was none."""
+        """The sentence of the last error on this communicator; once the world has failed, that of this failure, which
+        stays. Empty when there was none."""
         self._enter()
         try:
             return text_of(lib.gyre_last_error(self._handle))

@@ -51,6 +51,8 @@ def death(comm: gyre.Communicator) -> None:
     check("all_reduce" in sentence, sentence)
     check(isinstance(gyre.PeerDead(""), gyre.CommunicatorError))
     check(failure(gyre.PeerDead, comm.barrier))  # it stays failed
+    check(f"rank {victim}" in failure(gyre.PeerDead, lambda: comm.set("colour", "red")))
+    check(f"rank {victim}" in comm.last_error, comm.last_error)  # and its sentence stays
     comm.close()
     print(sentence)
 
