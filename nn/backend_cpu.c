@@ -3,11 +3,12 @@
  * is worth it. Guarantee: for the same build, machine, grid of threads and number of BLAS threads the same inputs give
  * the same bits. */
 #include "backend_cpu.h"
+#include "threads.h"
 
 /* Present in OpenBLAS only; any other CBLAS leaves it NULL. */
 extern void gy_openblas_set_num_threads(int threads) __asm__("openblas_set_num_threads") __attribute__((weak));
 
-void gyre_nn_set_blas_threads(int threads)
+void gy_nn_blas_threads(int threads)
 {
     if (gy_openblas_set_num_threads && threads > 0)
         gy_openblas_set_num_threads(threads);

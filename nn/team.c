@@ -9,6 +9,7 @@
 #include "team.h"
 
 #include "error.h"
+#include "threads.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -135,6 +136,6 @@ gyre_status gyre_nn_set_threads(size_t samples, size_t neurons)
     if (problem != 0)
         return gy_nn_fail_system(problem, "cannot start %zu threads", samples * neurons - 1);
     if (samples * neurons > 1)
-        gyre_nn_set_blas_threads(1);
+        gy_nn_blas_threads(1);
     return GYRE_SUCCESS;
 }

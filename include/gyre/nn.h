@@ -237,8 +237,11 @@ GYRE_NN_API void gyre_nn_tape_add_gradient(gyre_nn_tape *tape, size_t value, con
 GYRE_NN_API const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, size_t value);
 GYRE_NN_API double gyre_nn_tape_side_cost(const gyre_nn_tape *tape);
 
-/* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores:
- * so many that the ranks of this host divide its cores; nothing changes where there is one rank. */
+/* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores,
+ * which training and gyre_nn_sync_attach call: so many that the ranks of this host divide its cores; nothing changes where
+ * there is one rank, nor where the number was asked for: by set_blas_threads, at any time before, or in the environment, by
+ * OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or OMP_NUM_THREADS (which torchrun sets to 1). The strategy deterministic asks for
+ * 1. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
 GYRE_NN_API void gyre_nn_share_cores(const gyre_comm *comm);
 /* Two levels: threads of this process, beside the ranks, that divide each matrix product among them, its rows (a layer's

@@ -106,7 +106,7 @@ static const struct argp_option options[] = {
     {"clip", KEY_CLIP, "NORM", 0, "largest norm of a gradient (default: no clipping)", 3},
     {"bucket", KEY_BUCKET, "BYTES", 0, "size of a gradient bucket, with k or M (default 256k)", 4},
     {"blas-threads", KEY_BLAS_THREADS, "N", 0,
-     "threads for matrix products (default: all cores, divided by the ranks of the host)", 4},
+     "threads for matrix products (default: OPENBLAS_NUM_THREADS, or the cores divided by the ranks of the host)", 4},
     {"threads", KEY_THREADS, "SxN", 0, "threads of each rank: samples divided by S, neurons by N (default 1x1)", 4},
     {"progress-thread", KEY_PROGRESS_THREAD, NULL, 0,
      "a thread of gyre makes progress beside backward (default: progress between layers)", 4},
