@@ -1,9 +1,13 @@
 /* What all ranks of a run pass alike, compared before the first step. Ranks that want different runs would else train
  * something that none of them wants, part in the middle with a sentence about collectives, or wait for messages that
- * nobody sends. */
+ * nobody sends. What is long, the model's modules and the data, is compared by its hash, which is taken here and nowhere
+ * else: once in a run each rank reads its data from beginning to end. Every rank has all of the model and of the data,
+ * whatever part of them its strategy has it compute. Not compared are first parameters, which rank 0 gives to all. */
 #include "agree.h"
 
 #include "error.h"
+#include "evaluate.h"
+#include "model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +22,23 @@ static const struct {
 } fields[] = {
     {"the model's parameters", COUNT},
     {"the type of the model's elements", OPAQUE},
+    {"the shape of the model's input", OPAQUE},
+    {"modules of the model", COUNT},
+    {"the kinds of the model's modules", OPAQUE},
+    {"the settings of the model's modules", OPAQUE},
+    {"where the model's modules take their inputs from", OPAQUE},
+    {"the model's cost", OPAQUE},
+    {"samples", COUNT},
     {"training samples", COUNT},
     {"test samples", COUNT},
     {"features of a sample", COUNT},
     {"classes", COUNT},
+    {"labels of a sample", COUNT},
+    {"the alphabet of the data", OPAQUE},
+    {"the values of the samples", OPAQUE},
+    {"the labels of the samples", OPAQUE},
+    {"which samples are for training", OPAQUE},
+    {"which samples are for testing", OPAQUE},
     {"batch", COUNT},
     {"epochs", COUNT},
     {"accumulate", COUNT},
@@ -54,12 +71,78 @@ static const struct {
 };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
+#define MODEL_FIELDS 8
+#define DATA_FIELDS 11
+#define OPTION_FIELDS (FIELDS - MODEL_FIELDS - DATA_FIELDS)
 
 static uint64_t bits(double value)
 {
     uint64_t word;
     memcpy(&word, &value, sizeof(word));
     return word;
+}
+
+static uint64_t hash_name(const char *name, uint64_t before)
+{
+    return XXH3_64bits_withSeed(name, strlen(name), before);
+}
+
+/* Field by field: between them the struct has bytes that are anything. */
+static uint64_t hash_settings(const struct gy_nn_config *c, uint64_t before)
+{
+    const uint64_t all[] = {c->outputs, c->symbols, c->heads,      bits(c->rate),    c->causal,
+                            c->relu,    c->first,   c->shape.time, c->shape.features};
+    return XXH3_64bits_withSeed(all, sizeof(all), before);
+}
+
+static uint64_t hash_inputs(const struct gy_nn_module *module, uint64_t before)
+{
+    uint64_t all[1 + GY_NN_MOST_INPUTS] = {module->ninputs};
+    for (size_t k = 0; k < module->ninputs; k++)
+        all[1 + k] = module->from[k];
+    return XXH3_64bits_withSeed(all, sizeof(all), before);
+}
+
+static void put_model(const gyre_nn_model *model, uint64_t words[MODEL_FIELDS])
+{
+    const uint64_t shape[] = {model->in.time, model->in.features};
+    uint64_t kinds = 0, settings = 0, inputs = 0;
+    for (size_t i = 0; i < model->nmodules; i++) {
+        kinds = hash_name(model->modules[i].ops->name, kinds);
+        settings = hash_settings(&model->modules[i].config, settings);
+        inputs = hash_inputs(&model->modules[i], inputs);
+    }
+    const uint64_t all[MODEL_FIELDS] = {
+        gyre_nn_param_count(model),
+        (uint64_t)gyre_nn_dtype(model),
+        XXH3_64bits(shape, sizeof(shape)),
+        model->nmodules,
+        kinds,
+        settings,
+        inputs,
+        hash_name(model->cost->name, 0),
+    };
+    memcpy(words, all, sizeof(all));
+}
+
+/* A model that learns without labels does not look at them. */
+static void put_data(const gyre_nn_model *model, const gyre_nn_dataset *data, uint64_t words[DATA_FIELDS])
+{
+    size_t labels = gy_nn_labelled(model) ? data->samples * data->steps : 0;
+    const uint64_t all[DATA_FIELDS] = {
+        data->samples,
+        data->ntrain,
+        data->ntest,
+        data->features,
+        data->classes,
+        data->steps,
+        XXH3_64bits(data->alphabet, data->alphabet ? data->classes : 0),
+        XXH3_64bits(data->x, data->samples * data->features * sizeof(*data->x)),
+        XXH3_64bits(data->labels, labels * sizeof(*data->labels)),
+        XXH3_64bits(data->train, data->ntrain * sizeof(*data->train)),
+        XXH3_64bits(data->test, data->ntest * sizeof(*data->test)),
+    };
+    memcpy(words, all, sizeof(all));
 }
 
 /* Of a strategy that will be refused nothing is read. */
@@ -75,21 +158,13 @@ static void put_strategy(const struct gyre_nn_train_options *o, uint64_t words[2
         words[1] = XXH3_64bits(values, sizeof(values));
 }
 
-/* In the order of `fields`. */
-static void list(const gyre_nn_model *model, const gyre_nn_dataset *data, const struct gyre_nn_train_options *o,
-                 uint64_t words[FIELDS])
+static void put_options(const struct gyre_nn_train_options *o, uint64_t words[OPTION_FIELDS])
 {
     const struct gyre_nn_optimizer_config *p = &o->optimizer;
     const struct gyre_nn_schedule *s = &o->schedule;
     uint64_t way[2];
     put_strategy(o, way);
-    const uint64_t all[FIELDS] = {
-        gyre_nn_param_count(model),
-        (uint64_t)gyre_nn_dtype(model),
-        data->ntrain,
-        data->ntest,
-        data->features,
-        data->classes,
+    const uint64_t all[OPTION_FIELDS] = {
         o->batch,
         o->epochs,
         o->accumulate,
@@ -151,7 +226,9 @@ gyre_status gy_nn_agree(gyre_comm *comm, const gyre_nn_model *model, const gyre_
     uint64_t mine[FIELDS];
     if (ranks == 1)
         return GYRE_SUCCESS;
-    list(model, data, options, mine);
+    put_model(model, mine); /* in the order of `fields` */
+    put_data(model, data, mine + MODEL_FIELDS);
+    put_options(options, mine + MODEL_FIELDS + DATA_FIELDS);
     uint64_t *all = calloc((size_t)ranks, sizeof(mine));
     if (!all)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to compare what %d ranks want", ranks);

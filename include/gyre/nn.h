@@ -612,10 +612,12 @@ struct gyre_nn_train_result {
 /* Good for small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256 KiB,
  * strategy sync, ranks compared every 100 steps. */
 GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
-/* Trains to the end of `epochs` or `stop_after`; collective; every rank passes the same options and data (which is compared
- * before the first step: GYRE_MISMATCH on every rank, with what differs). Every rank ends with the same parameters, bit for
- * bit. A run that goes on from `resume` (which rank 0 reads, and whose seed and position count) with the same options, data
- * and number of ranks ends with the bits of one that was not interrupted. result_p may be NULL. */
+/* Trains to the end of `epochs` or `stop_after`; collective; every rank passes a model of the same modules, whose parameters
+ * become rank 0's, and the same options and data, all of them. Before the first step the ranks compare their modules, options
+ * and data, for which each reads its data once: GYRE_MISMATCH on every rank, with what differs. Not compared: names of files,
+ * and labels where the model learns without. Every rank ends with the same parameters, bit for bit. A run that goes on from
+ * `resume` (which rank 0 reads, and whose seed and position count) with the same options, data and number of ranks ends with
+ * the bits of one that was not interrupted. result_p may be NULL. */
 GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                                       const struct gyre_nn_train_options *options,
                                       struct gyre_nn_train_result *result_p);

@@ -84,12 +84,107 @@ static void ways(gyre_comm *comm, bool other)
     refused(comm, &o, 8, "ranks 0 and 2 do not agree on whether there are checkpoints");
 }
 
+/* Chains that have as many parameters, however they are made. */
+struct shape {
+    size_t heads, from;
+    double rate;
+    gyre_nn_activation activation;
+    gyre_nn_cost_kind cost;
+};
+
+static gyre_nn_model *chain(gyre_comm *comm, const struct shape *shape)
+{
+    gyre_nn_layer *layers[2];
+    gyre_nn_model *model;
+    gyre_nn_layer *top = gyre_nn_input(64);
+    layers[0] = top = gyre_nn_dense(top, 8, GYRE_NN_IDENTITY);
+    layers[1] = top = gyre_nn_attention(top, shape->heads, false);
+    top = gyre_nn_dropout(top, shape->rate);
+    top = gyre_nn_residual(top, layers[shape->from]);
+    top = gyre_nn_activate(top, shape->activation);
+    OK(comm, gyre_nn_new(gyre_nn_cost(top, 10, shape->cost), GYRE_FLOAT32, 1, &model));
+    return model;
+}
+
+static void modules_refused(gyre_comm *comm, const struct shape *shape, const char *text)
+{
+    struct gyre_nn_train_options o = plain();
+    gyre_nn_model *model = chain(comm, shape);
+    gyre_status status = gyre_nn_train(model, data, comm, &o, NULL);
+    if (status != GYRE_MISMATCH || !strstr(gyre_nn_last_error(), text))
+        rank_fail("%s: '%s' instead of '%s'", gyre_status_name(status), gyre_nn_last_error(), text);
+    gyre_nn_free(model);
+}
+
+static void modules(gyre_comm *comm, bool other)
+{
+    const struct shape first = {.heads = 1, .rate = 0.25, .activation = GYRE_NN_RELU};
+    struct shape shape = first;
+    shape.activation = other ? GYRE_NN_TANH : GYRE_NN_RELU;
+    modules_refused(comm, &shape, "ranks 0 and 2 do not agree on the kinds of the model's modules");
+    shape.activation = other ? GYRE_NN_IDENTITY : GYRE_NN_RELU;
+    modules_refused(comm, &shape, "ranks do not agree on modules of the model: 6 on rank 0, 5 on rank 2");
+    shape = first;
+    shape.heads += other;
+    modules_refused(comm, &shape, "ranks 0 and 2 do not agree on the settings of the model's modules");
+    shape = first;
+    shape.rate = other ? 0.5 : 0.25;
+    modules_refused(comm, &shape, "ranks 0 and 2 do not agree on the settings of the model's modules");
+    shape = first;
+    shape.from = other;
+    modules_refused(comm, &shape, "ranks 0 and 2 do not agree on where the model's modules take their inputs from");
+    shape = first;
+    shape.cost = other ? GYRE_NN_MEAN_SQUARED_ERROR : GYRE_NN_CROSS_ENTROPY;
+    modules_refused(comm, &shape, "ranks 0 and 2 do not agree on the model's cost");
+}
+
+/* Data of the same size, changed in one place on one rank, and changed back. */
+static void samples(gyre_comm *comm, bool other)
+{
+    struct gyre_nn_train_options o = plain();
+    float value = data->x[data->samples * data->features - 1];
+    data->x[data->samples * data->features - 1] = other ? value + 1 : value;
+    refused(comm, &o, 8, "ranks 0 and 2 do not agree on the values of the samples");
+    data->x[data->samples * data->features - 1] = value;
+    int32_t label = data->labels[5];
+    data->labels[5] = other ? 9 - label : label;
+    refused(comm, &o, 8, "ranks 0 and 2 do not agree on the labels of the samples");
+    data->labels[5] = label;
+    uint32_t train = data->train[7], test = data->test[3];
+    data->train[7] = other ? test : train;
+    data->test[3] = other ? train : test;
+    refused(comm, &o, 8, "ranks 0 and 2 do not agree on which samples are for training");
+    data->train[7] = train;
+    refused(comm, &o, 8, "ranks 0 and 2 do not agree on which samples are for testing");
+    data->test[3] = test;
+    data->ntest -= other;
+    refused(comm, &o, 8, "ranks do not agree on test samples");
+    data->ntest += other;
+}
+
+/* A reconstruction trains without labels, and may have others. */
+static void unlabelled(gyre_comm *comm, bool other)
+{
+    struct gyre_nn_train_options o = plain();
+    gyre_nn_model *model;
+    size_t hidden = 8;
+    int32_t label = data->labels[5];
+    data->labels[5] = other ? 9 - label : label;
+    OK(comm, gyre_nn_autoencoder(64, &hidden, 1, GYRE_NN_RELU, GYRE_FLOAT32, 1, &model));
+    OK(comm, gyre_nn_train(model, data, comm, &o, NULL));
+    gyre_nn_free(model);
+    data->labels[5] = label;
+}
+
 static void body(int rank)
 {
     gyre_comm *comm = rank_begin(60);
     OK(comm, gyre_nn_dataset_open("digits", &data));
     numbers(comm, rank == 2);
     ways(comm, rank == 2);
+    modules(comm, rank == 2);
+    samples(comm, rank == 2);
+    unlabelled(comm, rank == 2);
     struct gyre_nn_train_options o = plain();
     o.strategy = rank == 2 ? gyre_nn_strategy_find("sync") : NULL; /* the same */
     CHECK(train(comm, &o, 8) == GYRE_SUCCESS);
