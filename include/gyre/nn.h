@@ -238,10 +238,11 @@ GYRE_NN_API const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, si
 GYRE_NN_API double gyre_nn_tape_side_cost(const gyre_nn_tape *tape);
 
 /* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores,
- * which training and gyre_nn_sync_attach call: so many that the ranks of this host divide its cores; nothing changes where
- * there is one rank, nor where the number was asked for: by set_blas_threads, at any time before, or in the environment, by
- * OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or OMP_NUM_THREADS (which torchrun sets to 1). The strategy deterministic asks for
- * 1. */
+ * which training and gyre_nn_sync_attach call: so many that the ranks of this host divide its cores: those on which this
+ * process may run, by the ranks of `comm` on this host (or LOCAL_WORLD_SIZE, where that is more) that may run on any of them;
+ * so a rank that is bound to cores of its own has all of these. Nothing changes where there is one rank, nor where the number
+ * was asked for: by set_blas_threads, at any time before, or in the environment, by OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or
+ * OMP_NUM_THREADS (which torchrun sets to 1). The strategy deterministic asks for 1. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
 GYRE_NN_API void gyre_nn_share_cores(const gyre_comm *comm);
 /* Two levels: threads of this process, beside the ranks, that divide each matrix product among them, its rows (a layer's
@@ -658,7 +659,8 @@ struct gyre_nn_elastic {
  *
  * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without
  * any failure: `replay` makes one, whose world has at least as many ranks as its largest membership; all of them
- * end with the result. With deterministic it is that of any undisturbed run.
+ * end with the result. (As far as matrix products have as many threads: how many ranks share a host's cores may change
+ * with the ranks, so ask for a number, gyre_nn_set_blas_threads.) With deterministic it is that of any undisturbed run.
  *
  * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of
  * three numbers per step (or exchange); an agreement per epoch and per look. An epoch's report may come twice, when

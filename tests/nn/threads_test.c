@@ -1,6 +1,8 @@
 /* How many threads BLAS has on ranks that share a host: their part of the cores, or what somebody has asked for. The number
  * is set behind gyre's back first, to one that no sharing would give, so that it shows who has changed it. */
 #include <gyre/nn.h>
+#include <sched.h>
+#include <sys/syscall.h>
 
 #include "support/launcher.h"
 
@@ -9,6 +11,25 @@
 
 extern int openblas_get_num_threads(void) __attribute__((weak));
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
+
+/* What the library learns of the cores on which a process may run: those of a machine that is not there, where `machine`
+ * knows the process. */
+static struct cores {
+    pid_t process;
+    cpu_set_t cores;
+} * machine;
+
+__attribute__((visibility("default"))) int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *cores_p)
+{
+    pid_t wanted = process ? process : getpid();
+    memset(cores_p, 0, bytes);
+    for (int i = 0; machine && i < RANKS; i++)
+        if (machine[i].process == wanted) {
+            memcpy(cores_p, &machine[i].cores, bytes < sizeof machine->cores ? bytes : sizeof machine->cores);
+            return 0;
+        }
+    return syscall(SYS_sched_getaffinity, process, bytes, cores_p) < 0 ? -1 : 0;
+}
 
 static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"};
 
@@ -61,6 +82,50 @@ static void asked(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
+/* Two ranks, each of which has a host of its own, as it were; LOCAL_WORLD_SIZE may count ranks of other communicators. */
+static void hosts(int rank)
+{
+    unsetenv("LOCAL_WORLD_SIZE");
+    launch_set_number("GYRE_HOST_ID", 1000 + rank);
+    gyre_comm *comm = rank_begin(60);
+    shares(comm, BEFORE, "a rank that is alone on its host");
+    setenv("LOCAL_WORLD_SIZE", "1024", 1);
+    shares(comm, 1, "a communicator of one rank of a host's 1024");
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+/* A machine of 8 cores, of which rank r has [from, to). */
+static void have(gyre_comm *comm, int rank, size_t from, size_t to)
+{
+    OK(comm, gyre_barrier(comm)); /* nobody looks at what is changed */
+    CPU_ZERO(&machine[rank].cores);
+    for (size_t i = from; i < to; i++)
+        CPU_SET(i, &machine[rank].cores);
+    machine[rank].process = getpid();
+    OK(comm, gyre_barrier(comm));
+}
+
+static void bound(int rank)
+{
+    size_t first = 4 * (size_t)rank;
+    gyre_comm *comm = rank_begin(60);
+    for (int launcher = 0; launcher < 2; launcher++) {
+        unsetenv("LOCAL_WORLD_SIZE");
+        if (launcher)
+            launch_set_number("LOCAL_WORLD_SIZE", RANKS);
+        have(comm, rank, 0, 8);
+        shares(comm, 4, "ranks that have all cores");
+        have(comm, rank, first, first + 4);
+        shares(comm, 4, "a rank that is bound to half of the cores");
+        have(comm, rank, first, 8);
+        shares(comm, rank == 0 ? 4 : 2, "ranks of which one is bound to cores of the other");
+        have(comm, rank, 3, 4);
+        shares(comm, 1, "ranks on one core");
+    }
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
 int main(void)
 {
     if (!openblas_get_num_threads || !openblas_set_num_threads)
@@ -68,5 +133,9 @@ int main(void)
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         unsetenv(variables[i]);
     setenv("LOCAL_WORLD_SIZE", "1024", 1); /* of which each has one core */
-    return launch(RANKS, asked, 60, "threads that were asked for") ? 0 : 1;
+    bool good = launch(RANKS, asked, 60, "threads that were asked for");
+    good = launch(RANKS, hosts, 60, "hosts of one rank") && good;
+    machine = launch_share(RANKS * sizeof *machine);
+    good = launch(RANKS, bound, 60, "ranks that are bound") && good;
+    return good ? 0 : 1;
 }
