@@ -36,11 +36,19 @@ static void model(struct gy_nn_periodic *self, struct gy_vector out)
     gy_vector_copy(0, self->count, self->arrays[0], out);
 }
 
+/* The centre is still where all ranks began. */
+static void first_model(struct gy_nn_periodic *self, struct gy_vector out)
+{
+    double beta = self->run.settings[BETA];
+    gy_vector_blend(0, self->count, 1 - beta, self->arrays[0], beta, out);
+}
+
 static const struct gy_nn_outer outer = {
     .arrays = {{"easgd.centre", GYRE_NN_REPLICATED, true}},
     .combine = combine,
     .model = model,
     .between = true,
+    .first_model = first_model,
 };
 
 static gyre_status open(const struct gyre_nn_run *run, void **self_p)

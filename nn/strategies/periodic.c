@@ -66,7 +66,7 @@ gyre_status gy_nn_periodic_open(const struct gyre_nn_run *run, const struct gy_n
     self->count = gyre_nn_param_count(run->model);
     self->params = (struct gy_vector){dtype, gyre_nn_params(run->model)};
     self->grads = (struct gy_vector){dtype, gyre_nn_grads(run->model)};
-    self->counts[GY_NN_PERIOD] = period_of(self);
+    self->counts[GY_NN_PERIOD] = outer->between ? 0 : period_of(self);
     self->counts[GY_NN_DUE] = -1;
     if (!make_memory(self)) {
         gy_nn_periodic_close(self);
@@ -180,6 +180,8 @@ static gyre_status end_exchange(struct gy_nn_periodic *self)
         self->outer->combine(self, part->first, part->count);
     }
     self->counts[GY_NN_DUE] = -1;
+    if (!self->adaptive)
+        self->counts[GY_NN_PERIOD] = period_of(self);
     return GYRE_SUCCESS;
 }
 
@@ -266,20 +268,36 @@ bool gy_nn_periodic_common(void *user, void *params)
     return true;
 }
 
+/* Of parameters that are apart, weighed as an exchange of now would weigh them. Collective. */
+static gyre_status mean_of_now(struct gy_nn_periodic *self, struct gy_vector out)
+{
+    if (!self->run.comm) {
+        gy_vector_copy(0, self->count, self->params, out);
+        return GYRE_SUCCESS;
+    }
+    gy_vector_scale(0, self->count, weight_of(self), self->params, out);
+    gyre_status status = gyre_all_reduce(self->run.comm, out.data, out.data, self->count, out.dtype, GYRE_SUM);
+    return status ? gyre_nn_fail(status, self->run.comm, "averaging the parameters") : status;
+}
+
+/* What decides is in counters that all ranks have alike. A method with a model of its own between outer steps has none worth
+ * the name before the first: with every=0, or fewer steps than `every`, the exchange at the end is made here. */
 gyre_status gy_nn_periodic_consensus(void *user, void *params)
 {
     struct gy_nn_periodic *self = user;
     struct gy_vector out = {self->params.dtype, params};
     bool settled = self->counts[GY_NN_TAKEN] == 0 && !under_way(self);
-    if (self->outer->model && (settled || self->outer->between)) {
+    bool between = self->outer->between && self->counts[GY_NN_PERIOD] > 0;
+    if (self->outer->model && (settled || between)) {
         self->outer->model(self, out);
         return GYRE_SUCCESS;
     }
-    if (settled || !self->run.comm) {
+    if (settled) {
         gy_vector_copy(0, self->count, self->params, out);
         return GYRE_SUCCESS;
     }
-    gy_vector_scale(0, self->count, weight_of(self), self->params, out);
-    gyre_status status = gyre_all_reduce(self->run.comm, params, params, self->count, out.dtype, GYRE_SUM);
-    return status ? gyre_nn_fail(status, self->run.comm, "averaging the parameters") : status;
+    gyre_status status = mean_of_now(self, out);
+    if (status == GYRE_SUCCESS && self->outer->first_model)
+        self->outer->first_model(self, out);
+    return status;
 }

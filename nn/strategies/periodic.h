@@ -26,6 +26,9 @@ struct gy_nn_outer {
      * mean. between: it is the model between outer steps too. */
     void (*model)(struct gy_nn_periodic *self, struct gy_vector out);
     bool between;
+    /* Of a method that is `between`, before its first outer step: `out` holds Σ weight · parameters, and becomes the model
+     * that an outer step of now would give. NULL: it is. */
+    void (*first_model)(struct gy_nn_periodic *self, struct gy_vector out);
 };
 
 /* How often. The settings of each of these strategies begin with GY_NN_PERIOD_SETTINGS, in this order. */
@@ -50,7 +53,7 @@ enum gy_nn_count {
     GY_NN_DUE,         /* steps until the outer step of an exchange under way; −1: there is none */
     GY_NN_RATE,        /* learning rate at the exchange */
     GY_NN_OWN_COUNTS,  /* those before are a rank's own, and begin anew with it; those behind are all ranks' */
-    GY_NN_PERIOD = GY_NN_OWN_COUNTS, /* steps of this period, where they change */
+    GY_NN_PERIOD = GY_NN_OWN_COUNTS, /* steps of this period, where they change; else 0 before the first outer step */
     GY_NN_FIRST_LOSS,                /* of the first period, 0 before it is over */
     GY_NN_COUNTS,
 };

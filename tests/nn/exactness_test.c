@@ -3,6 +3,7 @@
  *     one rank = sync = average:every=1 with plain SGD            Adam, clipping, every=2 and delay must differ
  *     average = slowmo(β=0, α=1) = bmuf(η=0, ζ=1) = diloco(lr 1, μ 0), each with every=3
  *     easgd(β=1, α=1/p): the centre is the mean of the parameters before
+ *     easgd, admm: without an exchange so far, the model is that of an exchange at the end
  *
  * Every rank trains them all, one after the other, and checks for itself; the ranks' parameters have the same bits. */
 #include <gyre/nn.h>
@@ -154,6 +155,30 @@ static void others(gyre_comm *comm)
     free(average.params);
 }
 
+/* The exchange that every=0 promises for the end, and that a run which ends inside its first period has not had, nor one whose
+ * first exchange is still under way; and a second period ends with the model of the first. */
+static void at_the_end(gyre_comm *comm, const char *strategy, const char *own, size_t batch)
+{
+    static const char *const unmet[] = {"every=0", "every=1000", "every=0,delay=2", "every=6,delay=4"};
+    char settings[64];
+    snprintf(settings, sizeof settings, "every=7,%s", own);
+    struct trained met = train(comm, (struct how){strategy, settings, .steps = 7, .batch = batch});
+    for (size_t i = 0; i < sizeof unmet / sizeof unmet[0]; i++) {
+        snprintf(settings, sizeof settings, "%s,%s", unmet[i], own);
+        compare(comm, met, (struct how){strategy, settings, .steps = 7, .batch = batch}, true);
+    }
+    snprintf(settings, sizeof settings, "every=7,%s", own);
+    compare(comm, met, (struct how){strategy, settings, .steps = 9, .batch = batch}, true);
+    free(met.params);
+    struct trained alone = train(NULL, (struct how){strategy, settings, .steps = 7, .batch = batch});
+    snprintf(settings, sizeof settings, "every=0,%s", own);
+    struct trained unmet_alone = train(NULL, (struct how){strategy, settings, .steps = 7, .batch = batch});
+    if (!(difference(alone, unmet_alone) <= 1e-12))
+        rank_fail("%s:%s alone differs by %g", strategy, settings, difference(alone, unmet_alone));
+    free(alone.params);
+    free(unmet_alone.params);
+}
+
 static void body(int rank)
 {
     (void)rank;
@@ -165,6 +190,10 @@ static void body(int rank)
     identities(comm, ",delay=2");
     elastic(comm);
     others(comm);
+    at_the_end(comm, "easgd", "beta=1", 61);
+    at_the_end(comm, "easgd", "beta=0.8", 3);
+    at_the_end(comm, "admm", "rho=0.1", 61);
+    at_the_end(comm, "admm", "rho=0.1", 3);
     gyre_nn_dataset_free(data);
     OK(comm, gyre_comm_destroy(comm));
 }
