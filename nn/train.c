@@ -27,6 +27,7 @@ struct run {
     struct gy_nn_elastic *elastic; /* NULL: a failure ends the run */
     struct gyre_nn_position position;
     struct gy_nn_best best; /* where there is patience */
+    bool zeros;             /* gradients are 0 from a step's beginning on, not only once backward has written them */
     uint32_t *order;
     void *x;
     int32_t *labels;
@@ -85,6 +86,21 @@ static gyre_status open_elastic(struct run *run)
     return status;
 }
 
+static bool of_library(const gyre_nn_strategy *strategy)
+{
+    const gyre_nn_strategy *known = NULL;
+    for (size_t i = 0; (known = gyre_nn_strategy_at(i)) && known != strategy; i++)
+        ;
+    return known != NULL;
+}
+
+/* Of the strategies of this library only those whose ranks may have no piece, or a part of the model, need zeros: no before_step
+ * of theirs looks at gradients. A user's may, and may add to them. */
+static bool needs_zeros(const gyre_nn_strategy *strategy)
+{
+    return strategy->piece || strategy->compute || (strategy->before_step && !of_library(strategy));
+}
+
 static gyre_status open_run(struct run *run)
 {
     const struct gyre_nn_train_options *o = &run->options;
@@ -92,6 +108,7 @@ static gyre_status open_run(struct run *run)
                                           o->settings, o->bucket_bytes, o->clip_norm, &run->part);
     if (status != GYRE_SUCCESS || !run->part.strategy) /* a run that is open has one */
         return status;
+    run->zeros = needs_zeros(run->part.strategy);
     size_t ranks = run->elastic || !run->comm ? 1 : (size_t)gyre_comm_size(run->comm);
     size_t rows = (o->batch + ranks - 1) / ranks;
     rows = run->part.strategy->piece ? o->batch : (rows + o->accumulate - 1) / o->accumulate;
@@ -194,7 +211,7 @@ static gyre_status step(struct run *run, double *rate_p)
         .rate = gyre_nn_schedule_rate(&run->options.schedule, run->position.step),
         .global_rows = rows * gyre_nn_output_steps(run->model),
     };
-    if (strategy->piece || strategy->compute) /* a rank may have no piece, or a part of the model */
+    if (run->zeros)
         gyre_nn_zero_grads(run->model);
     else
         gyre_nn_renew_grads(run->model);

@@ -474,7 +474,7 @@ struct gyre_nn_step {
  * `piece` may communicate, in the same order on every rank.
  *   open          makes the strategy's state. The parameters are rank 0's on every rank; nothing is resumed yet
  *   close         frees it, in whatever state things are; self may be what a failed open left: NULL
- *   before_step*  gradients are 0
+ *   before_step*  gradients are 0; backward adds to what the hook writes there
  *   piece*        the index-th piece of a batch of `rows` samples that this rank computes; false: there is none. NULL:
  *                 the rank's shard, in as many pieces as the run accumulates
  *   compute*      does forward and backward of the whole batch itself, and adds its rows and their cost to the step;

@@ -91,3 +91,67 @@ Test(train, accumulation_gives_the_same_model_within_rounding)
     cr_assert_float_eq(train(data, &options, GYRE_FLOAT64).loss, whole, 1e-9);
     gyre_nn_dataset_free(data);
 }
+
+/* A user's strategy whose before_step finds zeros, and leaves something that the step's gradients come on top of. */
+struct starter {
+    struct gyre_nn_run run;
+    size_t count;
+};
+
+enum { FOUND_OTHERS, LOST, STARTED, OUTCOMES };
+static size_t outcomes[OUTCOMES];
+
+static gyre_status starter_open(const struct gyre_nn_run *run, void **self_p)
+{
+    struct starter *self = malloc(sizeof(*self));
+    *self = (struct starter){*run, gyre_nn_param_count(run->model)};
+    *self_p = self;
+    return GYRE_SUCCESS;
+}
+
+static gyre_status starter_before_step(void *user, const struct gyre_nn_step *step)
+{
+    struct starter *self = user;
+    float *grads = gyre_nn_grads(self->run.model);
+    (void)step;
+    for (size_t i = 0; i < self->count; i++) {
+        outcomes[FOUND_OTHERS] += grads[i] != 0;
+        grads[i] += 1e6F;
+    }
+    return GYRE_SUCCESS;
+}
+
+static gyre_status starter_update(void *user, const struct gyre_nn_step *step)
+{
+    struct starter *self = user;
+    float *grads = gyre_nn_grads(self->run.model);
+    for (size_t i = 0; i < self->count; i++) {
+        outcomes[grads[i] > 9e5F ? STARTED : LOST]++;
+        grads[i] -= 1e6F;
+    }
+    gyre_nn_optimizer_begin(self->run.optimizer);
+    gyre_nn_optimizer_update(self->run.optimizer, 0, self->count, step->rate, 1 / (double)step->rows);
+    return GYRE_SUCCESS;
+}
+
+Test(train, before_step_of_a_user_finds_zeros_and_may_add_to_them)
+{
+    static const gyre_nn_strategy strategy = {
+        .size = sizeof(strategy),
+        .name = "starter",
+        .open = starter_open,
+        .close = free,
+        .before_step = starter_before_step,
+        .update = starter_update,
+    };
+    gyre_nn_dataset *data = digits();
+    struct gyre_nn_train_options options = gyre_nn_train_defaults();
+    options.strategy = &strategy;
+    options.stop_after = 5;
+    options.accumulate = 2;
+    train(data, &options, GYRE_FLOAT32);
+    cr_assert_eq(outcomes[FOUND_OTHERS], 0);
+    cr_assert_eq(outcomes[LOST], 0);
+    cr_assert_gt(outcomes[STARTED], 0);
+    gyre_nn_dataset_free(data);
+}
