@@ -36,6 +36,8 @@ static struct gy_st_tensor of_param(const gyre_nn_model *model, size_t index)
 /* What stands beside model and optimiser: the state of a strategy. */
 struct beside {
     const char *strategy;
+    const gyre_nn_optimizer
+        *of; /* whose state is among the arrays, in parts or of each rank; or NULL: only its kind counts */
     int ranks;
     const struct gyre_nn_array *arrays;
     size_t narrays;
@@ -101,6 +103,11 @@ static bool put(json_t *metadata, const char *key, uint64_t value)
     return put_text(metadata, key, text);
 }
 
+static const char *kind_of(const gyre_nn_optimizer *optimizer)
+{
+    return kind_names[gyre_nn_optimizer_get_kind(optimizer)];
+}
+
 static bool describe(json_t *metadata, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
                      const struct gyre_nn_position *position, const struct beside *beside)
 {
@@ -115,9 +122,10 @@ static bool describe(json_t *metadata, const gyre_nn_model *model, const gyre_nn
               put_text(metadata, "cost", cost) && put_text(metadata, "best", best) &&
               put(metadata, "waited", position->waited) && put_text(metadata, "strategy", beside->strategy) &&
               put(metadata, "ranks", (uint64_t)beside->ranks);
+    if (ok && (optimizer || beside->of))
+        ok = put_text(metadata, "optimizer", kind_of(optimizer ? optimizer : beside->of));
     if (ok && optimizer)
-        ok = put_text(metadata, "optimizer", kind_names[gyre_nn_optimizer_get_kind(optimizer)]) &&
-             put(metadata, "optimizer_steps", gyre_nn_optimizer_steps(optimizer));
+        ok = put(metadata, "optimizer_steps", gyre_nn_optimizer_steps(optimizer));
     return ok && (!*model->alphabet || put_text(metadata, "alphabet", model->alphabet));
 }
 
@@ -156,6 +164,15 @@ gyre_status gyre_nn_checkpoint_write_arrays(const char *path, const gyre_nn_mode
     return write_file(path, model, optimizer, position, &beside);
 }
 
+gyre_status gy_nn_checkpoint_write_run(const char *path, const struct gyre_nn_run *run,
+                                       const struct gyre_nn_position *position, const struct gyre_nn_array *arrays,
+                                       size_t narrays)
+{
+    bool whole = run->strategy->optimizer == GYRE_NN_REPLICATED;
+    struct beside beside = {run->strategy->name, whole ? NULL : run->optimizer, run->ranks, arrays, narrays};
+    return write_file(path, run->model, whole ? run->optimizer : NULL, position, &beside);
+}
+
 static gyre_status get(const struct gy_st_file *file, const char *path, const char *key, uint64_t *value_p)
 {
     const char *text = gy_st_metadata(file, key);
@@ -174,8 +191,7 @@ static bool same_shape(const struct gy_st_tensor *a, const struct gy_st_tensor *
            memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(a->shape[0])) == 0;
 }
 
-static gyre_status read_position(const struct gy_st_file *file, const char *path, const gyre_nn_optimizer *optimizer,
-                                 struct gyre_nn_position *position, uint64_t *steps)
+static gyre_status read_position(const struct gy_st_file *file, const char *path, struct gyre_nn_position *position)
 {
     const char *format = gy_st_metadata(file, "format"), *cost = gy_st_metadata(file, "cost");
     if (!format || strcmp(format, FORMAT) != 0)
@@ -196,13 +212,25 @@ static gyre_status read_position(const struct gy_st_file *file, const char *path
     status = status ? status : get(file, path, "epoch", &position->epoch);
     status = status ? status : get(file, path, "sample", &position->sample);
     status = status ? status : get(file, path, "step", &position->step);
-    if (status || !optimizer)
-        return status;
-    const char *kind = gy_st_metadata(file, "optimizer"), *mine = kind_names[gyre_nn_optimizer_get_kind(optimizer)];
-    if (!kind || strcmp(kind, mine) != 0)
+    return status;
+}
+
+/* Kinds of the same number of arrays would go on with each other's. Where the state is among a strategy's arrays, files of before
+ * its kind was written down ask for nothing. */
+static gyre_status check_optimizer(const struct gy_st_file *file, const char *path, const gyre_nn_optimizer *optimizer,
+                                   const struct beside *beside, uint64_t *steps)
+{
+    const char *kind = gy_st_metadata(file, "optimizer");
+    const gyre_nn_optimizer *mine = optimizer ? optimizer : beside->of;
+    if (mine && (optimizer || kind) && (!kind || strcmp(kind, kind_of(mine)) != 0))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s was written with the optimiser %.32s, and this run uses %s", path,
-                          kind ? kind : "(none)", mine);
-    return get(file, path, "optimizer_steps", steps);
+                          kind ? kind : "(none)", kind_of(mine));
+    if (optimizer && !gy_st_metadata(file, "optimizer_steps"))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "%s has the optimiser's state as its strategy divides it over the ranks: go on with that "
+                          "strategy, or read the model alone",
+                          path);
+    return optimizer ? get(file, path, "optimizer_steps", steps) : GYRE_SUCCESS;
 }
 
 /* Files of before there were strategies are those of sync. Local state is of so many ranks. */
@@ -297,14 +325,15 @@ static gyre_status apply(const struct gy_st_file *file, const char *path, gyre_n
 {
     struct gyre_nn_position position;
     uint64_t steps = 0;
-    gyre_status status = read_position(file, path, optimizer, &position, &steps);
-    if (status == GYRE_SUCCESS && beside)
+    bool whole = beside != NULL;
+    beside = beside ? beside : &nothing;
+    gyre_status status = read_position(file, path, &position);
+    if (status == GYRE_SUCCESS && whole)
         status = check_strategy(file, path, beside);
+    status = status ? status : check_optimizer(file, path, optimizer, beside, &steps);
     status = status ? status : check_alphabet(file, path, model);
     if (status != GYRE_SUCCESS)
         return status;
-    bool whole = beside != NULL;
-    beside = beside ? beside : &nothing;
     struct gy_st_tensor *mine = calloc(gyre_nn_tensor_count(model) + 2 + beside->narrays, sizeof(*mine));
     if (!mine)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to read %s", path);
@@ -362,4 +391,12 @@ gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn_model *mode
 {
     struct beside beside = {.strategy = strategy, .ranks = ranks, .arrays = arrays, .narrays = narrays};
     return read_file(path, model, optimizer, &beside, position_p);
+}
+
+gyre_status gy_nn_checkpoint_read_run(const char *path, struct gyre_nn_run *run, struct gyre_nn_position *position_p,
+                                      const struct gyre_nn_array *arrays, size_t narrays)
+{
+    bool whole = run->strategy->optimizer == GYRE_NN_REPLICATED;
+    struct beside beside = {run->strategy->name, whole ? NULL : run->optimizer, run->ranks, arrays, narrays};
+    return read_file(path, run->model, whole ? run->optimizer : NULL, &beside, position_p);
 }

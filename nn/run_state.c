@@ -187,8 +187,7 @@ static gyre_status write_model(struct gyre_nn_run *run, const char *path, const 
         memcpy(shown, params, bytes);
         memcpy(params, best->params, bytes);
     }
-    gyre_status status = gyre_nn_checkpoint_write_arrays(path, run->model, replicated_optimizer(run), position,
-                                                         run->strategy->name, run->ranks, state->whole, state->n);
+    gyre_status status = gy_nn_checkpoint_write_run(path, run, position, state->whole, state->n);
     if (shown)
         memcpy(params, shown, bytes);
     free(shown);
@@ -250,8 +249,7 @@ gyre_status gy_nn_run_resume(struct gyre_nn_run *run, const char *path, const st
     status = agree(run, make_whole(run, &state), GYRE_NO_MEMORY, "read", path);
     if (status == GYRE_SUCCESS) {
         if (run->rank == 0)
-            status = gyre_nn_checkpoint_read_arrays(path, run->model, replicated_optimizer(run) ? run->optimizer : NULL,
-                                                    &position, run->strategy->name, run->ranks, state.whole, state.n);
+            status = gy_nn_checkpoint_read_run(path, run, &position, state.whole, state.n);
         status = agree(run, status, GYRE_INVALID_ARGUMENT, "read", path);
     }
     if (status == GYRE_SUCCESS && run->comm)

@@ -19,6 +19,13 @@ gyre_status gy_nn_run_save(struct gyre_nn_run *run, const char *path, const stru
 gyre_status gy_nn_run_resume(struct gyre_nn_run *run, const char *path, const struct gy_nn_best *best,
                              struct gyre_nn_position *position_p);
 
+/* checkpoint.c: as gyre_nn_checkpoint_write_arrays and …_read_arrays, of a run: its kind of optimiser is written and compared also
+ * where the optimiser's state is among the arrays. Not collective. */
+gyre_status gy_nn_checkpoint_write_run(const char *path, const struct gyre_nn_run *run,
+                                       const struct gyre_nn_position *position, const struct gyre_nn_array *arrays,
+                                       size_t narrays);
+gyre_status gy_nn_checkpoint_read_run(const char *path, struct gyre_nn_run *run, struct gyre_nn_position *position_p,
+                                      const struct gyre_nn_array *arrays, size_t narrays);
 /* checkpoint.c: the data's classes are bytes of text, or are not. Checkpoints of the model say so from now on, and one of other
  * text is refused. */
 void gy_nn_note_alphabet(gyre_nn_model *model, const gyre_nn_dataset *data);

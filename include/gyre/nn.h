@@ -527,7 +527,7 @@ struct gyre_nn_position {
 };
 
 /* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their
- * names, "optimizer.0" and "optimizer.1", the position as metadata, and of a model that gyre_nn_train has trained on text
+ * names, "optimizer.0" and "optimizer.1", the optimiser's kind and the position as metadata, and of a model that gyre_nn_train has trained on text
  * the byte of each class, in hexadecimal ("alphabet"). write goes to path.new, which is flushed and renamed: whatever
  * happens, `path` is the old file or the new one. read checks names, types, shapes, the alphabet where both have one, and
  * the kind of optimiser before it changes anything; a model without an alphabet then has the file's. optimizer NULL:
@@ -550,8 +550,8 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn
 
 /* The parts of gyre_nn_train. open makes the optimiser and the strategy's state (strategy NULL: sync); rank 0's
  * parameters go to all; close frees both, the communicator and the model stay. `run` must not move in between. save
- * writes a checkpoint by rank 0, with the arrays of all ranks; resume continues from one, which needs the same strategy
- * and number of ranks. show puts the consensus into the model, hide puts this rank's own parameters back; both do nothing
+ * writes a checkpoint by rank 0, with the arrays of all ranks; resume continues from one, which needs the same strategy,
+ * kind of optimiser and number of ranks. show puts the consensus into the model, hide puts this rank's own parameters back; both do nothing
  * where parameters are replicated. compare checks that what should be equal on every rank is: else GYRE_MISMATCH, and
  * the sentence names the ranks that differ from most others. All collective but close and hide. */
 GYRE_NN_API gyre_status gyre_nn_run_open(gyre_nn_model *model, gyre_comm *comm,

@@ -4,6 +4,7 @@
 #include <gyre/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static gyre_nn_dataset *digits(void)
@@ -154,4 +155,87 @@ Test(train, before_step_of_a_user_finds_zeros_and_may_add_to_them)
     cr_assert_eq(outcomes[LOST], 0);
     cr_assert_gt(outcomes[STARTED], 0);
     gyre_nn_dataset_free(data);
+}
+
+static gyre_status status_of(const gyre_nn_dataset *data, const struct gyre_nn_train_options *options)
+{
+    gyre_nn_model *model = NULL;
+    size_t hidden = 128;
+    cr_assert_eq(gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, GYRE_FLOAT32, 1, &model), GYRE_SUCCESS);
+    gyre_status status = gyre_nn_train(model, data, NULL, options, NULL);
+    gyre_nn_free(model);
+    return status;
+}
+
+/* In place: the file has the key under another name, as if it had none. */
+static void forget_key(const char *path, const char *key)
+{
+    FILE *file = fopen(path, "r+b");
+    cr_assert_not_null(file);
+    char start[8192];
+    size_t n = fread(start, 1, sizeof(start), file), length = strlen(key), at = 0;
+    while (at + length < n && memcmp(start + at, key, length) != 0)
+        at++;
+    cr_assert_lt(at + length, n, "%s is not in %s", key, path);
+    cr_assert_eq(fseek(file, (long)at + 1, SEEK_SET), 0);
+    cr_assert_eq(fputc('O', file), 'O');
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* Without its strategy the optimiser's state has no place. */
+static void refuse_alone(const char *path)
+{
+    gyre_nn_model *model = NULL;
+    gyre_nn_optimizer *optimizer = NULL;
+    struct gyre_nn_position position;
+    struct gyre_nn_optimizer_config config = gyre_nn_optimizer_defaults(GYRE_NN_ADAM);
+    size_t hidden = 128;
+    cr_assert_eq(gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, GYRE_FLOAT32, 1, &model), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_optimizer_create(model, &config, &optimizer), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_checkpoint_read(path, model, optimizer, &position), GYRE_INVALID_ARGUMENT);
+    cr_assert(strstr(gyre_nn_last_error(), "go on with that strategy"), "%s", gyre_nn_last_error());
+    gyre_nn_optimizer_free(optimizer);
+    gyre_nn_free(model);
+}
+
+/* Its momenta would be taken for those of another kind. */
+static void check_kind(const char *strategy)
+{
+    gyre_nn_dataset *data = digits();
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/gyre_nn_kind_%d", (int)getpid());
+    struct gyre_nn_train_options options = gyre_nn_train_defaults();
+    options.strategy = gyre_nn_strategy_find(strategy);
+    options.checkpoint = path;
+    options.stop_after = 5;
+    cr_assert_eq(status_of(data, &options), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    options.checkpoint = NULL;
+    options.resume = path;
+    options.stop_after = 7;
+    options.optimizer = gyre_nn_optimizer_defaults(GYRE_NN_ADAMW);
+    cr_assert_eq(status_of(data, &options), GYRE_INVALID_ARGUMENT, "%s", strategy);
+    cr_assert(strstr(gyre_nn_last_error(), "written with the optimiser adam, and this run uses adamw"), "%s",
+              gyre_nn_last_error());
+    if (options.strategy->optimizer != GYRE_NN_REPLICATED) {
+        refuse_alone(path);
+        forget_key(path, "\"optimizer\"");
+        cr_assert_eq(status_of(data, &options), GYRE_SUCCESS, "a file of before: %s", gyre_nn_last_error());
+    }
+    options.optimizer = gyre_nn_optimizer_defaults(GYRE_NN_ADAM);
+    cr_assert_eq(status_of(data, &options), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    remove(path);
+    gyre_nn_dataset_free(data);
+}
+
+Test(train, another_kind_of_optimizer_is_refused_where_its_state_is_replicated)
+{
+    check_kind("sync");
+}
+Test(train, another_kind_of_optimizer_is_refused_where_its_state_is_local)
+{
+    check_kind("average");
+}
+Test(train, another_kind_of_optimizer_is_refused_where_its_state_is_sharded)
+{
+    check_kind("zero");
 }
