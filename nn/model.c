@@ -151,7 +151,7 @@ gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples,
 gyre_status gy_nn_range_forward(gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last, const void *x,
                                 size_t samples, const void **outputs_p)
 {
-    tape->evaluated = tape->ready = false;
+    tape->evaluated = tape->ready = tape->spent = false;
     gyre_status status = gy_nn_tape_reserve(model, tape, first, last, samples ? samples : 1);
     if (status == GYRE_SUCCESS)
         status = gy_nn_work_reserve(model, &model->work, samples ? samples : 1);
@@ -180,6 +180,13 @@ static gyre_status check_labels(const gyre_nn_model *model, const int32_t *label
     return GYRE_SUCCESS;
 }
 
+/* Modules keep gradients where forward has left what backward needs of it (lstm's gates). */
+static gyre_status refuse_spent(const char *what)
+{
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s after a backward: a forward is good for one, and another comes first",
+                      what);
+}
+
 gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p,
                              size_t *correct_p)
 {
@@ -192,6 +199,8 @@ gyre_status gy_nn_range_evaluate(gyre_nn_model *model, struct gy_nn_tape *tape, 
     size_t rows = tape->samples * model->out.time;
     if (!tape->ready)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_evaluate comes after gyre_nn_forward");
+    if (tape->spent)
+        return refuse_spent("gyre_nn_evaluate");
     if (model->cost->of_input && (!targets || tape->first == 0))
         targets = tape->outside[0];
     bool need = model->cost->needs_labels || !targets || correct_p;
@@ -282,11 +291,14 @@ gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, v
 gyre_status gy_nn_range_backward(gyre_nn_model *model, struct gy_nn_tape *tape, const void *dy,
                                  gyre_nn_passed_func passed, void *user, const void **dx_p)
 {
+    if (tape->ready && tape->spent)
+        return refuse_spent("gyre_nn_backward");
     if (dy)
         gy_nn_range_gradient(model, tape, tape->last, dy);
     if (!tape->ready || !tape->have[tape->last])
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_backward comes after gyre_nn_evaluate");
     tape->evaluated = false;
+    tape->spent = true;
     for (size_t i = tape->last; i-- > tape->first;)
         backward_module(model, tape, i, passed, user);
     if (dx_p)

@@ -24,6 +24,7 @@ struct gy_nn_tape {
     struct gy_nn_draw draw;
     bool ready;     /* forward has succeeded */
     bool evaluated; /* the top's slot holds the cost's gradient */
+    bool spent;     /* backward has used up what forward kept: another needs another forward */
 };
 
 /* Memory of one backward at a time. The gradient of a value lives from its last user down to its producer; values

@@ -183,7 +183,8 @@ GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
  * mean squared error `targets` (rows × outputs) or, if that is NULL, labels as one-hot targets; a reconstruction needs
  * neither. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the gradient of that sum
  * to the gradients, from the last layer to the first; after each layer with parameters it calls passed(user, lower):
- * all gradients at offsets >= lower are final for this backward. */
+ * all gradients at offsets >= lower are final for this backward. It uses up what forward has kept: after it evaluate and
+ * backward are GYRE_INVALID_ARGUMENT until the next forward. */
 typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
 GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples, const void **outputs_p);
 GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets,
@@ -218,7 +219,7 @@ GYRE_NN_API bool gyre_nn_value_used(const gyre_nn_model *model, size_t value, si
  * places at which the model may be cut; else GYRE_INVALID_ARGUMENT. forward, evaluate and backward are those of the whole
  * model, for the stage: x and *y_p are the values at its places (x stays the caller's, until backward); labels as for
  * evaluate, in the stage that ends the model, right before its backward, which has dy NULL; elsewhere dy is the gradient
- * of y. *dx_p is the gradient of x, valid until the next call; NULL at the model's input. */
+ * of y; one backward for each forward. *dx_p is the gradient of x, valid until the next call; NULL at the model's input. */
 typedef struct gyre_nn_tape gyre_nn_tape;
 GYRE_NN_API gyre_status gyre_nn_tape_create(gyre_nn_model *model, size_t first, size_t last, gyre_nn_tape **tape_p);
 GYRE_NN_API void gyre_nn_tape_free(gyre_nn_tape *tape); /* NULL is allowed */

@@ -386,3 +386,34 @@ Test(module, wrong_shapes_are_refused)
     gyre_nn_free(p.model);
     cr_assert_null(model);
 }
+
+/* The gates of an lstm are gradients after backward: a second one would take them for gates. */
+Test(module, a_forward_is_good_for_one_backward)
+{
+    gyre_nn_model *model = NULL;
+    gyre_nn_tape *tape = NULL;
+    double x[2 * 4 * 3], dy[2 * 4 * 5] = {0};
+    int32_t labels[2 * 4] = {0, 1, 2, 0, 1, 2, 0, 1};
+    for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++)
+        x[i] = sin(1.3 * (double)i);
+    gyre_nn_layer *top = gyre_nn_lstm(gyre_nn_input_sequence(4, 3), 5);
+    cr_assert_eq(gyre_nn_new(gyre_nn_cost(top, 3, GYRE_NN_CROSS_ENTROPY), GYRE_FLOAT64, 1, &model), GYRE_SUCCESS);
+    for (int round = 0; round < 2; round++) {
+        cr_assert_eq(gyre_nn_forward(model, x, 2, NULL), GYRE_SUCCESS);
+        for (int cost = 0; cost < 2; cost++) /* as often as wanted before backward */
+            cr_assert_eq(gyre_nn_evaluate(model, labels, NULL, NULL, NULL), GYRE_SUCCESS);
+        cr_assert_eq(gyre_nn_backward(model, NULL, NULL), GYRE_SUCCESS);
+        cr_assert_eq(gyre_nn_evaluate(model, labels, NULL, NULL, NULL), GYRE_INVALID_ARGUMENT);
+        cr_assert(strstr(gyre_nn_last_error(), "gyre_nn_evaluate after a backward"), "%s", gyre_nn_last_error());
+        cr_assert_eq(gyre_nn_backward(model, NULL, NULL), GYRE_INVALID_ARGUMENT);
+    }
+    cr_assert_eq(gyre_nn_tape_create(model, 0, 1, &tape), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    for (int round = 0; round < 2; round++) {
+        cr_assert_eq(gyre_nn_tape_forward(tape, x, 2, NULL), GYRE_SUCCESS);
+        cr_assert_eq(gyre_nn_tape_backward(tape, dy, NULL), GYRE_SUCCESS);
+        cr_assert_eq(gyre_nn_tape_backward(tape, dy, NULL), GYRE_INVALID_ARGUMENT);
+        cr_assert(strstr(gyre_nn_last_error(), "gyre_nn_backward after a backward"), "%s", gyre_nn_last_error());
+    }
+    gyre_nn_tape_free(tape);
+    gyre_nn_free(model);
+}
