@@ -3,7 +3,7 @@
  * first and copies then: a file that does not fit leaves the model as it was. */
 #include "data/dataset.h"
 #include "error.h"
-#include "model.h"
+#include "optimizer.h"
 #include "plain.h"
 #include "run_state.h"
 #include "safetensors.h"
@@ -132,7 +132,8 @@ static bool describe(json_t *metadata, const gyre_nn_model *model, const gyre_nn
 static gyre_status write_file(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
                               const struct gyre_nn_position *position, const struct beside *beside)
 {
-    gyre_status status = gyre_nn_settle(model); /* a step that has failed half way is no checkpoint */
+    gyre_status status = gy_nn_optimizer_check_whole(optimizer, model, "a checkpoint");
+    status = status ? status : gyre_nn_settle(model); /* a step that has failed half way is no checkpoint */
     if (status != GYRE_SUCCESS)
         return status;
     struct gy_st_tensor *tensors = calloc(gyre_nn_tensor_count(model) + 2 + beside->narrays, sizeof(*tensors));
@@ -367,7 +368,8 @@ static gyre_status read_file(const char *path, gyre_nn_model *model, gyre_nn_opt
 {
     struct gy_nn_bytes bytes;
     struct gy_st_file file;
-    gyre_status status = gy_nn_bytes_read(path, &bytes, NULL);
+    gyre_status status = gy_nn_optimizer_check_whole(optimizer, model, "a checkpoint");
+    status = status ? status : gy_nn_bytes_read(path, &bytes, NULL);
     if (status != GYRE_SUCCESS)
         return status;
     status = gy_st_decode(bytes.data, bytes.size, path, &file);

@@ -50,6 +50,7 @@ gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model, const struct gyr
     optimizer->model = model;
     optimizer->config = *config;
     optimizer->first = first;
+    optimizer->count = count;
     for (int i = 0; i < slot_count(config->kind); i++) {
         optimizer->slots[i] = model->backend->alloc(count * model->backend->element);
         if (!optimizer->slots[i]) {
@@ -59,6 +60,16 @@ gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model, const struct gyr
     }
     *optimizer_p = optimizer;
     return GYRE_SUCCESS;
+}
+
+gyre_status gy_nn_optimizer_check_whole(const gyre_nn_optimizer *optimizer, const gyre_nn_model *model,
+                                        const char *what)
+{
+    if (!optimizer || optimizer->count == model->count)
+        return GYRE_SUCCESS;
+    return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                      "%s needs the optimiser of a whole model, of %zu parameters here, and this one is of %zu", what,
+                      model->count, optimizer->count);
 }
 
 void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer)

@@ -20,7 +20,7 @@
  * Invariant: the slice of a bucket belongs to gyre from its start until it has arrived, and its parameters and the
  * optimiser's state to `sync` until they have moved; model->settle is set as long as some have not. */
 #include "error.h"
-#include "model.h"
+#include "optimizer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,6 +108,8 @@ static gyre_status make_buckets(gyre_nn_sync *sync, size_t bucket_bytes)
 gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,
                                 size_t bucket_bytes, gyre_nn_sync **sync_p)
 {
+    if (gy_nn_optimizer_check_whole(optimizer, model, "gyre_nn_sync_attach") != GYRE_SUCCESS)
+        return GYRE_INVALID_ARGUMENT;
     gyre_nn_sync *sync = calloc(1, sizeof(*sync));
     if (!sync)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory to attach a communicator");

@@ -328,7 +328,8 @@ GYRE_NN_API struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_o
 /* State of zeros for the model's parameters, which it moves; config is copied. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                                  gyre_nn_optimizer **optimizer_p);
-/* The same for parameters [first, first + count) alone: memory for these, and no other may be updated. */
+/* The same for parameters [first, first + count) alone: memory for these, and no other may be updated. One that is not of all
+ * parameters is GYRE_INVALID_ARGUMENT to gyre_nn_sync_attach and to …_checkpoint_write and …_checkpoint_read. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model,
                                                       const struct gyre_nn_optimizer_config *config, size_t first,
                                                       size_t count, gyre_nn_optimizer **optimizer_p);

@@ -2,6 +2,10 @@
 #include <criterion/criterion.h>
 #include <gyre/nn.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static gyre_nn_model *tiny(void)
 {
@@ -132,6 +136,41 @@ Test(optimizer, buckets_tile_the_arena_from_its_end)
         gyre_nn_sync_detach(sync);
     }
     gyre_nn_optimizer_free(optimizer);
+    gyre_nn_free(model);
+}
+
+/* Its arrays are shorter than what a checkpoint has, or what attach sends. */
+Test(optimizer, of_a_part_is_refused_where_the_whole_is_needed)
+{
+    char path[] = "/tmp/gyre_nn_XXXXXX", nowhere[80];
+    size_t hidden = 64;
+    gyre_nn_model *model = NULL;
+    gyre_nn_optimizer *whole = NULL, *part = NULL;
+    gyre_nn_sync *sync = NULL;
+    struct gyre_nn_position position = {0};
+    struct gyre_nn_optimizer_config config = gyre_nn_optimizer_defaults(GYRE_NN_ADAM);
+    cr_assert_neq(close(mkstemp(path)), -1);
+    snprintf(nowhere, sizeof(nowhere), "%s.part", path);
+    cr_assert_eq(gyre_nn_mlp(64, &hidden, 1, GYRE_NN_RELU, 10, GYRE_FLOAT32, 1, &model), GYRE_SUCCESS);
+    size_t count = gyre_nn_param_count(model);
+    cr_assert_eq(gyre_nn_optimizer_create_part(model, &config, 0, count, &whole), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_checkpoint_write(path, model, whole, &position), GYRE_SUCCESS);
+    for (size_t first = 0; first < 32; first += 16) {
+        cr_assert_eq(gyre_nn_optimizer_create_part(model, &config, first, 16, &part), GYRE_SUCCESS);
+        cr_assert_eq(gyre_nn_checkpoint_write(nowhere, model, part, &position), GYRE_INVALID_ARGUMENT);
+        cr_assert(strstr(gyre_nn_last_error(), "a checkpoint needs the optimiser of a whole model"), "%s",
+                  gyre_nn_last_error());
+        cr_assert_eq(access(nowhere, F_OK), -1);
+        cr_assert_eq(gyre_nn_checkpoint_read(path, model, part, &position), GYRE_INVALID_ARGUMENT);
+        cr_assert_eq(gyre_nn_checkpoint_read_arrays(path, model, part, &position, "sync", 1, NULL, 0),
+                     GYRE_INVALID_ARGUMENT);
+        cr_assert_eq(gyre_nn_sync_attach(model, part, NULL, 0, &sync), GYRE_INVALID_ARGUMENT);
+        cr_assert(strstr(gyre_nn_last_error(), "and this one is of 16"), "%s", gyre_nn_last_error());
+        gyre_nn_optimizer_free(part);
+    }
+    cr_assert_eq(gyre_nn_checkpoint_read(path, model, whole, &position), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    remove(path);
+    gyre_nn_optimizer_free(whole);
     gyre_nn_free(model);
 }
 
