@@ -14,6 +14,7 @@
 #include "run_state.h"
 #include "trace.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,10 +287,12 @@ static size_t param_bytes(const struct run *run)
     return gyre_nn_param_count(run->model) * gyre_dtype_size(gyre_nn_dtype(run->model));
 }
 
-/* Early stop: every rank has the same loss, and so comes to the same end. The model is the consensus here. */
+/* Early stop: every rank has the same loss, and so comes to the same end. The model is the consensus here. A loss of 0, below
+ * which there is none, counts as the smallest number above it: in a position, and so in files, 0 says that there is none yet. */
 static void watch(struct run *run, double loss)
 {
     struct gyre_nn_position *position = &run->position;
+    loss = loss == 0 ? DBL_MIN : loss;
     bool better = position->best == 0 || isnan(position->best) || loss < position->best;
     position->waited = better ? 0 : position->waited + 1;
     position->best = better ? loss : position->best;

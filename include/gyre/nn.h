@@ -524,8 +524,8 @@ GYRE_NN_API gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy,
 struct gyre_nn_position {
     uint64_t seed, epoch, sample, step; /* sample: training samples of this epoch already used; step: of the run */
     double cost;                        /* sum of the training cost of these samples, over all ranks */
-    double best;                        /* test loss so far, where a run has patience; 0: none yet */
-    uint64_t waited;                    /* epochs since */
+    double best;     /* test loss so far, where a run has patience; 0: none yet. A loss of 0 is DBL_MIN here */
+    uint64_t waited; /* epochs since */
 };
 
 /* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their

@@ -239,3 +239,42 @@ Test(train, another_kind_of_optimizer_is_refused_where_its_state_is_sharded)
 {
     check_kind("zero");
 }
+
+/* Two samples, whose outputs are so far apart that the cost of the right ones is 0 to the last bit. */
+Test(train, patience_ends_a_run_whose_test_loss_is_0)
+{
+    float x[] = {1, -1};
+    int32_t labels[] = {0, 1};
+    uint32_t rows[] = {0, 1};
+    gyre_nn_dataset data = {.samples = 2,
+                            .features = 1,
+                            .classes = 2,
+                            .steps = 1,
+                            .x = x,
+                            .labels = labels,
+                            .train = rows,
+                            .test = rows,
+                            .ntrain = 2,
+                            .ntest = 2};
+    char path[64];
+    gyre_nn_model *model = NULL;
+    struct gyre_nn_train_result result;
+    struct gyre_nn_position position = {0};
+    struct gyre_nn_train_options options = gyre_nn_train_defaults();
+    snprintf(path, sizeof(path), "/tmp/gyre_nn_patience_%d", (int)getpid());
+    options.patience = 3;
+    options.checkpoint = path;
+    for (uint64_t cut = 2; cut <= 4; cut += 2) { /* of 2 epochs, and then to the end */
+        cr_assert_eq(gyre_nn_mlp(1, NULL, 0, GYRE_NN_RELU, 2, GYRE_FLOAT32, 1, &model), GYRE_SUCCESS);
+        memcpy(gyre_nn_params(model), (float[]){1e3F, -1e3F, 0, 0}, 4 * sizeof(float));
+        options.stop_after = cut == 2 ? cut : 0;
+        options.resume = cut == 2 ? NULL : path;
+        cr_assert_eq(gyre_nn_train(model, &data, NULL, &options, &result), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+        cr_assert_eq(result.loss, 0);
+        cr_assert_eq(result.steps, cut, "%d", (int)result.steps);
+        cr_assert_eq(gyre_nn_checkpoint_read(path, model, NULL, &position), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+        cr_assert(position.best > 0 && position.waited == cut - 1, "%g, %d", position.best, (int)position.waited);
+        gyre_nn_free(model);
+    }
+    remove(path);
+}
