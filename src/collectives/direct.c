@@ -154,7 +154,7 @@ static bool all_reduced(const struct gyre_request *r, uint64_t after, struct gy_
 gyre_status gy_direct_go_on(struct gyre_request *r)
 {
     r->record = r->comm->recorder.page->started;
-    gy_recorder_at(&r->comm->recorder, r->record)->began = gy_now();
+    gy_recorder_note(gy_recorder_at(&r->comm->recorder, r->record), gy_now());
     gy_request_enlist(r);
     gy_wait(r);
     gyre_status status = r->status;

@@ -50,6 +50,7 @@ static void count_the_rest(const struct stream *it)
     for (int lane = 0; lane < GY_WINDOW_LANES; lane++)
         if (lane != busy)
             count(it, lane, it->base + it->tiles);
+    gy_window_wake(it->comm); /* who waits for one of these may have gone to sleep since the last tile */
 }
 
 static bool takes_from(const struct stream *it, int rank)

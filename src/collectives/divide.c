@@ -106,6 +106,7 @@ gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32
     struct gyre_comm *made = NULL;
     struct ticket mine = {colour, key, ctx->next_comm, word, gy_window_slots_free(ctx)};
     struct ticket *tickets = gy_alloc((size_t)parent->size * sizeof(*tickets));
+    parent->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
     if (!tickets)
         return gy_error_set(&parent->error, GYRE_NO_MEMORY, -1, "out of memory for the tickets of %d ranks",
                             parent->size);

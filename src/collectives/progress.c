@@ -32,6 +32,14 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
         gy_far_answer(ctx);
 }
 
+/* Another thread may be asleep that waits for no request, whose end would wake it, but for what others do to a window: this may have
+ * been it. */
+static void tell_sleepers(struct gy_context *ctx, bool moved)
+{
+    if (moved && ctx->windows > 0)
+        gy_driver_wake(ctx);
+}
+
 /* What several requests have sent in this turn leaves, in as few pieces as each link makes of it. */
 static bool release(struct gy_context *ctx)
 {
@@ -79,6 +87,7 @@ bool gy_progress(struct gy_context *ctx)
     bool moved = false, all = (++ctx->turns & 15) == 0;
     if (ctx->links > 0)
         gy_progress_links(ctx, all, &moved);
+    tell_sleepers(ctx, moved);
     moved |= advance_requests(ctx, all);
     if (ctx->config.verify && !ctx->closed)
         moved |= gy_verify_turn(ctx);
@@ -113,15 +122,16 @@ bool gy_turn(struct gy_context *ctx, int64_t now)
         gy_context_fail(ctx);
         return true;
     }
-    bool moved = gy_poller_poll(ctx->poller, 0) > 0;
+    bool moved = false, told = gy_poller_poll(ctx->poller, 0) > 0;
     check_links(ctx, now);
     gy_progress_links(ctx, true, &moved);
+    tell_sleepers(ctx, moved);
     if (gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS)
         gy_liveness_check(ctx, now);
     gy_page_turn(ctx, now);
     if (ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
-    return moved;
+    return moved || told;
 }
 
 void gy_look_around(struct gy_context *ctx)

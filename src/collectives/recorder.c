@@ -61,6 +61,12 @@ struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const s
     return record;
 }
 
+void gy_recorder_note(struct gyre_page_record *record, int64_t now)
+{
+    if (record->began == 0)
+        record->began = now;
+}
+
 static struct gy_arrival shape_of(const struct gyre_page_record *record)
 {
     return (struct gy_arrival){.sequence = record->sequence,

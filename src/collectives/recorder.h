@@ -16,8 +16,10 @@ struct gy_recorder {
 
 struct gy_arrival;
 
-/* `began` is the caller's to set: the tiny path reads no clock. */
+/* `began` is noted by who knows it, or when somebody waits: the tiny path reads no clock. */
 struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape);
+/* When it began, if that has not been noted yet: a trace has been told at once. */
+void gy_recorder_note(struct gyre_page_record *record, int64_t now);
 void gy_recorder_done(struct gy_recorder *recorder, struct gyre_page_record *record);
 /* Tells the trace, if there is one, of the end of an operation; IN_PROGRESS: of its start. */
 void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arrival *shape, gyre_status status,

@@ -217,7 +217,7 @@ void gy_request_launch(struct gyre_request *r)
         r->tiny_next = r->kind.awaited.first;
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
-    record->began = gy_now();
+    gy_recorder_note(record, gy_now());
     r->record = record->serial;
     comm->recorder.page->bytes += r->in.total * r->element;
     if (r->plan->window)

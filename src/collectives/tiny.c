@@ -219,7 +219,7 @@ static void count_bytes(const struct gy_exchange *it)
 static gyre_status go_on(const struct gy_exchange *it, bool shown, int next)
 {
     struct gyre_request *r = gy_request_adopt(it, shown);
-    gy_recorder_at(&it->comm->recorder, r->record)->began = gy_now();
+    gy_recorder_note(gy_recorder_at(&it->comm->recorder, r->record), gy_now());
     r->tiny_next = next;
     gy_wait(r);
     gyre_status status = r->status;

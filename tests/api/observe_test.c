@@ -151,7 +151,7 @@ static void pair(const struct seen *seen, int at, const char *collective, uint64
               (unsigned long long)start[i].count, collective, (unsigned long long)count);
     CHECK(start->sequence == end->sequence && start->sequence > 0, "numbers %llu and %llu",
           (unsigned long long)start->sequence, (unsigned long long)end->sequence);
-    CHECK(start->began > 0 && start->time == start->began && end->began >= start->began && end->time >= end->began,
+    CHECK(start->began > 0 && start->time == start->began && end->began == start->began && end->time >= end->began,
           "times %lld %lld, %lld %lld", (long long)start->began, (long long)start->time, (long long)end->began,
           (long long)end->time);
 }
