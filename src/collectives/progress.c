@@ -99,6 +99,7 @@ bool gy_progress(struct gy_context *ctx)
     return moved;
 }
 
+/* Two looks find it, of which the second is still within the time. */
 static void check_links(struct gy_context *ctx, int64_t now)
 {
     if (now - ctx->checked < ctx->config.peer_timeout_ns / GY_CHECKS)
@@ -107,7 +108,7 @@ static void check_links(struct gy_context *ctx, int64_t now)
     for (int i = 0; i < ctx->links; i++) {
         const struct gy_peer *peer = &ctx->peers[ctx->linked[i]];
         if (peer->broken == 0)
-            ctx->ops[peer->transport]->check(peer->link, ctx->config.peer_timeout_ns);
+            ctx->ops[peer->transport]->check(peer->link, ctx->config.peer_timeout_ns / GY_CHECKS * (GY_CHECKS - 2));
     }
 }
 
