@@ -511,7 +511,8 @@ GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count,
  *   order       "shape" or "canonical": in which order reductions combine, as GYRE_ORDER
  *   ends        "local" or "uniform": how collectives end in which a rank fails, as GYRE_ENDS; see below
  *   algorithm   "all_reduce:ring,broadcast:binary_tree", ...: what is forced, as GYRE_ALGORITHM; empty: nothing. A call
- *               that a forced algorithm cannot do (order, counts, no shared memory) is GYRE_UNSUPPORTED
+ *               that a forced algorithm cannot do (order, counts, no shared memory) is GYRE_UNSUPPORTED. Nothing is
+ *               forced upon what gyre itself sends to make communicators and windows, or to set this
  *   timeout     seconds that a live rank may take to enter an operation that this rank waits in, as GYRE_TIMEOUT
  *
  *   meeting     where newcomers find this process, "tcp://HOST:PORT", as long as it lives (gyre_comm_grow): to be read

@@ -168,5 +168,8 @@ bool gy_select_forces(const struct gyre_comm *comm, enum gy_collective collectiv
 gyre_status gy_select_check(const char *setting, struct gy_error *error);
 gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
                       enum gy_algorithm *algorithm_p, struct gy_error *error);
+/* As if nothing were forced: there is always one. Of a collective that reduces nothing. */
+gyre_status gy_select_unforced(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                               enum gy_algorithm *algorithm_p, struct gy_error *error);
 
 #endif

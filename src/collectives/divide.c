@@ -40,7 +40,7 @@ static gyre_status show_tickets(struct gyre_comm *parent, const struct ticket *m
                            .output = all,
                            .count = sizeof(*mine) / sizeof(int32_t),
                            .dtype = GYRE_INT32};
-    return gy_run(parent, &call);
+    return gy_run_own(parent, &call);
 }
 
 /* The members of my colour, in order. False: no memory. */
@@ -89,7 +89,7 @@ static gyre_status make(struct gyre_comm *parent, const struct ticket *tickets, 
 static gyre_status barrier(struct gyre_comm *parent)
 {
     struct gy_call call = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
-    return gy_run(parent, &call);
+    return gy_run_own(parent, &call);
 }
 
 static bool words_agree(const struct gyre_comm *parent, const struct ticket *tickets)

@@ -75,7 +75,7 @@ static bool broadcast(struct growing *growing, void *bytes, size_t count)
         .collective = GY_BROADCAST, .input = bytes, .output = bytes, .count = count, .dtype = GYRE_UINT8};
     if (!look(growing))
         return false;
-    gyre_status status = gy_run(growing->comm, &call);
+    gyre_status status = gy_run_own(growing->comm, &call);
     if (status != GYRE_SUCCESS && look(growing) && well(growing))
         gy_error_set(&growing->error, status, growing->comm->error.rank, "%.900s", growing->comm->error.text);
     return status == GYRE_SUCCESS;

@@ -30,7 +30,7 @@ static gyre_status exchange(struct gyre_window *window, struct exposure *all)
                            .output = all,
                            .count = sizeof(mine) / sizeof(int64_t),
                            .dtype = GYRE_INT64};
-    return gy_run(comm, &call);
+    return gy_run_own(comm, &call);
 }
 
 /* Where this rank stores and loads is another process's word: outside of the heap there is nothing of that rank's. */
@@ -216,7 +216,7 @@ gyre_status gy_window_conceal(struct gyre_window *window)
     struct gy_error refused = comm->error; /* by a target: no reason to stay away, when all others come */
     if (status == GYRE_SUCCESS || status == GYRE_INVALID_ARGUMENT) {
         comm->error.status = GYRE_SUCCESS;
-        status = gy_run(comm, &barrier);
+        status = gy_run_own(comm, &barrier);
     }
     tell_shortage(comm, status); /* the window goes in any case */
     window->quiet = status == GYRE_SUCCESS;

@@ -331,18 +331,29 @@ void gy_prepare_undo(struct gyre_request *r)
     r->plan = NULL;
 }
 
+/* What is remembered of the choice is of the user's calls. */
+static gyre_status choose(struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
+                          enum gy_algorithm *algorithm_p)
+{
+    if (call->unforced)
+        return gy_select_unforced(comm, call->collective, bytes, algorithm_p, &comm->error);
+    gyre_status status = GYRE_SUCCESS;
+    if (!gy_tiny_algorithm(comm, call, algorithm_p))
+        status = gy_select_ordered(comm, call->collective, call->varying, bytes, order_of(comm, call), algorithm_p,
+                                   &comm->error);
+    if (status == GYRE_SUCCESS)
+        show_choice(comm, call->collective, bytes, *algorithm_p);
+    return status;
+}
+
 gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const struct gy_call *call)
 {
     enum gy_algorithm algorithm;
     size_t whole = bytes_of(comm, call);
     comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
-    gyre_status status = GYRE_SUCCESS;
-    if (!gy_tiny_algorithm(comm, call, &algorithm))
-        status = gy_select_ordered(comm, call->collective, call->varying, whole, order_of(comm, call), &algorithm,
-                                   &comm->error);
+    gyre_status status = choose(comm, call, whole, &algorithm);
     if (status != GYRE_SUCCESS)
         return status;
-    show_choice(comm, call->collective, whole, algorithm);
     struct gy_arrival shape = gy_shape_of(call, algorithm, comm->size);
     if (gy_is_point_to_point(call->collective)) { /* both ends show the same: the sender, and that it sends */
         shape.collective = GY_SEND_TO;

@@ -282,3 +282,10 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
     gy_ways_end(comm, status == GYRE_SUCCESS);
     return status;
 }
+
+gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
+{
+    struct gy_call own = *call;
+    own.unforced = gy_select_forces(comm, call->collective); /* where nothing is, it may go the short ways */
+    return gy_run(comm, &own);
+}

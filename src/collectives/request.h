@@ -51,6 +51,7 @@ struct gy_call {
     gyre_op op;
     int root; /* point to point: the other rank */
     bool varying;
+    bool unforced; /* gyre's own, in spite of what the user forces: gy_run_own */
     const size_t *in_counts, *in_places, *out_counts, *out_places; /* [size] elements; places NULL: packed */
 };
 
@@ -156,6 +157,9 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
 void gy_request_restart(struct gyre_request *request);
 /* The whole of a blocking call, by the shortest way there is. */
 gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call);
+/* The same of a call that gyre itself makes (divide.c, grow.c, one_sided.c). What the user forces is for the user's calls: one of
+ * these goes by gyre's choice, on all ranks alike, so that no setting keeps it from being possible, or from being taken back. */
+gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call);
 /* A direct exchange that has its numbers and its record, and needs nothing else, becomes an active request. There is an
  * idle one, and a plan. begun: it has been shown. */
 struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun);

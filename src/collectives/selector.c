@@ -431,27 +431,16 @@ static enum gy_algorithm choose(const struct gyre_comm *comm, enum gy_collective
                              : choose_links(collective, order, bytes, comm->size, comm->grouping.hosts);
 }
 
-gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
-                              enum gy_operand_order order, enum gy_algorithm *algorithm_p, struct gy_error *error)
+/* What nothing forces. */
+static gyre_status select_usable(const struct gyre_comm *comm, enum gy_collective collective, bool varying,
+                                 size_t bytes, enum gy_operand_order order, enum gy_algorithm *algorithm_p,
+                                 struct gy_error *error)
 {
     static const enum gy_algorithm fallback[] = {
         GY_DIRECT_ONE_SHOT, GY_DIRECT_TWO_SHOT, GY_HALVING_DOUBLING, GY_RING,
         GY_BINARY_TREE,     GY_LINEAR,          GY_PAIRWISE,         GY_CANONICAL};
-    enum gy_algorithm choice;
-    order = reduces(collective) ? order : GY_ORDER_ANY;
-    if (comm->attributes.algorithm[0]) {
-        gyre_status status = forced(comm->attributes.algorithm, collective, &choice, error);
-        if (status != GYRE_SUCCESS)
-            return status;
-        if (choice != GY_ALGORITHMS && usable(comm, collective, varying, order, choice)) {
-            *algorithm_p = choice;
-            return GYRE_SUCCESS;
-        }
-        if (choice != GY_ALGORITHMS)
-            return fail_forced(comm, collective, varying, order, choice, error);
-    }
     bool any = order == GY_ORDER_ANY && !varying;
-    choice = choose(comm, collective, any, bytes, order);
+    enum gy_algorithm choice = choose(comm, collective, any, bytes, order);
     if (any && is_described(comm, collective))
         choice = choose_tuned(comm, collective, bytes, choice);
     for (size_t i = 0; !usable(comm, collective, varying, order, choice); i++) {
@@ -463,4 +452,28 @@ gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective c
     }
     *algorithm_p = choice;
     return GYRE_SUCCESS;
+}
+
+gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
+                              enum gy_operand_order order, enum gy_algorithm *algorithm_p, struct gy_error *error)
+{
+    enum gy_algorithm choice = GY_ALGORITHMS;
+    order = reduces(collective) ? order : GY_ORDER_ANY;
+    if (comm->attributes.algorithm[0]) {
+        gyre_status status = forced(comm->attributes.algorithm, collective, &choice, error);
+        if (status != GYRE_SUCCESS)
+            return status;
+    }
+    if (choice == GY_ALGORITHMS)
+        return select_usable(comm, collective, varying, bytes, order, algorithm_p, error);
+    if (!usable(comm, collective, varying, order, choice))
+        return fail_forced(comm, collective, varying, order, choice, error);
+    *algorithm_p = choice;
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_select_unforced(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                               enum gy_algorithm *algorithm_p, struct gy_error *error)
+{
+    return select_usable(comm, collective, false, bytes, GY_ORDER_ANY, algorithm_p, error);
 }

@@ -114,7 +114,7 @@ static bool is_open(struct gyre_comm *comm, const struct swap *it)
 {
     const struct gy_call *call = it->call;
     bool widens = it->way->reduces && gy_comm_canonical(comm) && gy_operation_widens(&it->operation);
-    return !call->varying && call->op < GYRE_PREMUL_SUM &&
+    return !call->varying && !call->unforced && call->op < GYRE_PREMUL_SUM &&
            (it->bytes <= GY_EAGER_BYTES || it->bytes <= longest(comm, it->peer)) &&
            (call->count > 0) == (call->collective != GY_BARRIER) && !widens && !comm->attributes.uniform &&
            gy_message_open(comm, it->peer) && has_reserve(comm, it) &&

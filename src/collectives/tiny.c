@@ -193,7 +193,7 @@ bool gy_tiny_algorithm(struct gyre_comm *comm, const struct gy_call *call, enum 
 bool gy_tiny_is_plain(const struct gyre_comm *comm, const struct gy_call *call)
 {
     const struct gy_context *ctx = comm->ctx;
-    return comm->window_reserved && !call->varying && call->op < GYRE_PREMUL_SUM && !comm->verify &&
+    return comm->window_reserved && !call->varying && !call->unforced && call->op < GYRE_PREMUL_SUM && !comm->verify &&
            !comm->attributes.uniform && ctx->idle && !ctx->config.show_choice;
 }
 
