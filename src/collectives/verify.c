@@ -68,11 +68,12 @@ gyre_status gy_verify_make(struct gyre_comm *comm, struct gy_verify **verify_p, 
     status = gy_comm_create(comm->ctx, comm->id | HIDDEN, &group, -1, &verify->hidden, error);
     gy_group_free(&group);
     gy_free(world);
-    if (status == GYRE_SUCCESS)
+    if (status == GYRE_SUCCESS) {
+        /* The user's wishes are for the user's collectives; and what can be forced over windows, this has not. */
         verify->hidden->attributes.uniform = false;
-    if (status == GYRE_SUCCESS)
+        verify->hidden->attributes.algorithm[0] = '\0';
         *verify_p = verify;
-    else
+    } else
         gy_verify_free(verify);
     return status;
 

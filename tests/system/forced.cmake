@@ -8,7 +8,7 @@ foreach(transport shm tcp)
       $<TARGET_FILE:gyre-run> -n ${ranks} $<TARGET_FILE:forced_test> set)
   endforeach()
   gyre_system_test(forced.begun.${transport} 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
-    GYRE_ALGORITHM=all_gather:direct_two_shot $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:forced_test> begun)
+    GYRE_ALGORITHM=all_gather:direct_two_shot GYRE_VERIFY=3 $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:forced_test> begun)
 endforeach()
 gyre_system_test(forced.off 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_HIERARCHY=off GYRE_LOG=error
   $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:forced_test> set)
