@@ -462,7 +462,8 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * gyre_window_destroy) is then GYRE_INVALID_ARGUMENT, of this rank alone, and everything else has happened. Neither averages nor
  * pre-multiplied sums, which are for collectives. Access to the same bytes that nothing orders gives any mixture of them.
  *
- * When gyre_window_destroy succeeds no rank touches this one's memory any more. When any call of this rank fails because its world
+ * When gyre_window_destroy succeeds no rank touches this one's memory any more; where it is GYRE_UNSUPPORTED, and the world has not
+ * failed, the window is there as before. When any call of this rank fails because its world
  * has failed, what others still store does not change what this rank writes to the memory from then on, and a block of
  * gyre_mem_alloc is given out no more. A window also goes with its communicator (gyre_comm_destroy), which waits for nobody:
  * until the others' have gone as well they may store to the memory, and a block that is freed before is not given out again.

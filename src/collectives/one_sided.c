@@ -218,6 +218,9 @@ gyre_status gy_window_conceal(struct gyre_window *window)
         comm->error.status = GYRE_SUCCESS;
         status = gy_run_own(comm, &barrier);
     }
+    bool goes_on = comm->ctx->error.status == GYRE_SUCCESS;
+    if (status == GYRE_UNSUPPORTED && goes_on) /* nothing has begun: others may still be at work in the window */
+        return status;
     tell_shortage(comm, status); /* the window goes in any case */
     window->quiet = status == GYRE_SUCCESS;
     gy_window_free(window);

@@ -44,3 +44,12 @@ target_link_libraries(window_apart_test PRIVATE gyre_compile gyre Threads::Threa
 foreach(how failed gone reused threads)
   gyre_system_test(window.apart.${how} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,shm $<TARGET_FILE:window_apart_test> ${how})
 endforeach()
+# One whose destruction is refused: the test refuses it, so it links the library's objects.
+add_executable(window_refused_test window_refused_test.c)
+target_include_directories(window_refused_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(window_refused_test PRIVATE gyre_internal)
+target_link_options(window_refused_test PRIVATE LINKER:--wrap=gy_run_own)
+foreach(transport shm tcp)
+  gyre_system_test(window.refused.${transport} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
+    $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:window_refused_test>)
+endforeach()
