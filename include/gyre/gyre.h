@@ -467,12 +467,15 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * has failed, what others still store does not change what this rank writes to the memory from then on, and a block of
  * gyre_mem_alloc is given out no more. A window also goes with its communicator (gyre_comm_destroy), which waits for nobody:
  * until the others' have gone as well they may store to the memory, and a block that is freed before is not given out again.
+ * Memory that they do not reach directly is this rank's alone from then on.
  *
  * A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and one that is stopped while it accumulates
  * GYRE_PEER_STALLED; both end the world. Who does not get its turn to accumulate on its own host within GYRE_TIMEOUT, because
  * others have theirs, is told GYRE_PEER_LATE, nothing has been added, and the communicator goes on. One that has
  * destroyed its communicator before it answers is GYRE_PEER_LEFT at once, and so is a wait for a signal when all the others
- * have: as in a collective that needs them, of this rank alone.
+ * have: as in a collective that needs them, of this rank alone. Where that was not the last communicator of its world, the world
+ * and its other communicators go on; gyre_window_destroy of the others is GYRE_PEER_LEFT then, waits for nobody, and the window is
+ * gone.
  *
  * Every rank has GYRE_WINDOW_SIGNALS counters per window, which begin at 0. signal adds one to that of the target;
  * gyre_window_wait waits until this rank's own has come to at least `value`, GYRE_TIMEOUT at most (then

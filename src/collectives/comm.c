@@ -117,6 +117,7 @@ static void leave_requests(struct gyre_comm *comm)
 void gy_comm_free(struct gyre_comm *comm)
 {
     gy_handle_remove(comm, GY_HANDLE_COMM);
+    gy_context_take_back(comm->ctx, comm->id, 0);
     gy_verify_free(comm->verify);
     for (struct gyre_comm **c = &comm->ctx->comms; *c; c = &(*c)->next)
         if (*c == comm) {

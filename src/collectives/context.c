@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/topology.h"
+#include "transport/link.h"
 
 /* Whoever is stopped is to be named by those who wait for it, and not by those who wait for these, who follow it in the
  * tree by which the segment is handed on: these are more patient. */
@@ -63,6 +64,8 @@ static void free_parts(struct gy_context *ctx)
     gy_windows_free_buried(ctx);
     gy_window_slots_clear(ctx);
     gy_page_free(ctx);
+    for (int i = 0; i < ctx->links; i++)
+        gy_free(ctx->peers[ctx->linked[i]].scrap);
     if (ctx->segment)
         gy_segment_free(ctx->segment);
     if (ctx->world)
@@ -391,6 +394,46 @@ void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel)
     }
     channel->next = ctx->buried;
     ctx->buried = channel;
+}
+
+void gy_context_starve(struct gy_context *ctx, int peer)
+{
+    int own = ctx->world->rank;
+    gy_error_set(&ctx->error, GYRE_NO_MEMORY, own, "rank %d has no memory for what is under way to or from rank %d",
+                 own, peer);
+    gy_overlay_report(ctx->overlay, GYRE_NO_MEMORY, own, ctx->error.text);
+    gy_context_fail(ctx);
+}
+
+void *gy_context_scrap(struct gy_context *ctx, int peer)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    if (!p->scrap)
+        p->scrap = gy_alloc_aligned(64, GY_FRAME_MAX);
+    return p->scrap;
+}
+
+/* Only what was given a place by the sink that knows communicators. */
+static bool is_of(const struct gy_frame *frame, uint32_t comm, uint64_t window)
+{
+    bool one_sided = gy_is_one_sided(frame->kind);
+    return frame->comm == comm &&
+           (window ? one_sided && frame->sequence == window : one_sided || frame->kind == GY_FRAME_DATA);
+}
+
+void gy_context_take_back(struct gy_context *ctx, uint32_t comm, uint64_t window)
+{
+    for (int i = 0; i < ctx->links && !ctx->closed; i++) {
+        int peer = ctx->linked[i];
+        struct gy_link *link = ctx->peers[peer].link;
+        if (!link->inbound.active || link->inbound.dropped || !is_of(&link->inbound.frame, comm, window))
+            continue;
+        unsigned char *scrap = gy_context_scrap(ctx, peer);
+        if (scrap)
+            gy_link_inbound_drop(link, scrap);
+        else
+            gy_context_starve(ctx, peer);
+    }
 }
 
 /* Sizes are rounded up to powers of two, so that a thousand counts use a handful of buffers. */

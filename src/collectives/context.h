@@ -29,8 +29,9 @@ struct gy_peer {
     int64_t left;   /* when this rank noticed that it said goodbye, 0: it did not */
     int64_t heard;  /* when it last showed a sign of life inside gyre */
     bool met; /* a sign of life has come: where none can, as its side of the link is not made yet, none is missed */
-    uint64_t heartbeat;  /* last value seen in shared memory */
-    struct gy_error why; /* why the link broke */
+    uint64_t heartbeat;   /* last value seen in shared memory */
+    struct gy_error why;  /* why the link broke */
+    unsigned char *scrap; /* for payloads that are for nobody any more; NULL until the first */
 };
 
 struct gy_channel;
@@ -123,6 +124,14 @@ void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
 
 /* Frees a channel, at once or, when a link still holds its frame, with the world. NULL is allowed. */
 void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel);
+
+/* A communicator goes, or one of its windows (0: all of them): no link stores anything to where its frames were to go from now
+ * on, be it memory of the library's or the caller's. Without memory for what is under way the world ends. */
+void gy_context_take_back(struct gy_context *ctx, uint32_t comm, uint64_t window);
+/* Memory for one payload of the peer's that is for nobody; NULL: there is none. */
+void *gy_context_scrap(struct gy_context *ctx, int peer);
+/* This rank has no memory for what it owes or is sent, and cannot go on: all are told. */
+void gy_context_starve(struct gy_context *ctx, int peer);
 
 /* fork.c: a child inherits descriptors and memory but no right to use them. */
 extern _Atomic uint64_t gy_fork_generation;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectives/one_sided.h"
 #include "collectives/request.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -24,7 +25,9 @@
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
 #define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
 
-#define DESTROYED UINT64_MAX /* the value of a PONG: its sender has destroyed the communicator */
+/* The value of a PONG: its sender has destroyed the communicator, or its part of the window whose number is its `count`. */
+#define DESTROYED UINT64_MAX
+#define WITHDRAWN (UINT64_MAX - 1)
 
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
 {
@@ -45,6 +48,11 @@ void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *thei
     gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, world, text);
 }
 
+static int64_t ping_interval(const struct gy_context *ctx)
+{
+    return ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
+}
+
 static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int peer)
 {
     struct gy_peer *p = &ctx->peers[peer];
@@ -53,6 +61,25 @@ static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int 
     gy_frame_fill(r, &p->ping.header, GY_FRAME_PING, 0, gy_group_rank(&r->comm->group, peer));
     p->ping.payload = NULL;
     gy_context_post(ctx, peer, &p->ping);
+}
+
+/* At first soon, then after twice as long each time, up to as rarely as a collective asks. */
+void gy_liveness_ask(const struct gyre_window *window, int rank, int64_t since, int64_t now, int64_t *asked)
+{
+    struct gyre_comm *comm = window->comm;
+    struct gy_context *ctx = comm->ctx;
+    int world = gy_group_world(&comm->group, rank);
+    struct gy_peer *p = &ctx->peers[world];
+    int64_t pause = *asked - since > GY_ACQUAINT_AFTER ? *asked - since : GY_ACQUAINT_AFTER;
+    if (now - *asked < (pause < ping_interval(ctx) ? pause : ping_interval(ctx)))
+        return;
+    *asked = now;
+    if (!p->link || p->ping.queued || p->broken)
+        return;
+    p->ping.header = (struct gy_frame){
+        .kind = GY_FRAME_PING, .epoch = ctx->world->epoch, .comm = comm->id, .count = window->id};
+    p->ping.payload = NULL;
+    gy_context_post(ctx, world, &p->ping);
 }
 
 /* What the peer waits in may be something else here: one side of a message or of a step may wait for a grant that the
@@ -66,6 +93,12 @@ static bool fits_ping(struct gyre_comm *comm, int peer, const struct gy_frame *p
     return !r || gy_flow_fits(r, rank, ping);
 }
 
+/* Of a window, and not of an operation: gy_liveness_ask. */
+static bool asks_for_past(struct gyre_comm *comm, const struct gy_frame *ping)
+{
+    return ping->sequence == 0 && gy_window_is_past(comm, ping->count);
+}
+
 /* Answers when this rank is inside gyre, for only then is this code running. */
 void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping)
 {
@@ -75,7 +108,22 @@ void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *p
         return;
     p->pong.header = *ping;
     p->pong.header.kind = GY_FRAME_PONG;
-    p->pong.header.value = comm ? comm->sequence : DESTROYED;
+    p->pong.header.value = !comm ? DESTROYED : asks_for_past(comm, ping) ? WITHDRAWN : comm->sequence;
+    p->pong.payload = NULL;
+    gy_context_post(ctx, peer, &p->pong);
+}
+
+/* One that is lost, because another answer is under way, will be asked for. */
+void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame *frame)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    if (!p->link || p->pong.queued || p->broken)
+        return;
+    p->pong.header = (struct gy_frame){.kind = GY_FRAME_PONG,
+                                       .epoch = ctx->world->epoch,
+                                       .comm = frame->comm,
+                                       .count = frame->sequence,
+                                       .value = gy_comm_find(ctx, frame->comm) ? WITHDRAWN : DESTROYED};
     p->pong.payload = NULL;
     gy_context_post(ctx, peer, &p->pong);
 }
@@ -87,10 +135,14 @@ void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *p
     struct gy_channel *channel = rank >= 0 ? gy_comm_channel(comm, rank) : NULL;
     if (!channel)
         return;
-    if (pong->value == DESTROYED)
+    if (pong->value == DESTROYED) {
         channel->destroyed = true;
-    else if (pong->value > channel->entered)
+        gy_windows_give_up(comm, rank, 0);
+    } else if (pong->value == WITHDRAWN) {
+        gy_windows_give_up(comm, rank, pong->count);
+    } else if (pong->value > channel->entered) {
         channel->entered = pong->value;
+    }
 }
 
 static bool has_entered(struct gyre_request *r, int rank)
@@ -186,11 +238,6 @@ static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
     if (!gy_overlay_has_left(ctx->overlay, peer) && has_destroyed(r, rank))
         return now - r->idle_since > GY_LEFT_GRACE;
     return gy_liveness_has_gone(ctx, peer, r->plan->window, r->idle_since, now);
-}
-
-static int64_t ping_interval(const struct gy_context *ctx)
-{
-    return ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
 }
 
 /* It has left, and what this operation needs of it has not come. */

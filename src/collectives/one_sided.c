@@ -158,8 +158,12 @@ tell: /* the others wait for this rank */
 
 static void dispose(struct gyre_window *window)
 {
-    for (int r = 0; r < window->size; r++)
-        gy_free(window->targets[r].replies);
+    for (int r = 0; r < window->size; r++) {
+        struct gy_reply *replies = window->targets[r].replies;
+        for (int i = 0; replies && i < GY_ONE_SIDED_FLIGHT; i++)
+            gy_free(replies[i].aside);
+        gy_free(replies);
+    }
     gy_free(window->targets);
     gy_free(window);
 }
@@ -199,6 +203,8 @@ void gy_window_free(struct gyre_window *window)
         }
     comm->ctx->windows--;
     gy_window_conceal_from_devices(window);
+    gy_context_take_back(comm->ctx, comm->id, window->id);
+    gy_far_set_aside(window);
     for (int r = 0; r < comm->size; r++)
         gy_free(window->targets[r].landing);
     gy_exposed_leave(window);
@@ -246,10 +252,12 @@ void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, 
 
 struct bounded {
     struct gy_context *ctx;
-    int world; /* whose answer it is */
+    const struct gyre_window *window;
+    int rank, world; /* whose answer it is */
     bool (*done)(const void *);
     const void *what;
     int64_t since, deadline;
+    int64_t *asked; /* see gy_liveness_ask */
 };
 
 static bool is_gone(const struct bounded *b)
@@ -261,7 +269,11 @@ static bool is_gone(const struct bounded *b)
 static bool is_over(const void *what)
 {
     const struct bounded *b = what;
-    return b->done(b->what) || b->ctx->closed || is_gone(b) || gy_now() > b->deadline;
+    int64_t now = gy_now();
+    if (b->done(b->what) || b->ctx->closed || is_gone(b) || now > b->deadline)
+        return true;
+    gy_liveness_ask(b->window, b->rank, b->since, now, b->asked);
+    return false;
 }
 
 /* Local: whoever does not need that rank goes on. */
@@ -278,9 +290,9 @@ gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void 
 {
     struct gy_context *ctx = window->comm->ctx;
     int world = gy_group_world(&window->comm->group, target);
-    int64_t now = gy_now();
+    int64_t now = gy_now(), asked = now;
     int64_t timeout = window->comm->attributes.timeout_ns;
-    struct bounded bounded = {ctx, world, done, what, now, now + timeout};
+    struct bounded bounded = {ctx, window, target, world, done, what, now, now + timeout, &asked};
     if (!done(what))
         gy_wait_until(ctx, is_over, &bounded);
     if (!ctx->closed && !done(what)) {
@@ -364,45 +376,46 @@ struct awaited {
     unsigned index;
     uint64_t value;
     int64_t since, deadline;
+    int64_t *asked; /* see gy_liveness_ask */
 };
 
-/* Nobody is left who could signal, and what those sent who were there has been looked at. */
-static bool is_alone(const struct awaited *a)
-{
-    struct gyre_comm *comm = a->window->comm;
-    int64_t now = gy_now();
-    for (int rank = 0; rank < comm->size; rank++) {
-        bool by_memory = a->window->targets[rank].control != NULL;
-        if (rank != comm->rank &&
-            !gy_liveness_has_gone(comm->ctx, gy_group_world(&comm->group, rank), by_memory, a->since, now))
-            return false;
-    }
-    return comm->size > 1;
-}
-
+/* Or nobody is left who could signal, and what those sent who were there has been looked at. */
 static bool has_come(const void *what)
 {
     const struct awaited *a = what;
-    return atomic_load_explicit(&a->window->control->signal[a->index].count, memory_order_acquire) >= a->value ||
-           a->window->comm->ctx->closed || is_alone(a) || gy_now() > a->deadline;
+    struct gyre_comm *comm = a->window->comm;
+    int64_t now = gy_now();
+    int lost;
+    if (atomic_load_explicit(&a->window->control->signal[a->index].count, memory_order_acquire) >= a->value ||
+        comm->ctx->closed || now > a->deadline)
+        return true;
+    int rank = comm->size > 1 ? gy_window_signaller(a->window, a->since, &lost) : comm->rank;
+    if (rank >= 0 && rank != comm->rank)
+        gy_liveness_ask(a->window, rank, a->since, now, a->asked);
+    return rank < 0;
 }
 
 gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value)
 {
     struct gy_context *ctx = window->comm->ctx;
-    int64_t now = gy_now();
-    int64_t timeout = window->comm->attributes.timeout_ns;
-    struct awaited awaited = {window, index, value, now, now + timeout};
+    struct gyre_comm *comm = window->comm;
+    int64_t now = gy_now(), asked = now;
+    int64_t timeout = comm->attributes.timeout_ns;
+    struct awaited awaited = {window, index, value, now, now + timeout, &asked};
+    int lost = -1;
     gy_wait_until(ctx, has_come, &awaited);
+    bool alone = !ctx->closed && comm->size > 1 && gy_window_signaller(window, now, &lost) < 0;
     uint64_t count = atomic_load_explicit(&window->control->signal[index].count, memory_order_acquire);
     if (count >= value)
         return GYRE_SUCCESS;
-    if (!ctx->closed && is_alone(&awaited))
-        end_alone(ctx, gy_group_world(&window->comm->group, window->comm->rank == 0), "sent a signal", window);
+    if (alone && lost < 0)
+        end_alone(ctx, gy_group_world(&comm->group, comm->rank == 0), "sent a signal", window);
     if (ctx->closed)
         return ctx->error.status;
-    window->comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
-    return gy_error_set(&window->comm->error, GYRE_PEER_LATE, -1,
+    if (alone)
+        return gy_window_tell_lost(window, lost);
+    comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
+    return gy_error_set(&comm->error, GYRE_PEER_LATE, -1,
                         "signal %u of a window has come %llu times and not %llu within %g s (GYRE_TIMEOUT)", index,
                         (unsigned long long)count, (unsigned long long)value, (double)timeout / 1e9);
 }

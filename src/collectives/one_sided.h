@@ -35,7 +35,8 @@ struct gy_exposed_control {
 struct gy_reply {
     struct gy_frame_out out;
     struct gy_frame asked;
-    bool due; /* `asked` is to be answered when the link has given the frame back */
+    bool due;             /* `asked` is to be answered when the link has given the frame back */
+    unsigned char *aside; /* what the frame brings, after the window has gone; NULL: it lies in the window's memory */
 };
 
 struct gy_target {
@@ -45,6 +46,7 @@ struct gy_target {
     struct gy_far_key far;              /* rails 0: no device reaches it */
     bool asked;                         /* something by frames since the last flush */
     bool reduced;                       /* an accumulation among it */
+    bool gone;                          /* its part, before mine: it answers no more */
     uint64_t flushes, flushed;          /* asked, answered */
     struct gy_frame_out ask, answer;    /* FLUSH and FLUSHED */
     uint8_t unmade;           /* the first operation with which it accumulated and that is none here; 0: none */
@@ -154,6 +156,21 @@ void gy_far_answer(struct gy_context *ctx);
 bool gy_far_holds(const struct gyre_window *window);
 /* False: it is wrong. */
 bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload);
+
+/* one_sided_gone.c: what a window that has not been destroyed by all leaves behind. */
+/* No link reads this rank's memory any more; what is under way is sent all the same. */
+void gy_far_set_aside(struct gyre_window *window);
+/* The member has destroyed the communicator, or its part of that window (0: all); what was waited for from there does not come. */
+void gy_windows_give_up(struct gyre_comm *comm, int rank, uint64_t id);
+/* Has there been such a window here? Numbers are not used again. */
+bool gy_window_is_past(struct gyre_comm *comm, uint64_t id);
+/* Is there nobody who would answer at that member's, where this rank needs an answer? */
+bool gy_window_has_lost(const struct gyre_window *window, int rank);
+/* PEER_LEFT, of this communicator alone. */
+gyre_status gy_window_tell_lost(const struct gyre_window *window, int rank);
+/* A member that may yet signal, −1: none. Then *lost_p is one that lives and has destroyed the communicator, −1: none, all have
+ * left the world. since: when the wait began. */
+int gy_window_signaller(const struct gyre_window *window, int64_t since, int *lost_p);
 
 static inline bool gy_is_one_sided(unsigned kind)
 {

@@ -27,6 +27,8 @@ static gyre_status access_target(struct gyre_window *window, struct gy_access *a
     struct gy_context *ctx = window->comm->ctx;
     struct gy_link *link;
     gyre_status status = gy_context_link(ctx, gy_group_world(&window->comm->group, target), &link);
+    if (status == GYRE_SUCCESS && gy_window_has_lost(window, target))
+        return gy_window_tell_lost(window, target); /* its device would refuse, and that is the link's end */
     if (status != GYRE_SUCCESS)
         return gy_error_set(&window->comm->error, status, -1, "%.900s", ctx->error.text);
     access->key = &window->targets[target].far;

@@ -19,9 +19,11 @@ static void fill(const struct gyre_window *window, struct gy_frame_out *out, enu
     out->payload = NULL;
 }
 
-static gyre_status failure(const struct gyre_window *window)
+static gyre_status failure(const struct gyre_window *window, int target)
 {
-    return window->comm->ctx->closed ? window->comm->ctx->error.status : GYRE_SUCCESS;
+    if (window->comm->ctx->closed)
+        return window->comm->ctx->error.status;
+    return gy_window_has_lost(window, target) ? gy_window_tell_lost(window, target) : GYRE_SUCCESS;
 }
 
 /* Is one of the window's frames free, or the world broken? */
@@ -52,9 +54,14 @@ static struct gy_frame_out *free_frame(struct gyre_window *window, int target)
     return &window->out[0]; /* the world is broken: nobody sends it */
 }
 
-static gyre_status settle(struct gyre_window *window, int target)
+/* The caller's memory is its own again, whatever became of the call: links give frames back also when nobody takes what they
+ * bring. */
+static gyre_status settle(struct gyre_window *window, int target, gyre_status status)
 {
-    return gy_window_until(window, is_quiet, window, target, "what was asked");
+    gyre_status settled = gy_window_until(window, is_quiet, window, target, "what was asked");
+    if (settled != GYRE_SUCCESS)
+        return settled;
+    return status == GYRE_SUCCESS ? failure(window, target) : status;
 }
 
 gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target, size_t offset)
@@ -64,7 +71,7 @@ gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, 
     window->targets[target].asked = true;
     for (size_t at = 0; status == GYRE_SUCCESS && at < bytes; at += tile) {
         struct gy_frame_out *out = free_frame(window, target);
-        status = failure(window);
+        status = failure(window, target);
         if (status != GYRE_SUCCESS)
             break;
         fill(window, out, GY_FRAME_PUT, offset + at);
@@ -72,7 +79,7 @@ gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, 
         out->payload = source + at;
         gy_comm_post(window->comm, target, out);
     }
-    return status == GYRE_SUCCESS ? settle(window, target) : status;
+    return settle(window, target, status);
 }
 
 gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
@@ -83,7 +90,7 @@ gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *s
     window->targets[target].asked = window->targets[target].reduced = true;
     for (size_t at = 0; status == GYRE_SUCCESS && at < count; at += tile) {
         struct gy_frame_out *out = free_frame(window, target);
-        status = failure(window);
+        status = failure(window, target);
         if (status != GYRE_SUCCESS)
             break;
         fill(window, out, GY_FRAME_ACCUMULATE, offset + at * element);
@@ -94,7 +101,7 @@ gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *s
         out->payload = source + at * element;
         gy_comm_post(window->comm, target, out);
     }
-    return status == GYRE_SUCCESS ? settle(window, target) : status;
+    return settle(window, target, status);
 }
 
 gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index)
@@ -103,14 +110,14 @@ gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index
     if (status != GYRE_SUCCESS)
         return status;
     struct gy_frame_out *out = free_frame(window, target);
-    status = failure(window);
+    status = failure(window, target);
     if (status != GYRE_SUCCESS)
         return status;
     window->targets[target].asked = true;
     fill(window, out, GY_FRAME_SIGNAL, 0);
     out->header.lane = (uint16_t)index;
     gy_comm_post(window->comm, target, out);
-    return settle(window, target);
+    return settle(window, target, GYRE_SUCCESS);
 }
 
 static bool has_free_get(const void *what)
@@ -128,6 +135,8 @@ gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, s
     size_t tile = gy_min_size(window->comm->ctx->config.tcp_tile, GY_FRAME_MAX);
     for (size_t at = 0; status == GYRE_SUCCESS && at < bytes; at += tile) {
         status = gy_window_until(window, has_free_get, window, target, "a get");
+        if (status == GYRE_SUCCESS)
+            status = failure(window, target);
         int i = 0;
         while (i < GY_ONE_SIDED_FLIGHT - 1 && (window->get[i].waiting || window->out[i].queued))
             i++;
@@ -142,7 +151,7 @@ gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, s
         window->out[i].header.lane = (uint16_t)i;
         gy_comm_post(window->comm, target, &window->out[i]);
     }
-    return status == GYRE_SUCCESS ? settle(window, target) : status;
+    return settle(window, target, status);
 }
 
 struct flushing {
@@ -180,29 +189,41 @@ static gyre_status tell_refused(struct gyre_window *window, int target)
     return status;
 }
 
-gyre_status gy_far_flush(struct gyre_window *window, int target)
+static void ask(struct gyre_window *window, int target)
 {
-    struct gyre_comm *comm = window->comm;
-    for (int r = 0; r < comm->size; r++) {
+    for (int r = 0; r < window->comm->size; r++) {
         struct gy_target *t = &window->targets[r];
         bool silent = t->far.rails > 0 && !t->asked; /* all of it by devices: nobody there has to answer */
-        if ((target >= 0 && r != target) || t->memory || t->ask.queued || silent)
+        if ((target >= 0 && r != target) || t->memory || t->ask.queued || silent || gy_window_has_lost(window, r))
             continue;
         fill(window, &t->ask, GY_FRAME_FLUSH, 0);
         t->ask.header.value = ++t->flushes;
-        gy_comm_post(comm, r, &t->ask);
+        gy_comm_post(window->comm, r, &t->ask);
     }
-    gyre_status status = failure(window);
+}
+
+gyre_status gy_far_flush(struct gyre_window *window, int target)
+{
+    struct gyre_comm *comm = window->comm;
+    int lost = -1; /* a member that answers no more; what was asked of the others is to have happened all the same */
+    ask(window, target);
+    gyre_status status = comm->ctx->closed ? comm->ctx->error.status : GYRE_SUCCESS;
     for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) { /* one by one: the one that is late is named */
         struct flushing it = {window, r};
         if (target >= 0 && r != target)
             continue;
         status = gy_window_until(window, is_flushed, &it, r, "a flush");
+        if (status == GYRE_SUCCESS && gy_window_has_lost(window, r)) {
+            lost = lost < 0 ? r : lost;
+            continue;
+        }
         if (status == GYRE_SUCCESS)
             status = gy_window_settle(window, r);
         if (status == GYRE_SUCCESS)
             window->targets[r].asked = window->targets[r].reduced = false;
     }
+    if (status == GYRE_SUCCESS && lost >= 0)
+        return gy_window_tell_lost(window, lost);
     return status == GYRE_SUCCESS ? tell_refused(window, target) : status;
 }
 

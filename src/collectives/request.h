@@ -376,6 +376,11 @@ void gy_liveness_call(struct gyre_comm *comm, int64_t now);
 /* Has the rank of the world left, and all been read that it may have sent before? by_memory: what is missing comes through
  * shared memory and not by its link; since: when it began to be missed. */
 bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now);
+/* Asks a member, once in a while, whether it still has its part of the window; the answer is a PONG, when it is inside gyre. since:
+ * when the wait for it began; *asked: then at first, and this function's own. */
+void gy_liveness_ask(const struct gyre_window *window, int rank, int64_t since, int64_t now, int64_t *asked);
+/* Tells the rank of the world, unasked, that this one has destroyed the communicator, or else the window, that the frame is for. */
+void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame *frame);
 void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping);
 void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong);
 

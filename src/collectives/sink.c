@@ -75,11 +75,31 @@ static void *place_early(struct gyre_comm *comm, int peer, const struct gy_frame
     return memory;
 }
 
+/* Of a communicator that this rank has destroyed, or was no member of, or of such a window: numbers are not used again. What
+ * still comes for it is for nobody; one that has not been made yet nobody can know. */
+static bool is_past(const struct gy_context *ctx, struct gyre_comm *comm, const struct gy_frame *frame)
+{
+    bool one_sided = gy_is_one_sided(frame->kind);
+    if (comm)
+        return one_sided && gy_window_is_past(comm, frame->sequence);
+    return frame->comm < ctx->next_comm && (one_sided || frame->kind == GY_FRAME_DATA);
+}
+
+static void *place_scrap(struct gy_context *ctx, int world)
+{
+    void *scrap = gy_context_scrap(ctx, world);
+    if (!scrap)
+        no_memory(ctx, world);
+    return scrap;
+}
+
 static void *sink_place(void *user, int world, const struct gy_frame *frame)
 {
     struct gy_context *ctx = user;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
     int peer = comm ? gy_group_rank(&comm->group, world) : -1;
+    if (is_past(ctx, comm, frame))
+        return place_scrap(ctx, world);
     if (peer >= 0 && gy_is_one_sided(frame->kind)) {
         void *memory = NULL;
         gyre_status status = gy_far_place(comm, peer, frame, &memory);
@@ -268,8 +288,10 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     if (frame->kind == GY_FRAME_PONG)
         return gy_liveness_pong(ctx, world, frame), GYRE_SUCCESS;
     struct gyre_comm *comm = gy_comm_find(ctx, frame->comm);
+    if (is_past(ctx, comm, frame) && gy_is_one_sided(frame->kind))
+        return gy_liveness_disown(ctx, world, frame), GYRE_SUCCESS; /* who asks for something is not to wait for it */
     if (!comm)
-        return GYRE_SUCCESS; /* destroyed here: what still comes is for nobody */
+        return GYRE_SUCCESS;
     int peer = gy_group_rank(&comm->group, world);
     if (peer < 0)
         return protocol(ctx, world, "a frame on a communicator that it does not belong to");

@@ -65,12 +65,23 @@ bool gy_link_inbound_begin(struct gy_link *link, const struct gy_sink *sink, con
     link->inbound.frame = *frame;
     link->inbound.place = place;
     link->inbound.got = 0;
+    link->inbound.dropped = false;
     return true;
+}
+
+void gy_link_inbound_drop(struct gy_link *link, unsigned char *memory)
+{
+    if (memory != link->inbound.place)
+        memcpy(memory, link->inbound.place, gy_min_size(link->inbound.got, link->inbound.frame.bytes));
+    link->inbound.place = memory;
+    link->inbound.dropped = true;
 }
 
 bool gy_link_inbound_end(struct gy_link *link, const struct gy_sink *sink)
 {
     link->inbound.active = false;
+    if (link->inbound.dropped)
+        return true;
     return gy_link_arrived(link, sink, &link->inbound.frame, link->inbound.place);
 }
 
@@ -163,6 +174,12 @@ void gy_transport_conceal_nothing(void *instance, void *exposed)
 void gy_transport_check_nothing(struct gy_link *link, int64_t patience)
 {
     (void)link, (void)patience;
+}
+
+bool gy_transport_lends_nothing(const struct gy_link *link, const struct gy_frame_out *frame)
+{
+    (void)link, (void)frame;
+    return false;
 }
 
 /* Nobody who was given nothing asks. */

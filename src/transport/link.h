@@ -28,7 +28,8 @@ struct gy_link {
         bool active; /* header seen, payload not complete */
         struct gy_frame frame;
         unsigned char *place;
-        size_t got;
+        size_t got;   /* shm, rdma: padding, too */
+        bool dropped; /* whose it was is gone: read to its end, as the stream has it, and then forgotten */
     } inbound;
     struct gy_error error;
 };
@@ -43,6 +44,9 @@ void gy_link_complete_first(struct gy_link *link);
 bool gy_link_inbound_begin(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame);
 /* The payload is complete: tells the sink. false: the sink refused and the link is dead. */
 bool gy_link_inbound_end(struct gy_link *link, const struct gy_sink *sink);
+/* The sink takes back the place that it gave. What has come and what is still to come of the payload goes to `memory`, which is
+ * large enough for all of it, until the next one begins; the sink does not hear of this one. A seal is checked all the same. */
+void gy_link_inbound_drop(struct gy_link *link, unsigned char *memory);
 /* The same without place(), from memory that the transport owns. */
 bool gy_link_arrived(struct gy_link *link, const struct gy_sink *sink, const struct gy_frame *frame,
                      const void *payload);
@@ -62,6 +66,7 @@ void gy_transport_conceal_nothing(void *instance, void *exposed);
 bool gy_transport_send_no_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
 int64_t gy_transport_round_trip_unknown(const struct gy_link *link);
 void gy_transport_describe_nothing(const struct gy_link *link, char *text_p, size_t bytes);
+bool gy_transport_lends_nothing(const struct gy_link *link, const struct gy_frame_out *frame);
 void gy_transport_access_nothing(struct gy_link *link, struct gy_access *access);
 void gy_transport_check_nothing(struct gy_link *link, int64_t patience);
 

@@ -513,6 +513,7 @@ const struct gy_transport_ops gy_transport_rdma = {
     .expose = gy_rdma_expose,
     .conceal = gy_rdma_conceal,
     .access = gy_rdma_access,
+    .lends = gy_rdma_lends,
     .close = rdma_close,
     .stop = rdma_stop,
     .fini = rdma_fini,

@@ -300,7 +300,8 @@ uint32_t gy_rdma_immediate(struct gy_rdma_link *link, uint64_t length, uint32_t 
 bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_send_wr *wr, uint64_t length, bool signal);
 /* Is there room and credit for another chunk, bytes aside? */
 bool gy_rdma_has_room(struct gy_rdma_link *link);
-bool gy_rdma_flush(struct gy_rdma_link *link);     /* posts what there is room and credit for */
+bool gy_rdma_flush(struct gy_rdma_link *link); /* posts what there is room and credit for */
+bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame);
 bool gy_rdma_reap(struct gy_rdma_link *link);      /* gives frames back to their owners */
 void gy_rdma_give_back(struct gy_rdma_link *link); /* all credit that is owed, as far as one message has room for it */
 /* Is enough owed for a message of its own? A quarter of the ring, or of the chunks, or what somebody waits for: with what is there

@@ -276,6 +276,16 @@ static bool is_done(const struct gy_rdma_link *link, const struct gy_rdma_direct
     return true;
 }
 
+bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame)
+{
+    const struct gy_rdma_link *link = (const struct gy_rdma_link *)base;
+
+    for (uint32_t i = 0; i < link->direct_count; i++)
+        if (link->direct[(link->direct_first + i) % GY_RDMA_DIRECT_FRAMES].frame == frame)
+            return true;
+    return false;
+}
+
 bool gy_rdma_reap(struct gy_rdma_link *link)
 {
     bool moved = false;

@@ -117,6 +117,7 @@ const struct gy_transport_ops gy_transport_self = {
     .expose = gy_transport_expose_nothing,
     .conceal = gy_transport_conceal_nothing,
     .access = gy_transport_access_nothing,
+    .lends = gy_transport_lends_nothing,
     .close = self_close,
     .stop = self_stop,
     .fini = self_fini,

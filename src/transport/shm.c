@@ -356,6 +356,7 @@ const struct gy_transport_ops gy_transport_shm = {
     .expose = gy_transport_expose_nothing,
     .conceal = gy_transport_conceal_nothing,
     .access = gy_transport_access_nothing,
+    .lends = gy_transport_lends_nothing,
     .close = shm_close,
     .stop = shm_stop,
     .fini = shm_fini,

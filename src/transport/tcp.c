@@ -513,6 +513,7 @@ const struct gy_transport_ops gy_transport_tcp = {
     .expose = gy_transport_expose_nothing,
     .conceal = gy_transport_conceal_nothing,
     .access = gy_transport_access_nothing,
+    .lends = gy_transport_lends_nothing,
     .close = tcp_close,
     .stop = tcp_stop,
     .fini = tcp_fini,

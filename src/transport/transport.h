@@ -214,6 +214,9 @@ struct gy_transport_ops {
     /* Queues an access to what the peer has exposed; this side has exposed something, too. Never blocks. Accesses of one link
      * begin in order. */
     void (*access)(struct gy_link *link, struct gy_access *access);
+    /* Does a device read the payload of this queued frame where it lies? False: the owner may move it, bytes and all, until the
+     * frame is done. */
+    bool (*lends)(const struct gy_link *link, const struct gy_frame_out *frame);
     /* close: never blocks; no sink call and no access to posted payloads after it; unsent frames are dropped (only
      * after failure or when nothing is pending). */
     void (*close)(void *instance);

@@ -53,3 +53,17 @@ foreach(transport shm tcp)
   gyre_system_test(window.refused.${transport} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
     $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:window_refused_test>)
 endforeach()
+# One rank destroys the communicator, and with it the window that others use, and all else goes on.
+add_executable(window_gone_test window_gone_test.c)
+target_include_directories(window_gone_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(window_gone_test PRIVATE gyre_compile gyre)
+foreach(how put accumulate signal flush get wait putting adding getting)
+  foreach(transport shm tcp)
+    gyre_system_test(window.gone.${how}.${transport} 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
+      $<TARGET_FILE:window_gone_test> ${how})
+  endforeach()
+endforeach()
+foreach(how adding getting)
+  gyre_system_test(window.gone.${how}.sealed 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_INTEGRITY=encrypt
+    $<TARGET_FILE:window_gone_test> ${how})
+endforeach()
