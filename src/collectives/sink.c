@@ -93,6 +93,14 @@ static void *place_scrap(struct gy_context *ctx, int world)
     return scrap;
 }
 
+/* Does the payload lie where it is to go before it is known to be what the peer sent? Others write to a window's memory meanwhile,
+ * and then its seal would not fit. */
+static bool is_sealed_put(const struct gy_context *ctx, int world, const struct gy_frame *frame)
+{
+    return frame->kind == GY_FRAME_PUT && ctx->config.integrity != GY_INTEGRITY_OFF &&
+           gy_transport_is_dialled(ctx->ops[ctx->peers[world].transport]);
+}
+
 static void *sink_place(void *user, int world, const struct gy_frame *frame)
 {
     struct gy_context *ctx = user;
@@ -107,7 +115,7 @@ static void *sink_place(void *user, int world, const struct gy_frame *frame)
             no_memory(ctx, world);
         else if (status != GYRE_SUCCESS)
             protocol(ctx, world, "one-sided access outside any window");
-        return memory;
+        return memory && is_sealed_put(ctx, world, frame) ? place_scrap(ctx, world) : memory;
     }
     if (peer < 0 || frame->kind != GY_FRAME_DATA) {
         protocol(ctx, world, "data outside any communicator");

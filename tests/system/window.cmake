@@ -63,7 +63,7 @@ foreach(how put accumulate signal flush get wait putting adding getting)
       $<TARGET_FILE:window_gone_test> ${how})
   endforeach()
 endforeach()
-foreach(how adding getting)
+foreach(how putting adding getting)
   gyre_system_test(window.gone.${how}.sealed 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_INTEGRITY=encrypt
     $<TARGET_FILE:window_gone_test> ${how})
 endforeach()
