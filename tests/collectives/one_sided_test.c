@@ -48,7 +48,7 @@ void __wrap_gy_overlay_report(struct gy_overlay *overlay, gyre_status status, in
 void __wrap_gy_context_fail(struct gy_context *context);
 void __wrap_gy_liveness_show(struct gy_context *context);
 void __wrap_gy_look_around(struct gy_context *context);
-gyre_status __wrap_gy_run(struct gyre_comm *on, const struct gy_call *call);
+gyre_status __wrap_gy_run_own(struct gyre_comm *on, const struct gy_call *call);
 
 int64_t __wrap_gy_now(void)
 {
@@ -115,7 +115,7 @@ static void post(struct gy_link *link, struct gy_frame_out *frame)
 static uint64_t says[3];
 static bool short_of_memory;
 
-gyre_status __wrap_gy_run(struct gyre_comm *on, const struct gy_call *call)
+gyre_status __wrap_gy_run_own(struct gyre_comm *on, const struct gy_call *call)
 {
     if (short_of_memory)
         return gy_error_set(&on->error, GYRE_NO_MEMORY, -1, "out of memory for a request");
