@@ -47,9 +47,10 @@ static void keep(struct flight *f)
 static void persistent(const struct flight *f)
 {
     static gyre_request *requests[REQUESTS_MOST];
-    memcpy(requests, f->kept, f->requests * sizeof requests[0]);
-    for (size_t i = 0; i < f->requests; i++)
+    for (size_t i = 0; i < f->requests; i++) {
+        requests[i] = f->kept[i];
         EXPECT(f->comm, gyre_start(requests[i]));
+    }
     EXPECT(f->comm, gyre_wait_all(requests, f->requests));
 }
 
