@@ -16,8 +16,8 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-#define LENT_MOST \
-    (200 * GY_MILLISECOND) /* destroying waits for nobody: a device that is slower reads what it has pinned */
+/* Destroying waits for nobody: a device that is slower reads what it has pinned. */
+#define LENT_MOST (200 * GY_MILLISECOND)
 
 /* ---- the owner ---- */
 
