@@ -29,9 +29,11 @@ static void lock(struct gy_driver *driver)
 {
     if (__libc_single_threaded)
         return;
-    atomic_fetch_add_explicit(&driver->knockers, 1, memory_order_relaxed);
-    pthread_mutex_lock(&driver->lock);
-    atomic_fetch_sub_explicit(&driver->knockers, 1, memory_order_relaxed);
+    if (pthread_mutex_trylock(&driver->lock) != 0) {
+        atomic_fetch_add_explicit(&driver->knockers, 1, memory_order_relaxed);
+        pthread_mutex_lock(&driver->lock);
+        atomic_fetch_sub_explicit(&driver->knockers, 1, memory_order_relaxed);
+    }
     note_holder(driver);
 }
 

@@ -19,10 +19,9 @@
 #define GY_OWNED 2048
 #define GY_OWNED_FLAG 256
 #define GY_EXPECTED 512
-/* Bytes of a contribution up to which it is claimed without asking, where it is known what is best; and that a rank then reads at
- * least. */
+/* Bytes of a contribution up to which it is claimed without asking, where it is known what is best; and those that a rank then reads
+ * are GY_CLAIMED_LEAST. */
 #define GY_CLAIMED_MOST 4096
-#define GY_CLAIMED_LEAST 2048
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
 _Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
@@ -91,7 +90,7 @@ static bool together(const struct gy_exchange *it)
 /* Is its vector pushed, or its successor's place prepared, as vectors up to `most` bytes are? */
 static bool worth_pushing(const struct gy_exchange *it, size_t most)
 {
-    return it->kind->bytes > GY_WINDOW_INLINE && !it->past && it->kind->gives && gy_line_can_hand_over() &&
+    return gy_line_can_hand_over() && it->kind->bytes > GY_WINDOW_INLINE && !it->past && it->kind->gives &&
            (it->kind->bytes <= most || together(it));
 }
 
@@ -128,12 +127,18 @@ static void put(const struct gy_exchange *it, uint64_t number, size_t from, size
     if (it->kept)
         gy_copy_both(place, it->input + from, own_block(it) + from, it->input + from, bytes,
                      it->past ? GY_STREAM_DST : 0);
+    else if (it->past)
+        gy_copy_stream(place, it->input + from, bytes);
     else
-        (it->past ? gy_copy_stream : gy_copy)(place, it->input + from, bytes);
+        gy_copy(place, it->input + from, bytes);
 }
 
-/* Vectors are out of line, so that a line, which is published with a few instructions, stays so. */
-static __attribute__((noinline)) void put_vector(const struct gy_exchange *it)
+static void put_plain(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
+{
+    gy_copy(payload_of(it, it->comm->rank, number) + from, it->input + from, bytes);
+}
+
+static void put_vector(const struct gy_exchange *it)
 {
     each_part(it, it->number, put);
     if (it->past)
@@ -147,7 +152,7 @@ static void push(const struct gy_exchange *it, uint64_t number, size_t from, siz
         gy_line_hand_over(place + at);
 }
 
-static __attribute__((noinline)) void push_vector(const struct gy_exchange *it)
+static void push_vector(const struct gy_exchange *it)
 {
     each_part(it, it->number, push);
 }
@@ -159,15 +164,24 @@ static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t fro
         gy_line_own(place + at);
 }
 
+void gy_exchange_publish_plain(const struct gy_exchange *it)
+{
+    if (it->kind->gives)
+        each_part(it, it->number, put_plain);
+    gy_exchange_flag(it);
+    if (worth_pushing(it, GY_PUSHED))
+        push_vector(it);
+}
+
 void gy_exchange_publish(const struct gy_exchange *it)
 {
-    struct gy_window_line *mine = &it->mine->line[it->number % GY_WINDOW_LINES];
-    if (it->kind->gives && it->kind->bytes <= GY_WINDOW_INLINE)
-        gy_copy(mine->payload, it->input, it->kind->bytes);
-    else if (it->kind->gives)
+    if (it->kind->bytes <= GY_WINDOW_INLINE) {
+        gy_exchange_publish_line(it);
+        return;
+    }
+    if (it->kind->gives)
         put_vector(it);
-    mine->shape = gy_exchange_word(it);
-    atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
+    gy_exchange_flag(it);
     if (worth_pushing(it, GY_PUSHED))
         push_vector(it);
 }
@@ -301,9 +315,7 @@ static const unsigned char *shown(const struct gy_exchange *it, int p, size_t fr
 /* By one kernel and no more. */
 static void reduce_at_once(const struct gy_exchange *it, const void *const *sources)
 {
-    uint32_t saved = gy_fp_enter();
     it->kind->kernel((char *)it->output, NULL, sources, it->comm->size, it->kind->block, 0);
-    gy_fp_leave(saved);
 }
 
 /* The ranks' operands of a reduction, from byte `skip` of the vector on. */
@@ -367,6 +379,21 @@ static void take_pair(const struct gy_exchange *it, const struct gy_operation *o
     gy_operation_end(operation, it->output, it->shape->count, 2);
 }
 
+/* The same of lines. */
+static void take_pair_of_lines(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    int me = it->comm->rank, other = 1 - me;
+    const void *sources[2];
+    if (canonical) {
+        take_vector(it, operation, canonical);
+        return;
+    }
+    sources[me] = it->input;
+    sources[other] = it->comm->control[other]->line[it->number % GY_WINDOW_LINES].payload;
+    reduce_at_once(it, sources);
+    gy_operation_end(operation, it->output, it->shape->count, 2);
+}
+
 static void take_from_root(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     (void)operation, (void)canonical;
@@ -393,10 +420,11 @@ static void take_parts(const struct gy_exchange *it, const struct gy_operation *
         copy(it, p, it->comm->rank, p);
 }
 
-static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arrival *shape, bool plain)
+static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arrival *shape, bool plain, bool lines)
 {
     bool root = (int)shape->root == comm->rank;
-    gy_take_func takes_vector = plain && comm->size == 2 ? take_pair : take_vector;
+    gy_take_func takes_pair = lines ? take_pair_of_lines : take_pair,
+                 takes_vector = plain && comm->size == 2 ? takes_pair : take_vector;
     if (shape->count == 0) /* the buffers may be NULL */
         return take_nothing;
     switch (shape->collective) {
@@ -416,7 +444,7 @@ static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arriva
 static gy_reduce_kernel kernel_of(const struct gyre_comm *comm, const struct gy_arrival *shape)
 {
     bool reduces = shape->collective == GY_ALL_REDUCE || shape->collective == GY_REDUCE_SCATTER ||
-                   shape->collective == GY_REDUCE_TO;
+                   (shape->collective == GY_REDUCE_TO && (int)shape->root == comm->rank);
     return reduces && comm->size > 1 && shape->op < GY_OPS ? gy_reduction(shape->dtype, shape->op) : NULL;
 }
 
@@ -442,7 +470,7 @@ struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const 
                                      .counted = gathers ? block * (size_t)comm->size : bytes,
                                      .word = word_of(shape),
                                      .kernel = kernel,
-                                     .take = take_of(comm, shape, kernel != NULL),
+                                     .take = take_of(comm, shape, kernel != NULL, bytes <= GY_WINDOW_INLINE),
                                      .awaited = without_end(awaited, comm->rank),
                                      .awaits_all = awaited.end - awaited.first == comm->size,
                                      .gives = gives(comm, shape)};

@@ -72,6 +72,8 @@ static inline bool gy_exchange_asks(const struct gy_exchange *it)
     return it->kind->bytes >= GY_ASKED_LEAST && !gy_exchange_is_known_best(it);
 }
 bool gy_exchange_claims(const struct gy_exchange *it);
+/* Bytes of a contribution below which neither is, in whatever collective. */
+#define GY_CLAIMED_LEAST 2048
 
 /* How many times `count` elements a contribution has. */
 size_t gy_exchange_blocks(const struct gyre_comm *comm, unsigned collective);
@@ -93,6 +95,9 @@ bool gy_exchange_keeps(const struct gy_exchange *it);
 bool gy_exchange_leaves_first(const struct gy_exchange *it);
 /* There is. Who may sleep is woken by the caller. */
 void gy_exchange_publish(const struct gy_exchange *it);
+static inline void gy_exchange_publish_line(const struct gy_exchange *it); /* of one that lies beside its flag */
+void gy_exchange_publish_plain(
+    const struct gy_exchange *it); /* of a longer one, of whose ways of being given there is one */
 /* What this rank reads of a peer's contribution, where asking for it at every look lets it come together with the flag; no bytes
  * where it does not, or where it lies beside the flag. */
 struct gy_span {
@@ -131,6 +136,20 @@ static inline struct gy_operation gy_exchange_operation(const struct gy_exchange
 static inline uint64_t gy_exchange_word(const struct gy_exchange *it)
 {
     return it->shape->sequence << GY_SEQUENCE_SHIFT | it->kind->word;
+}
+
+static inline void gy_exchange_flag(const struct gy_exchange *it)
+{
+    struct gy_window_line *mine = &it->mine->line[it->number % GY_WINDOW_LINES];
+    mine->shape = gy_exchange_word(it);
+    atomic_store_explicit(&mine->sequence, it->number, memory_order_release);
+}
+
+static inline void gy_exchange_publish_line(const struct gy_exchange *it)
+{
+    if (it->kind->gives)
+        gy_copy(it->mine->line[it->number % GY_WINDOW_LINES].payload, it->input, it->kind->bytes);
+    gy_exchange_flag(it);
 }
 
 enum gy_answer gy_exchange_compare(const struct gy_exchange *it, int peer);

@@ -16,7 +16,8 @@ struct gy_ranks {
     int first, end;
 };
 
-/* Out of the lines into the output, when all that are waited for have published. */
+/* Out of the lines into the output, when all that are waited for have published. Where there is a kernel between gy_fp_enter and
+ * gy_fp_leave. */
 typedef void (*gy_take_func)(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical);
 
 struct gy_exchange_kind {
@@ -36,8 +37,10 @@ struct gy_exchange {
     const struct gy_exchange_kind *kind;
     const struct gy_arrival *shape;
     struct gy_window_control *mine;
-    uint64_t number;
+    /* Not side by side, as they are in a call that has just been written: compilers would read both there at once, which waits until
+     * the stores of each have left the core, behind whatever is under way before them. */
     const unsigned char *input;
+    uint64_t number;
     unsigned char *output;
     /* What is found when it is shown: */
     bool past;   /* its vector is written past the caches */

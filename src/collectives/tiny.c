@@ -33,6 +33,8 @@ static bool may_be_shown(const struct gy_exchange *it)
     return has_its_turn(it) && gy_exchange_room(it, &peer) == GY_YES;
 }
 
+_Static_assert(GY_CLAIMED_LEAST <= GY_ASKED_LEAST && GY_CLAIMED_LEAST <= GY_WINDOW_SHORT, "below it there is one way");
+
 /* How a vector of its own place is given; a line is given as it is. */
 static void decide(struct gy_exchange *it)
 {
@@ -66,7 +68,19 @@ void gy_tiny_show(struct gyre_comm *comm)
         gy_window_wake(comm);
 }
 
-/* All that it waits for is there: what it takes is in the output, and what has been learnt of the peers is noted. */
+/* The floating-point mode of what it takes. */
+static inline uint32_t enter_mode(const struct gy_exchange *it)
+{
+    return it->kind->kernel ? gy_fp_enter() : 0;
+}
+
+static inline void leave_mode(const struct gy_exchange *it, uint32_t saved)
+{
+    if (it->kind->kernel)
+        gy_fp_leave(saved);
+}
+
+/* All that it waits for is there: what it takes is in the output, and what has been learnt of the peers is noted. In its mode. */
 static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     struct gyre_comm *comm = it->comm;
@@ -108,7 +122,9 @@ static bool advance(struct gyre_request *r)
         if (answer != GY_YES)
             return miss(r, p, answer);
     }
+    uint32_t saved = enter_mode(it);
     complete(it, &r->operation, r->canonical);
+    leave_mode(it, saved);
     if (r->light)
         gy_request_finish_light(r);
     else
@@ -271,18 +287,46 @@ static bool wait_for(const struct gy_exchange *it, int peer, struct gy_patience 
     return true;
 }
 
-gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
+/* Waits for those that it awaits, from `*next_p` on; false: somebody keeps it waiting, or means something else. */
+static inline bool wait_for_all(const struct gy_exchange *it, int *next_p)
+{
+    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    for (; *next_p < it->kind->awaited.end; ++*next_p) {
+        if (*next_p == it->comm->rank)
+            continue;
+        if (!wait_for(it, *next_p, &patience) || gy_exchange_verify(it, *next_p) != GY_YES)
+            return false;
+    }
+    return true;
+}
+
+/* How a contribution is shown: in its flag's lines; in a place of its own, as they all are of that length; or as is found out. */
+enum form { LINE, PLAIN, ASKED };
+
+static inline void show_as(struct gy_exchange *it, const enum form form)
+{
+    if (form == LINE)
+        gy_exchange_publish_line(it);
+    else if (form == PLAIN)
+        gy_exchange_publish_plain(it);
+    else
+        show(it);
+}
+
+/* Compiled for each form: between two near cores a line's way takes no longer than what the longer ones need beside. */
+static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exchange *it, struct gy_arrival *shape,
+                                                                  const enum form form)
 {
     struct gyre_comm *comm = it->comm;
-    bool is_line = it->kind->bytes <= GY_WINDOW_INLINE;
+    const bool asks = form == ASKED && gy_exchange_asks(it);
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
-    if (gy_exchange_asks(it))
+    if (asks)
         gy_ways_begin(comm);
-    bool room = wait_for_room(it);
+    bool room = (form != ASKED && comm->inline_seen + GY_WINDOW_AHEAD >= it->number) || wait_for_room(it);
     if (room) {
-        show(it);
-        if (is_line)
+        show_as(it, form);
+        if (form == LINE)
             gy_exchange_expect_of(comm, it->kind->awaited); /* so that what is there comes meanwhile */
         gy_window_wake(comm);
     }
@@ -290,26 +334,34 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
     count_bytes(it);
     gy_window_arrive(comm, shape, NULL);
     gy_cores_show(comm);
+    int next = it->kind->awaited.first;
     if (!room)
-        return go_on(it, false, it->kind->awaited.first);
-    gy_exchange_prepare(it);
-    if (gy_exchange_leaves_first(it))
+        return go_on(it, false, next);
+    if (form != LINE)
+        gy_exchange_prepare(it);
+    if (form != LINE && gy_exchange_leaves_first(it))
         gy_store_load_fence();
-    struct gy_patience patience = gy_patience_of(comm->ctx);
-    for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
-        if (p == comm->rank)
-            continue;
-        if (!wait_for(it, p, &patience) || gy_exchange_verify(it, p) != GY_YES)
-            return go_on(it, true, p);
+    const uint32_t saved = enter_mode(it); /* while nothing waits for it */
+    if (!wait_for_all(it, &next)) {
+        leave_mode(it, saved);
+        return go_on(it, true, next);
     }
     const struct gy_operation operation = gy_exchange_operation(it);
     complete(it, &operation, gy_comm_canonical(comm));
-    if (gy_exchange_asks(it))
+    leave_mode(it, saved);
+    if (asks)
         gy_ways_end(comm, true);
     gy_recorder_done(&comm->recorder, record);
     if ((it->number & (GY_LOOK_EVERY - 1)) == 0)
         gy_look_around(comm->ctx);
     return GYRE_SUCCESS;
+}
+
+gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
+{
+    if (it->kind->bytes <= GY_WINDOW_INLINE)
+        return exchange(it, shape, LINE);
+    return it->kind->bytes < GY_CLAIMED_LEAST ? exchange(it, shape, PLAIN) : exchange(it, shape, ASKED);
 }
 
 /* Finds out what a call is, for those like it, too; the shape's number is still to come. False: it is no direct exchange. */
@@ -357,7 +409,9 @@ static bool end_at_once(const struct gy_exchange *it, bool canonical, struct gyr
     if (comm->ctx->active_first || !has_come(it))
         return false;
     const struct gy_operation operation = gy_exchange_operation(it);
+    uint32_t saved = enter_mode(it);
     complete(it, &operation, canonical);
+    leave_mode(it, saved);
     gy_recorder_done(&comm->recorder, record);
     return true;
 }
