@@ -334,7 +334,7 @@ static void reduce(const struct gy_exchange *it, const struct gy_operation *oper
 
 static void copy_plain(void *dst, const void *src, size_t bytes)
 {
-    memcpy(dst, src, bytes);
+    gy_copy(dst, src, bytes);
 }
 
 /* Block `from` of rank p's contribution to block `to` of the output; my own may be in its place. */
@@ -379,21 +379,6 @@ static void take_pair(const struct gy_exchange *it, const struct gy_operation *o
     gy_operation_end(operation, it->output, it->shape->count, 2);
 }
 
-/* The same of lines. */
-static void take_pair_of_lines(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
-{
-    int me = it->comm->rank, other = 1 - me;
-    const void *sources[2];
-    if (canonical) {
-        take_vector(it, operation, canonical);
-        return;
-    }
-    sources[me] = it->input;
-    sources[other] = it->comm->control[other]->line[it->number % GY_WINDOW_LINES].payload;
-    reduce_at_once(it, sources);
-    gy_operation_end(operation, it->output, it->shape->count, 2);
-}
-
 static void take_from_root(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
     (void)operation, (void)canonical;
@@ -420,11 +405,10 @@ static void take_parts(const struct gy_exchange *it, const struct gy_operation *
         copy(it, p, it->comm->rank, p);
 }
 
-static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arrival *shape, bool plain, bool lines)
+static gy_take_func take_of(const struct gyre_comm *comm, const struct gy_arrival *shape, bool plain)
 {
     bool root = (int)shape->root == comm->rank;
-    gy_take_func takes_pair = lines ? take_pair_of_lines : take_pair,
-                 takes_vector = plain && comm->size == 2 ? takes_pair : take_vector;
+    gy_take_func takes_vector = plain && comm->size == 2 ? take_pair : take_vector;
     if (shape->count == 0) /* the buffers may be NULL */
         return take_nothing;
     switch (shape->collective) {
@@ -465,13 +449,15 @@ struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const 
     bool gathers = shape->collective == GY_ALL_GATHER || shape->collective == GY_GATHER_TO;
     const struct gy_ranks awaited = gy_exchange_awaits(comm, shape->collective, (int)shape->root);
     gy_reduce_kernel kernel = kernel_of(comm, shape);
+    gy_take_func take = take_of(comm, shape, kernel != NULL);
     return (struct gy_exchange_kind){.block = block,
                                      .bytes = bytes,
                                      .counted = gathers ? block * (size_t)comm->size : bytes,
                                      .word = word_of(shape),
                                      .kernel = kernel,
-                                     .take = take_of(comm, shape, kernel != NULL, bytes <= GY_WINDOW_INLINE),
+                                     .take = take,
                                      .awaited = without_end(awaited, comm->rank),
                                      .awaits_all = awaited.end - awaited.first == comm->size,
-                                     .gives = gives(comm, shape)};
+                                     .gives = gives(comm, shape),
+                                     .pair = take == take_pair && bytes <= GY_WINDOW_INLINE};
 }

@@ -132,6 +132,19 @@ static inline struct gy_operation gy_exchange_operation(const struct gy_exchange
     return (struct gy_operation){.dtype = (gyre_dtype)it->shape->dtype, .op = (gyre_op)it->shape->op};
 }
 
+/* The operands of a pair in the order of their ranks. */
+struct gy_pair {
+    const void *operand[2];
+};
+static inline struct gy_pair gy_exchange_pair(const struct gy_exchange *it)
+{
+    int me = it->comm->rank, other = 1 - me;
+    struct gy_pair pair;
+    pair.operand[me] = it->input;
+    pair.operand[other] = it->comm->control[other]->line[it->number % GY_WINDOW_LINES].payload;
+    return pair;
+}
+
 /* What the peer has shown of it, as a word, and so what this rank shows. */
 static inline uint64_t gy_exchange_word(const struct gy_exchange *it)
 {

@@ -80,16 +80,32 @@ static inline void leave_mode(const struct gy_exchange *it, uint32_t saved)
         gy_fp_leave(saved);
 }
 
-/* All that it waits for is there: what it takes is in the output, and what has been learnt of the peers is noted. In its mode. */
-static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+/* All that it waits for is there. */
+static inline void learn(const struct gy_exchange *it)
 {
     struct gyre_comm *comm = it->comm;
     if (it->kind->awaited.end > it->kind->awaited.first)
         comm->compared = it->shape->sequence;
     if (it->kind->awaits_all)
         comm->inline_seen = it->number;
+}
+
+/* Likewise: what it takes is in the output, and what has been learnt of the peers is noted. In its mode. */
+static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    learn(it);
     it->kind->take(it, operation, canonical);
-    comm->inline_done = it->number;
+    it->comm->inline_done = it->number;
+}
+
+/* The same of a pair, whose operands have been looked up before. */
+static inline void complete_pair(const struct gy_exchange *it, struct gy_pair pair)
+{
+    const struct gy_operation operation = gy_exchange_operation(it);
+    learn(it);
+    it->kind->kernel((char *)it->output, NULL, pair.operand, 2, it->kind->block, 0);
+    gy_operation_end(&operation, it->output, it->shape->count, 2);
+    it->comm->inline_done = it->number;
 }
 
 /* It has to wait: when it began, within a tick, if that is not known yet. */
@@ -341,13 +357,19 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
         gy_exchange_prepare(it);
     if (form != LINE && gy_exchange_leaves_first(it))
         gy_store_load_fence();
-    const uint32_t saved = enter_mode(it); /* while nothing waits for it */
+    /* While nothing waits for it: */
+    const uint32_t saved = enter_mode(it);
+    const bool is_pair = form == LINE && it->kind->pair, canonical = gy_comm_canonical(comm);
+    const struct gy_pair pair = is_pair ? gy_exchange_pair(it) : (struct gy_pair){{0}};
     if (!wait_for_all(it, &next)) {
         leave_mode(it, saved);
         return go_on(it, true, next);
     }
     const struct gy_operation operation = gy_exchange_operation(it);
-    complete(it, &operation, gy_comm_canonical(comm));
+    if (is_pair && !canonical)
+        complete_pair(it, pair);
+    else
+        complete(it, &operation, canonical);
     leave_mode(it, saved);
     if (asks)
         gy_ways_end(comm, true);
