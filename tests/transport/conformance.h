@@ -30,6 +30,7 @@ void conformance_trip(struct rank *rank);
 void conformance_doze(struct rank *rank);
 void conformance_whole(struct rank *rank);
 void conformance_quiet(struct rank *rank);
+void conformance_unreadable(struct rank *rank);
 
 /* conformance_pool.c */
 void conformance_pool(struct rank *rank);

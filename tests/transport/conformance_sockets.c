@@ -1,11 +1,12 @@
 /* What tcp does on its sockets: what overtakes what, which frames leave without a queue, which bytes are worth the end of a sleep, which are
- * awaited where they are, and which the kernel says nothing of. */
+ * awaited where they are, which the kernel says nothing of, and what it cannot send. */
 #include "conformance.h"
 
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "core/clock.h"
@@ -404,4 +405,31 @@ void conformance_short(struct rank *rank)
         rank_turn(rank, true);
     CHECK(!pair->link->kept, "it has left");
     rank_barrier(rank);
+}
+
+/* tcp: what cannot be sent for a reason of its own, which nobody will ever find by reading, ends the link at once and says so; the other
+ * end sees the connection's. */
+void conformance_unreadable(struct rank *rank)
+{
+    enum { BYTES = 8192 };
+    static struct gy_frame_out frame;
+    rank_link(rank);
+    conformance_exchange(rank, 1, conformance_small, 500, false);
+    struct rank_pair *pair = &rank->pair[0];
+    rank_barrier(rank);
+    unsigned char *payload = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(payload != MAP_FAILED, "no memory");
+    if (rank->rank == 0) {
+        rank_frame(rank, 1, &frame, ++pair->posted, payload, BYTES);
+        CHECK(mprotect(payload, BYTES, PROT_NONE) == 0, "no protection");
+        rank->ops->post(pair->link, &frame);
+    }
+    for (int64_t start = gy_now(); !pair->broken && gy_now() - start < 20 * GY_SECOND;)
+        rank_turn(rank, rank->rank == 1);
+    CHECK(pair->broken == 1 && !frame.done, "waits for ever");
+    CHECK(pair->broken_status == (rank->rank == 0 ? GYRE_SYSTEM : GYRE_PEER_UNREACHABLE), "status %d: %s",
+          pair->broken_status, pair->link->error.text);
+    CHECK(rank->rank == 1 || strstr(pair->link->error.text, "Bad address"), "%s", pair->link->error.text);
+    rank_barrier(rank);
+    munmap(payload, BYTES);
 }

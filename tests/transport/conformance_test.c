@@ -144,6 +144,7 @@ static void run_suite(const struct ranks_options *how)
     if (!sealed) {
         ranks_run(how, "doze", conformance_doze);
         ranks_run(how, "whole", conformance_whole);
+        ranks_run(how, "unreadable", conformance_unreadable);
     }
 }
 
