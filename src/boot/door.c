@@ -3,12 +3,13 @@
  *                               strangers must not fill a disk
  *
  * When 64 are greeting (or `most` are there, guests included), those that have been silent for half a second make room;
- * otherwise new visitors wait in the kernel's backlog. A timer runs only while somebody is being greeted. Kept visitors have proved that they know the
- * secret; each (rank, purpose) is kept once, the newest. */
+ * otherwise new visitors wait in the kernel's backlog. A timer runs only while somebody is being greeted, or could not be for want of
+ * a descriptor. Kept visitors have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
 #include "boot/door.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -74,9 +75,11 @@ static bool crowded(const struct gy_door *door)
                           : door->greeting_count >= GY_DOOR_GREETINGS;
 }
 
-static void timer_run(struct gy_door *door, bool run)
+/* While somebody is greeted, or could not be let in. */
+static void timer_run(struct gy_door *door)
 {
     struct itimerspec every = {0};
+    bool run = door->greeting_count > 0 || door->starved_since;
 
     if (door->timer_runs == run)
         return;
@@ -96,7 +99,7 @@ static void unlink_greeting(struct gy_door *door, struct gy_greeting *greeting)
         break;
     }
     gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
-    timer_run(door, door->greeting_count > 0);
+    timer_run(door);
 }
 
 /* May one more line be written about a stranger? Says how many were not, when it may again. */
@@ -251,7 +254,7 @@ static void greet(struct gy_door *door, int fd, const struct sockaddr_storage *f
     greeting->next = door->greetings;
     door->greetings = greeting;
     door->greeting_count++;
-    timer_run(door, true);
+    timer_run(door);
     if (door->env.sockets_opened)
         ++*door->env.sockets_opened;
 }
@@ -292,7 +295,15 @@ static void on_visitor(void *owner, uint32_t events)
         greet(door, fd, &from);
     }
     gy_poller_change(door->env.poller, &door->watch, 0);
-    timer_run(door, true);
+    timer_run(door);
+}
+
+/* Is somebody waiting to be let in? The kernel asks for a descriptor before it looks. */
+static bool is_awaited(const struct gy_door *door)
+{
+    struct pollfd visitors = {.fd = door->fd, .events = POLLIN};
+
+    return poll(&visitors, 1, 0) > 0;
 }
 
 static void on_tick(void *owner, uint32_t events)
@@ -308,9 +319,11 @@ static void on_tick(void *owner, uint32_t events)
     drop_older_than(door, GY_DOOR_PATIENCE);
     if (crowded(door))
         drop_older_than(door, SILENCE);
+    if (door->starved_since && !is_awaited(door)) /* nobody did, or another listener of this door let him in */
+        door->starved_since = 0;
     if (!crowded(door))
         gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
-    timer_run(door, door->greeting_count > 0);
+    timer_run(door);
 }
 
 gyre_status gy_door_open(struct gy_door *door, const struct gy_door_env *env, struct gy_error *error)

@@ -4,9 +4,14 @@
  * visitor's time is over by the clock, but the rank has not heard what there was to hear. The clock's tick comes to the
  * poller before the word does, and the door is crowded: somebody else waits to be let in.
  *
- * who_is_silent_makes_room: for somebody else, where the rank looks all the time. */
+ * who_is_silent_makes_room: for somebody else, where the rank looks all the time.
+ *
+ * And how long descriptors were short: old_shortages_are_forgotten by the time of the next one, also where somebody else has
+ * let in whom this door could not. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,7 +24,7 @@ static const uint8_t key[GY_KEY_BYTES] = "the key of this test";
 static struct gy_poller *poller;
 static struct gy_place place;
 
-static struct gy_door *open_door(void)
+static struct gy_door *open_door(int most)
 {
     struct gy_error error = {.rank = -1};
     struct gy_door *door;
@@ -33,7 +38,7 @@ static struct gy_door *open_door(void)
                                     .size = 2,
                                     .purposes = 1u << GY_PURPOSE_OVERLAY,
                                     .peer_timeout_ns = 10 * GY_SECOND,
-                                    .most = 1};
+                                    .most = most};
     cr_assert_eq(gy_door_create(gy_socket_listen(&place), &door, &error), GYRE_SUCCESS);
     cr_assert_eq(gy_door_open(door, &env, &error), GYRE_SUCCESS);
     return door;
@@ -71,7 +76,7 @@ Test(door, who_was_away_listens_first, .timeout = 30)
     bool in = false, never = false;
 
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    struct gy_door *door = open_door();
+    struct gy_door *door = open_door(1);
     gy_door_on(door, GY_PURPOSE_OVERLAY, come_in, &in);
     int visitor = visit();
     for (int64_t limit = gy_now() + 10 * GY_SECOND; gy_door_greeting(door) == 0 && gy_now() < limit;)
@@ -101,7 +106,7 @@ Test(door, who_is_silent_makes_room, .timeout = 30)
     bool in = false;
 
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    struct gy_door *door = open_door();
+    struct gy_door *door = open_door(1);
     gy_door_on(door, GY_PURPOSE_OVERLAY, come_in, &in);
     int silent = visit(), visitor = visit();
     struct gy_handshake handshake;
@@ -116,6 +121,78 @@ Test(door, who_is_silent_makes_room, .timeout = 30)
     cr_assert_eq(got, (ssize_t)sizeof(second));
     close(silent);
     close(visitor);
+    gy_door_free(door);
+    gy_poller_free(poller);
+}
+
+/* So many descriptors are to be had: as if the process had opened all the others. */
+static void leave_descriptors(int count)
+{
+    struct rlimit limit;
+
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (count < 0)
+        return;
+    int next = dup(0);
+    cr_assert(next >= 0 && close(next) == 0);
+    limit.rlim_cur = (rlim_t)(next + count);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void count_starved(void *user, int errnum)
+{
+    cr_assert_eq(errnum, EMFILE);
+    ++*(int *)user;
+}
+
+static void turn_for(int64_t ns)
+{
+    bool never = false;
+
+    turn_until(&never, ns);
+}
+
+static bool has_come(const struct gy_door *door, int count)
+{
+    for (int64_t limit = gy_now() + 10 * GY_SECOND; gy_door_greeting(door) < count && gy_now() < limit;)
+        gy_poller_poll(poller, 50 * GY_MILLISECOND);
+    return gy_door_greeting(door) == count;
+}
+
+Test(door, old_shortages_are_forgotten, .timeout = 60)
+{
+    struct gy_error error = {.rank = -1};
+    int starved = 0;
+
+    cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
+    struct gy_door *door = open_door(8);
+    gy_door_on_starved(door, count_starved, &starved);
+    int first = visit(), kept = gy_door_hold(door);
+    leave_descriptors(1); /* for the first, and none to look whether there is a second */
+    cr_assert(kept >= 0 && has_come(door, 1));
+    close(first);
+    turn_for(1500 * GY_MILLISECOND);
+    leave_descriptors(-1);
+    int second = visit();
+    leave_descriptors(0);
+    turn_for(500 * GY_MILLISECOND);
+    cr_assert_eq(starved, 0, "it has been short for half a second");
+    leave_descriptors(-1);
+    int guest = accept(kept, NULL, NULL);
+    cr_assert(guest >= 0);
+    turn_for(1500 * GY_MILLISECOND);
+    int third = visit();
+    leave_descriptors(0);
+    turn_for(500 * GY_MILLISECOND);
+    cr_assert_eq(starved, 0, "it has been short for half a second again");
+    turn_for(1500 * GY_MILLISECOND);
+    cr_assert_gt(starved, 0, "two seconds are no moment");
+    leave_descriptors(-1);
+    cr_assert(has_come(door, 1));
+    for (size_t i = 0; i < 4; i++)
+        close((const int[]){second, third, guest, kept}[i]);
     gy_door_free(door);
     gy_poller_free(poller);
 }
