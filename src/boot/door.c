@@ -2,8 +2,10 @@
  *                           └── refused, late, gone: closed, and one line in the log; at most 8 lines a minute, for
  *                               strangers must not fill a disk
  *
- * When 64 are greeting (or `most` are there, guests included), those that have been silent for half a second make room;
- * otherwise new visitors wait in the kernel's backlog. A timer runs only while somebody is being greeted, or could not be for want of
+ * When 64 are greeting (or `most` are there, guests included), those that have not come to an end for half a second make room;
+ * otherwise new visitors wait in the kernel's backlog. Where `most` says how many, a rank waits for nothing but this door, speaks as soon
+ * as it is connected, and comes again if it is sent away: who has not said a word for a tenth of a second makes room there, so that a
+ * crowd of strangers keeps no rank from the meeting, however many stand in front of it in the backlog. A timer runs only while somebody is being greeted, or could not be for want of
  * a descriptor. Kept visitors have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
 #include "boot/door.h"
 
@@ -21,9 +23,12 @@
 #include "core/mem.h"
 
 #define TICK_NS 250000000L
+#define TICK_CROWDED_NS 40000000L /* where the wordless make room */
+#define WORDLESS (100 * GY_MILLISECOND)
 #define SILENCE (GY_SECOND / 2)
-#define TICKS_LEAST 3 /* a visitor's time is over only when so many have found it waiting: who was away heard nobody */
-#define NOTES 8       /* lines about strangers, per ... */
+#define TICKS_LEAST 3                        /* a visitor's time is over only when so many have found it waiting, */
+#define TICKED_LEAST (TICKS_LEAST * TICK_NS) /* for so long, if it has spoken: who was away heard nobody */
+#define NOTES 8                              /* lines about strangers, per ... */
 #define NOTES_EVERY (60 * GY_SECOND)
 #define STARVATION GY_SECOND /* descriptors may be scarce for a moment */
 
@@ -31,7 +36,7 @@ struct gy_door {
     struct gy_door_env env;
     uint8_t key[GY_KEY_BYTES];
     int fd, timer;
-    bool timer_runs;
+    long tick; /* nanoseconds from one to the next of the timer's; 0: it does not run */
     struct gy_watch watch, timer_watch;
     struct gy_greeting *greetings; /* newest first */
     int greeting_count;
@@ -75,18 +80,31 @@ static bool crowded(const struct gy_door *door)
                           : door->greeting_count >= GY_DOOR_GREETINGS;
 }
 
-/* While somebody is greeted, or could not be let in. */
+/* It runs while somebody is greeted, or could not be let in. */
+static long wanted_tick(const struct gy_door *door)
+{
+    if (door->greeting_count == 0 && !door->starved_since)
+        return 0;
+    return door->env.most && crowded(door) ? TICK_CROWDED_NS : TICK_NS;
+}
+
+static void timer_set(struct gy_door *door, long ns)
+{
+    struct itimerspec every = {.it_value.tv_nsec = ns, .it_interval.tv_nsec = ns};
+
+    if (ns == door->tick)
+        return;
+    door->tick = ns;
+    timerfd_settime(door->timer, 0, &every, NULL);
+}
+
+/* Who comes or goes quickens it, and slows it down never: a tick that is put off again and again does not come. */
 static void timer_run(struct gy_door *door)
 {
-    struct itimerspec every = {0};
-    bool run = door->greeting_count > 0 || door->starved_since;
+    long ns = wanted_tick(door);
 
-    if (door->timer_runs == run)
-        return;
-    door->timer_runs = run;
-    if (run)
-        every.it_value.tv_nsec = every.it_interval.tv_nsec = TICK_NS;
-    timerfd_settime(door->timer, 0, &every, NULL);
+    if (door->tick == 0 || ns < door->tick)
+        timer_set(door, ns);
 }
 
 static void unlink_greeting(struct gy_door *door, struct gy_greeting *greeting)
@@ -119,11 +137,16 @@ static bool may_note(struct gy_door *door)
     return true;
 }
 
+/* It has not said a word. */
+static bool is_wordless(const struct gy_greeting *greeting)
+{
+    return greeting->handshake.step <= 1 && greeting->handshake.in_bytes == 0;
+}
+
 /* It went, or broke off. `from` of a visitor is unproven in everything but its address. */
 static void note_gone(struct gy_door *door, const struct gy_greeting *greeting)
 {
-    const struct gy_handshake *handshake = &greeting->handshake;
-    bool silent = handshake->step <= 1 && handshake->in_bytes == 0;
+    bool silent = is_wordless(greeting);
 
     if (silent && door->env.settled && !*door->env.settled)
         gy_log(GY_LOG_DEBUG, "a visitor from %s looked in", greeting->from);
@@ -156,14 +179,23 @@ static void forget(struct gy_greeting *greeting)
     gy_free(greeting);
 }
 
-static void drop_older_than(struct gy_door *door, int64_t age)
+static bool is_over(const struct gy_greeting *greeting, int64_t age, int64_t wordless)
 {
-    int64_t now = gy_now();
+    int64_t here = gy_now() - greeting->started;
+
+    if (greeting->ticks < TICKS_LEAST)
+        return false;
+    return is_wordless(greeting) ? here >= wordless : here >= age && greeting->ticked >= TICKED_LEAST;
+}
+
+/* Those that have been here for so long; who has not said a word, for so long. */
+static void drop_older_than(struct gy_door *door, int64_t age, int64_t wordless)
+{
     struct gy_greeting *next;
 
     for (struct gy_greeting *greeting = door->greetings; greeting; greeting = next) {
         next = greeting->next;
-        if (now - greeting->started < age || greeting->ticks < TICKS_LEAST)
+        if (!is_over(greeting, age, wordless))
             continue;
         if (may_note(door))
             gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", greeting->from);
@@ -171,6 +203,12 @@ static void drop_older_than(struct gy_door *door, int64_t age)
         unlink_greeting(door, greeting);
         forget(greeting);
     }
+}
+
+static void make_room(struct gy_door *door)
+{
+    if (crowded(door))
+        drop_older_than(door, SILENCE, door->env.most ? WORDLESS : SILENCE);
 }
 
 /* Takes over the greeting, so that keeping asks for no memory. */
@@ -274,8 +312,7 @@ static void on_visitor(void *owner, uint32_t events)
     struct gy_door *door = owner;
 
     (void)events;
-    if (crowded(door))
-        drop_older_than(door, SILENCE);
+    make_room(door);
     while (!crowded(door)) {
         struct sockaddr_storage from = {0};
         socklen_t bytes = sizeof(from);
@@ -314,16 +351,17 @@ static void on_tick(void *owner, uint32_t events)
     (void)events;
     if (read(door->timer, &ticks, sizeof(ticks)) < 0)
         return;
-    for (struct gy_greeting *greeting = door->greetings; greeting; greeting = greeting->next)
+    for (struct gy_greeting *greeting = door->greetings; greeting; greeting = greeting->next) {
         greeting->ticks++;
-    drop_older_than(door, GY_DOOR_PATIENCE);
-    if (crowded(door))
-        drop_older_than(door, SILENCE);
+        greeting->ticked += door->tick;
+    }
+    drop_older_than(door, GY_DOOR_PATIENCE, GY_DOOR_PATIENCE);
+    make_room(door);
     if (door->starved_since && !is_awaited(door)) /* nobody did, or another listener of this door let him in */
         door->starved_since = 0;
     if (!crowded(door))
         gy_poller_change(door->env.poller, &door->watch, EPOLLIN);
-    timer_run(door);
+    timer_set(door, wanted_tick(door));
 }
 
 gyre_status gy_door_open(struct gy_door *door, const struct gy_door_env *env, struct gy_error *error)

@@ -19,6 +19,7 @@ struct gy_greeting {
     bool connecting;
     int64_t started;
     unsigned ticks;             /* of its owner's clock, at which it was still there; the door's */
+    int64_t ticked;             /* how long these took, if none came late */
     char from[GY_ADDRESS_TEXT]; /* where the visitor comes from, for sentences; the door's */
     struct gy_handshake handshake;
     gy_greeting_func done;

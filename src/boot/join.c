@@ -102,18 +102,10 @@ static bool find_place(struct joiner *joiner, struct gy_place *place_p)
 }
 
 /* Has the file another owner than the one this attempt goes to? */
-static bool moved(struct joiner *joiner)
+static bool moved(const struct joiner *joiner)
 {
-    char why[320];
-    struct gy_place place;
-    uint64_t nonce;
-
-    if (joiner->identity.address.kind != GY_ADDRESS_FILE || joiner->aside)
-        return false;
-    return gy_rendezvous_read(joiner->identity.address.path, joiner->house->local_only, &place, &nonce, why,
-                              sizeof(why)) &&
-           (place.local ? strncmp(place.name, joiner->place.name, sizeof(place.name)) != 0
-                        : memcmp(&place.address, &joiner->place.address, sizeof(place.address)) != 0);
+    return joiner->identity.address.kind == GY_ADDRESS_FILE && !joiner->aside &&
+           gy_rendezvous_moved(joiner->identity.address.path, joiner->house->local_only, &joiner->place);
 }
 
 /* ---- hearing ---- */

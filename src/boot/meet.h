@@ -49,6 +49,8 @@ int gy_meet_child(int seat, int size, int k);
 gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error);
 bool gy_rendezvous_read(const char *path, bool local_only, struct gy_place *place_p, uint64_t *nonce_p, char *why_p,
                         size_t why_bytes);
+/* Does it lead somewhere else than to `place` now? Not where there is none, or nothing that is whole. */
+bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_place *place);
 void gy_rendezvous_remove(const char *path, uint64_t nonce);
 
 /* Messages of the meeting, in streams. */

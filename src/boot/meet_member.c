@@ -3,6 +3,10 @@
  *   DIALLING ──handshake, HELLO──► ASKING ──SEAT──► JOINING ──parent's door, WELCOME──► SEATED ──TABLE, GO──► done
  *      ▲  └ refused connection: again after 1, 2, 4 .. 50 ms
  *
+ * Patience. Who is connected to rank 0 waits in its backlog, behind whoever is there besides, strangers not least: who gave up would
+ * queue again, at the end. So a greeting has no deadline but the meeting's; the file of a file:// is read again meanwhile, since it may
+ * be stale and lead to somebody else.
+ *
  * The own door opens when SEAT has brought job and key; a child that comes earlier waits in the backlog. The socket to
  * rank 0 lives until the parent watches us (meet_tree.c), so that there is no moment at which nobody would see us die. */
 #include <errno.h>
@@ -17,7 +21,9 @@
 #include "core/log.h"
 #include "core/mem.h"
 
-#define DIAL_PATIENCE (5 * GY_SECOND)
+#define CONNECT_PATIENCE (5 * GY_SECOND)
+#define LOOK_EVERY (GY_SECOND / 4)
+#define TELLING GY_SECOND /* an attempt that lasted so long tells something, even if the deadline cut it short */
 #define REFUSAL_PATIENCE (2 * GY_SECOND) /* a stale file may lead to a stranger: read it again for this long */
 #define BACKOFF_LEAST GY_MILLISECOND
 #define BACKOFF_MOST (50 * GY_MILLISECOND)
@@ -114,12 +120,30 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     gy_refusal_print(member->refusal, handshake->peer_version, handshake->version, member->refused);
 }
 
-/* One attempt, to whoever listens at `place`. true: greeting.fd is authenticated. */
-static bool dial_once(struct member *member, const struct gy_place *place, const uint8_t *key, uint64_t job, int rank,
-                      int64_t deadline)
+/* Until it is over, or hopeless. */
+static void await_greeting(struct member *member, const struct gy_place *place, bool of_root)
+{
+    const struct gy_meeting_place *where = member->meeting->place;
+    int64_t connected_by = of_root ? gy_now() + CONNECT_PATIENCE : member->deadline, look = gy_now() + LOOK_EVERY;
+
+    while (!member->greeting_over && gy_now() < member->deadline && !failed(member)) {
+        gy_poller_poll(member->world->poller, GY_SECOND / 20);
+        if (member->greeting.connecting && gy_now() > connected_by)
+            return;
+        if (!of_root || !where->path || gy_now() < look)
+            continue;
+        if (gy_rendezvous_moved(where->path, where->local_only, place))
+            return;
+        look = gy_now() + LOOK_EVERY;
+    }
+}
+
+/* One attempt, to whoever listens at `place`: rank 0 where the ranks meet, or the parent. true: greeting.fd is authenticated. */
+static bool dial_once(struct member *member, const struct gy_place *place, bool to_root)
 {
     struct gy_world *world = member->world;
-    int fd = gy_socket_connect(place);
+    const uint8_t *key = to_root ? member->meeting->identity->key : world->key;
+    int fd = gy_socket_connect(place), rank = to_root ? 0 : member->parent;
 
     member->greeting_over = false;
     member->refusal = GY_REFUSAL_NONE;
@@ -131,13 +155,12 @@ static bool dial_once(struct member *member, const struct gy_place *place, const
     world->counters.sockets_opened++;
     gy_socket_tune(fd, world->config->peer_timeout_ns);
     memset(&member->greeting, 0, sizeof(member->greeting));
-    gy_handshake_dial(&member->greeting.handshake, key, job, GY_PURPOSE_MEET, (uint32_t)world->rank, (uint32_t)rank,
-                      (enum gy_integrity)world->config->integrity);
+    gy_handshake_dial(&member->greeting.handshake, key, to_root ? 0 : world->job, GY_PURPOSE_MEET,
+                      (uint32_t)world->rank, (uint32_t)rank, (enum gy_integrity)world->config->integrity);
     member->errnum = ENOMEM;
     if (!gy_greeting_start(&member->greeting, world->poller, fd, true, on_greeted, member))
         return false;
-    while (!member->greeting_over && gy_now() < deadline && gy_now() < member->deadline && !failed(member))
-        gy_poller_poll(world->poller, GY_SECOND / 20);
+    await_greeting(member, place, to_root);
     member->silent = false;
     if (!member->greeting_over) {
         struct sockaddr_storage peer;
@@ -238,14 +261,16 @@ static gyre_status reach_root(struct member *member)
 
     for (;;) {
         struct gy_place place = {0};
-        bool tries = !*member->why || gy_now() < member->deadline;
+        int64_t begun = gy_now();
+        bool tries = !*member->why || begun < member->deadline;
 
         if (tries && !find_root(member, &place)) {
             answer.refusal = GY_REFUSAL_NONE;
         } else if (tries) {
-            if (dial_once(member, &place, member->meeting->identity->key, 0, 0, gy_now() + DIAL_PATIENCE))
+            if (dial_once(member, &place, true))
                 return GYRE_SUCCESS;
-            if (!*member->why || gy_now() < member->deadline || member->refusal != GY_REFUSAL_NONE)
+            if (!*member->why || gy_now() < member->deadline || member->refusal != GY_REFUSAL_NONE ||
+                gy_now() - begun > TELLING)
                 note_answer(member, &place, &answer);
             if (refused_for_good(member, &first_refusal))
                 return say_refused(member, &answer);
@@ -344,7 +369,7 @@ static void join_parent(struct member *member)
     bool reached = false;
 
     for (int attempt = 0; attempt < 3 && !reached && !failed(member); attempt++)
-        reached = dial_once(member, &place, world->key, world->job, member->parent, member->deadline);
+        reached = dial_once(member, &place, false);
     if (reached && failed(member))
         close(member->greeting.fd);
     else if (reached)

@@ -125,6 +125,18 @@ garbage:
     return false;
 }
 
+bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_place *place)
+{
+    char why[320];
+    struct gy_place now;
+    uint64_t nonce;
+
+    if (!gy_rendezvous_read(path, local_only, &now, &nonce, why, sizeof(why)))
+        return false;
+    return now.local ? strncmp(now.name, place->name, sizeof(now.name)) != 0
+                     : memcmp(&now.address, &place->address, sizeof(now.address)) != 0;
+}
+
 void gy_rendezvous_remove(const char *path, uint64_t nonce)
 {
     char line[LINE_MOST], why[320];

@@ -1,5 +1,8 @@
 /* Ranks meet by every kind of address, at several sizes, as threads of one process and as processes. What goes wrong is
  * refusal_test's business, what it costs is cost_test's. */
+#include <netinet/in.h>
+
+#include "boot/meet.h"
 #include "ranks.h"
 
 static void good(const char *address, const char *secret, int size, bool by_exchange, bool processes)
@@ -38,6 +41,30 @@ static void stale_file(void)
     fclose(stale);
     good(file, SECRET, 8, false, false);
     CHECK(access(file + 7, F_OK) != 0, "%s is still there", file);
+}
+
+/* One that leads to somebody who lets everybody come and says nothing: ranks wait there, until rank 0 has its own file. */
+static void silent_file(void)
+{
+    struct gy_place place = {.address.ss_family = AF_INET};
+    struct gy_error error = {.rank = -1};
+    char file[96];
+    int64_t begin;
+
+    ((struct sockaddr_in *)&place.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = gy_socket_listen(&place);
+    ranks_address_file(file);
+    struct rank *ranks = ranks_make(3, 3, file);
+    CHECK(listener >= 0 && gy_rendezvous_write(file + 7, &place, 7, &error) == GYRE_SUCCESS, "%s", error.text);
+    ranks_start(ranks + 1, 2, true);
+    usleep(500000);
+    begin = gy_now();
+    ranks_start(ranks, 1, true);
+    ranks_end(ranks, 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
+    printf("ok: a stale file that leads to a silent stranger: %.1f ms\n", (double)(gy_now() - begin) / 1e6);
+    close(listener);
 }
 
 /* Who is told to wait for as long as can be set does so. */
@@ -86,6 +113,7 @@ int main(void)
     good(file, NULL, 8, false, false);
     good(file, SECRET, 13, false, true);
     stale_file();
+    silent_file();
     patiently(tcp4);
     good("", SECRET, 8, true, false);
     good("", NULL, 64, true, true);

@@ -1,0 +1,98 @@
+/* A thousand strangers at the place where the ranks meet, who say nothing, and come again when they are sent away: the ranks, who come
+ * behind them, meet all the same, at tcp:// and, with the argument "file", at what a file:// leads to. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "boot/address.h"
+#include "boot/meet.h"
+#include "ranks.h"
+
+#define STRANGERS 1000
+#define RANKS 4
+
+static struct gy_place find_place(const char *address)
+{
+    struct gy_address parsed;
+    struct gy_place place = {0};
+    uint64_t nonce;
+    char why[320] = "";
+    bool found = false;
+
+    CHECK(gy_address_parse(address, &parsed), "%s", address);
+    if (parsed.kind == GY_ADDRESS_TCP)
+        found = gy_address_resolve(parsed.host, parsed.port, &place.address, NULL) == GYRE_SUCCESS;
+    for (int64_t limit = gy_now() + 20 * GY_SECOND; !found && gy_now() < limit; usleep(1000))
+        found = gy_rendezvous_read(parsed.path, false, &place, &nonce, why, sizeof(why));
+    CHECK(found, "%s: %s", address, why);
+    return place;
+}
+
+/* One who connects, waits for ever, and does so anew where that ends. */
+static void stand_there(const struct gy_place *place)
+{
+    static struct pollfd strangers[STRANGERS];
+
+    for (int i = 0; i < STRANGERS; i++)
+        strangers[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    for (;; poll(strangers, STRANGERS, 20)) {
+        for (int i = 0; i < STRANGERS; i++) {
+            if (strangers[i].fd >= 0 && strangers[i].revents == 0)
+                continue;
+            if (strangers[i].fd >= 0)
+                close(strangers[i].fd);
+            strangers[i].fd = gy_socket_connect(place);
+        }
+    }
+}
+
+static pid_t call_strangers(const char *address)
+{
+    struct rlimit limit;
+    pid_t pid = fork();
+
+    CHECK(pid >= 0, "fork");
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "limit");
+    limit.rlim_cur = limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "limit");
+    const struct gy_place place = find_place(address);
+    stand_there(&place);
+    _exit(1);
+}
+
+int main(int argc, char **argv)
+{
+    char address[96];
+    struct rank *ranks;
+    int64_t begin;
+    pid_t strangers;
+
+    alarm(120);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    setenv("GYRE_LOG", "error", 0);
+    if (argc > 1 && strcmp(argv[1], "file") == 0)
+        ranks_address_file(address);
+    else
+        ranks_address_tcp(address);
+    ranks = ranks_make(RANKS, RANKS, address);
+    ranks_start(ranks, 1, true);
+    strangers = call_strangers(address);
+    sleep(2);
+    begin = gy_now();
+    ranks_start(ranks + 1, RANKS - 1, true);
+    ranks_end(ranks, RANKS);
+    kill(strangers, SIGKILL);
+    waitpid(strangers, NULL, 0);
+    for (int i = 0; i < RANKS; i++)
+        CHECK(ranks[i].status == GYRE_SUCCESS, "rank %d: %s", i, ranks[i].error.text);
+    printf("behind %d strangers %d ranks have met in %.1f s\n", STRANGERS, RANKS, (double)(gy_now() - begin) / 1e9);
+    return 0;
+}
