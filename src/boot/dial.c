@@ -3,7 +3,11 @@
  *
  * A visitor that a crowded door sent away, or that nobody answered, tries again twice; a refused connection is final, because a door is
  * open from the meeting until its process ends. A door that waited for a while before it closed is there, and it was this rank that did
- * not go on greeting, as one that computes and looks seldom: that is no attempt. */
+ * not go on greeting, as one that computes and looks seldom: that is no attempt.
+ *
+ * Where more ranks dial than the backlog of one that computes has room for, the kernel swallows what they say, as a network does that
+ * leads nowhere. The rest of the host tells one from the other: as long as that answers the dial goes on, and those who wait for the rank
+ * have their own clocks; that it died, or its host, everybody hears over the overlay. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +15,7 @@
 #include "boot/door.h"
 #include "boot/house.h"
 #include "boot/overlay.h"
+#include "boot/ping.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -22,6 +27,7 @@ struct gy_dial {
     struct gy_world *world;
     struct gy_dial *next;
     struct gy_greeting greeting;
+    struct gy_ping ping; /* when nobody has answered all attempts */
     int rank, attempts;
     int64_t begun;         /* the last attempt */
     struct gy_route route; /* of no family: to the member's address, from any of ours */
@@ -31,6 +37,16 @@ struct gy_dial {
 };
 
 static int dial_start(struct gy_dial *dial);
+
+static bool is_routed(const struct gy_dial *dial)
+{
+    return dial->route.to.ss_family != AF_UNSPEC;
+}
+
+static struct gy_place place_of(const struct gy_dial *dial)
+{
+    return (struct gy_place){.address = is_routed(dial) ? dial->route.to : dial->world->members[dial->rank].address};
+}
 
 /* Its greeting has keys in it from the first moment. */
 static void dial_free(struct gy_dial *dial)
@@ -65,36 +81,72 @@ static bool may_try_again(struct gy_dial *dial, int errnum)
     return (closed || errnum == ETIMEDOUT) && dial->attempts < ATTEMPTS;
 }
 
+static void dial_fail(struct gy_dial *dial, const char *why, int errnum)
+{
+    gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank, why);
+    dial_end(dial, -1, errnum);
+}
+
+static void on_pinged(void *user, bool answered)
+{
+    struct gy_dial *dial = user;
+    int errnum = ETIMEDOUT;
+
+    if (answered) {
+        gy_log(GY_LOG_INFO, "rank %d takes no connection yet, but its host answers: trying on", dial->rank);
+        dial->attempts = 0;
+        errnum = dial_start(dial);
+    }
+    if (errnum != 0)
+        dial_fail(dial, strerror(errnum), errnum);
+}
+
+/* Nobody has answered all attempts: where does this one go? */
+static void ask_host(struct gy_dial *dial)
+{
+    struct gy_world *world = dial->world;
+    struct sockaddr_storage to = place_of(dial).address;
+    enum gy_ping_outcome outcome = gy_ping_start(&dial->ping, world->poller, &to,
+                                                 is_routed(dial) ? &dial->route.from : NULL,
+                                                 world->config->peer_timeout_ns, on_pinged, dial);
+
+    if (outcome != GY_PING_UNDER_WAY)
+        on_pinged(dial, outcome == GY_PING_ANSWERED);
+}
+
 static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
 {
     struct gy_dial *dial = user;
     const struct gy_handshake *handshake = &greeting->handshake;
-    bool refused = handshake->state == GY_HANDSHAKE_REFUSED;
     char text[GY_REFUSAL_TEXT];
 
     if (greeting->fd >= 0) {
         dial_end(dial, greeting->fd, 0);
         return;
     }
-    if (!refused && may_try_again(dial, errnum)) {
+    if (handshake->state == GY_HANDSHAKE_REFUSED) {
+        gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text);
+        dial_fail(dial, text, EPROTO);
+        return;
+    }
+    if (may_try_again(dial, errnum)) {
         errnum = dial_start(dial);
         if (errnum == 0)
             return;
+    } else if (errnum == ETIMEDOUT) {
+        ask_host(dial);
+        return;
     }
-    gy_log(GY_LOG_INFO, "the connection to rank %d failed: %s", dial->rank,
-           refused ? gy_refusal_print(handshake->refusal, handshake->peer_version, handshake->version, text)
-                   : strerror(errnum));
-    dial_end(dial, -1, refused ? EPROTO : errnum ? errnum : ECONNRESET);
+    errnum = errnum ? errnum : ECONNRESET;
+    dial_fail(dial, strerror(errnum), errnum);
 }
 
 /* 0, or an errno. */
 static int dial_start(struct gy_dial *dial)
 {
     struct gy_world *world = dial->world;
-    const struct gy_route *route = &dial->route;
-    bool routed = route->to.ss_family != AF_UNSPEC;
-    struct gy_place place = {.address = routed ? route->to : world->members[dial->rank].address};
-    int fd = routed ? gy_socket_connect_from(&place, &route->from) : gy_socket_connect(&place);
+    struct gy_place place = place_of(dial);
+    int fd = gy_socket_connect_from(&place, is_routed(dial) ? &dial->route.from : NULL);
 
     if (fd < 0)
         return errno;
@@ -192,6 +244,7 @@ void gy_world_cancel_dials(struct gy_world *world, const void *user)
         }
         *at = dial->next;
         gy_greeting_cancel(&dial->greeting);
+        gy_ping_cancel(&dial->ping, false);
         dial_free(dial);
     }
 }
@@ -208,6 +261,7 @@ static void world_end(struct gy_world *world, bool forked)
             close(dial->greeting.fd);
         else
             gy_greeting_cancel(&dial->greeting);
+        gy_ping_cancel(&dial->ping, forked);
         dial_free(dial);
     }
     gy_overlay_abandon(world->spare); /* only memory, nothing is open */

@@ -1,13 +1,15 @@
 /* How often a rank dials another one: a door that closes at once is tried three times in all, one that waited for a while
  * before it closed, or that could not even take the connection while its host answers, as often as it takes.
  *
- * The door of rank 1 is a listener that the test looks after, and at last a door. */
+ * The door of rank 1 is a listener that the test looks after, and at last a door. A host that does not answer is played by the linker's
+ * --wrap: what is to reach no port of anybody goes to that listener, whose backlog is full. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "boot/address.h"
 #include "boot/door.h"
 #include "core/clock.h"
 
@@ -35,6 +37,20 @@ static void begin(void)
 }
 
 TestSuite(dial, .init = begin, .timeout = 60);
+
+static bool mute, asked; /* the host */
+
+int __real_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
+int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
+
+int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from)
+{
+    struct gy_place other = {.address = members[1].address};
+    bool door = gy_address_port(&place->address) == gy_address_port(&other.address);
+
+    asked |= !door;
+    return __real_gy_socket_connect_from(mute && !door ? &other : place, from);
+}
 
 struct outcome {
     bool over;
@@ -143,4 +159,68 @@ Test(dial, a_slow_greeting_of_the_overlay_counts)
         tried++;
     cr_assert(outcome.over && outcome.fd < 0);
     cr_assert_eq(tried, ATTEMPTS);
+}
+
+/* As many as the listener has room for, and more. */
+static void fill_backlog(int visitors[3])
+{
+    struct gy_place place = {.address = members[1].address};
+
+    cr_assert_eq(listen(listener, 0), 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert((visitors[i] = gy_socket_connect(&place)) >= 0);
+    usleep(100000);
+    config.peer_timeout_ns = GY_SECOND / 2;
+}
+
+Test(dial, a_full_backlog_is_waited_for)
+{
+    struct gy_error error = {.rank = -1};
+    struct outcome outcome = {.fd = -1};
+    int visitors[3];
+
+    fill_backlog(visitors);
+    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    for (int64_t limit = gy_now() + 30 * GY_SECOND; world.counters.sockets_opened <= ATTEMPTS && gy_now() < limit;)
+        turn_for(&outcome, 100 * GY_MILLISECOND);
+    cr_assert(asked && !outcome.over && world.counters.sockets_opened > ATTEMPTS, "after %lu sockets: %s",
+              (unsigned long)world.counters.sockets_opened, strerror(world.dial_errnum));
+    for (int i = 0; i < 3; i++)
+        close(visitors[i]);
+    cr_assert_eq(listen(listener, 16), 0);
+    expect_greeting(&outcome);
+}
+
+Test(dial, a_host_that_does_not_answer_is_given_up)
+{
+    struct gy_error error = {.rank = -1};
+    struct outcome outcome = {.fd = -1};
+    int visitors[3];
+
+    mute = true;
+    fill_backlog(visitors);
+    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    turn_for(&outcome, 40 * GY_SECOND);
+    cr_assert(outcome.over && outcome.fd < 0);
+    cr_assert_eq(world.dial_errnum, ETIMEDOUT);
+    cr_assert_eq(world.counters.sockets_opened, ATTEMPTS);
+}
+
+/* Whoever ends it while it is asked whether the host answers hears no more of it. */
+Test(dial, a_dial_ends_while_its_host_is_asked)
+{
+    struct gy_error error = {.rank = -1};
+    struct outcome outcome = {.fd = -1};
+    int visitors[3];
+
+    mute = true;
+    fill_backlog(visitors);
+    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    for (int64_t limit = gy_now() + 30 * GY_SECOND; !asked && gy_now() < limit;)
+        gy_poller_poll(poller, 10 * GY_MILLISECOND);
+    cr_assert(asked && !outcome.over);
+    gy_world_cancel_dials(&world, &outcome);
+    cr_assert_null(world.dials);
+    turn_for(&outcome, 2 * GY_SECOND);
+    cr_assert_not(outcome.over);
 }
