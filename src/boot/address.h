@@ -38,6 +38,10 @@ const char *gy_address_format_host(const struct sockaddr_storage *address, char 
 /* Is it one of this host's own addresses? */
 bool gy_address_is_local(const struct sockaddr_storage *address);
 bool gy_address_is_loopback(const struct sockaddr_storage *address);
+/* An IPv6 address that means something on one link alone: which one, each host says by a number of its own, its scope. */
+bool gy_address_is_link_local(const struct sockaddr_storage *address);
+/* Such an address that came from elsewhere is on the link of `near`, if that is one, too: our number of it takes the place of theirs. */
+void gy_address_take_scope(struct sockaddr_storage *address, const struct sockaddr_storage *near);
 /* A name that hosts may resolve differently: neither a number nor localhost. */
 bool gy_address_is_name(const char *host);
 /* Every interface, IPv6 and IPv4 at once; where there is no IPv6, IPv4. */

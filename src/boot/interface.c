@@ -1,5 +1,6 @@
 /* From a name to an address, by the kernel's list of interfaces. Of several addresses that an interface has, the one of the
- * wanted family is taken, else IPv4; where none is named, loopback last.
+ * wanted family is taken, else IPv4; one that means something on its link alone after one that does everywhere; where none is named,
+ * loopback last.
  *
  * Where several interfaces are named, peers come to a door by every one of them, so it is on all. Who comes is known by the
  * greeting, not by the interface (handshake.h). */
@@ -27,6 +28,15 @@ const char *gy_interface_name(const char *interfaces, int index, char name_p[GY_
     return name_p;
 }
 
+static bool is_link_local(const struct ifaddrs *entry)
+{
+    struct sockaddr_storage address = {0};
+
+    if (entry->ifa_addr->sa_family == AF_INET6)
+        memcpy(&address, entry->ifa_addr, sizeof(struct sockaddr_in6));
+    return gy_address_is_link_local(&address);
+}
+
 /* How well it serves; 0: not at all. */
 static int merit(const struct ifaddrs *entry, const char *name, int family)
 {
@@ -37,7 +47,8 @@ static int merit(const struct ifaddrs *entry, const char *name, int family)
     if (*name && strcmp(entry->ifa_name, name) != 0)
         return 0;
     return (family != AF_UNSPEC && entry->ifa_addr->sa_family == family ? 16 : 0) +
-           (entry->ifa_addr->sa_family == AF_INET ? 2 : 1) + (entry->ifa_flags & IFF_LOOPBACK ? 0 : 4);
+           (entry->ifa_flags & IFF_LOOPBACK ? 0 : 8) + (is_link_local(entry) ? 0 : 4) +
+           (entry->ifa_addr->sa_family == AF_INET ? 2 : 1);
 }
 
 /* The best address of the interface `name` ("" any). */
@@ -101,6 +112,29 @@ bool gy_interface_any(struct sockaddr_storage *address_p)
     unsigned flags;
 
     return find("", AF_UNSPEC, address_p, &flags);
+}
+
+void gy_interface_scope(struct sockaddr_storage *own)
+{
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)own;
+    const struct ifaddrs *first = NULL, *same = NULL;
+    struct ifaddrs *list = NULL;
+
+    if (!gy_address_is_link_local(own) || getifaddrs(&list) < 0)
+        return;
+    for (const struct ifaddrs *entry = list; entry; entry = entry->ifa_next) {
+        const struct sockaddr_in6 *candidate = (const struct sockaddr_in6 *)entry->ifa_addr;
+
+        if (!candidate || candidate->sin6_family != AF_INET6 ||
+            memcmp(&candidate->sin6_addr, &in6->sin6_addr, sizeof(in6->sin6_addr)) != 0)
+            continue;
+        first = first ? first : entry;
+        if (candidate->sin6_scope_id == in6->sin6_scope_id)
+            same = entry;
+    }
+    if (first && !same) /* several interfaces may have one address */
+        in6->sin6_scope_id = ((const struct sockaddr_in6 *)first->ifa_addr)->sin6_scope_id;
+    freeifaddrs(list);
 }
 
 gyre_status gy_interface_addresses(const struct gy_config *config, const struct sockaddr_storage *first,

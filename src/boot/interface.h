@@ -16,6 +16,8 @@ gyre_status gy_interface_address(const char *interfaces, int index, int family, 
                                  struct gy_error *error);
 /* The address of any interface, loopback last; false: there is none. */
 bool gy_interface_any(struct sockaddr_storage *address_p);
+/* An address of ours that has been elsewhere and is on one link alone: its scope becomes ours again. */
+void gy_interface_scope(struct sockaddr_storage *own);
 /* The addresses of all that are named, where there are several: the first is `first` (its port does not count), and the
  * others are of its family. BAD_CONFIGURATION where one is not there, or two are the same. */
 gyre_status gy_interface_addresses(const struct gy_config *config, const struct sockaddr_storage *first,

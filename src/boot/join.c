@@ -93,12 +93,19 @@ static bool resolve(struct joiner *joiner, struct gy_place *place_p)
 
 static bool find_place(struct joiner *joiner, struct gy_place *place_p)
 {
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+    struct sockaddr_storage own;
     uint64_t nonce;
 
     if (joiner->identity.address.kind == GY_ADDRESS_TCP)
         return resolve(joiner, place_p);
-    return gy_rendezvous_read(joiner->identity.address.path, joiner->house->local_only, place_p, &nonce, joiner->why,
-                              sizeof(joiner->why));
+    if (!gy_rendezvous_read(joiner->identity.address.path, joiner->house->local_only, place_p, &nonce, joiner->why,
+                            sizeof(joiner->why)))
+        return false;
+    if (gy_address_is_link_local(&place_p->address) &&
+        gy_address_own(NULL, joiner->config->interface, &own, &ignored) == GYRE_SUCCESS)
+        gy_address_take_scope(&place_p->address, &own);
+    return true;
 }
 
 /* Has the file another owner than the one this attempt goes to? */
@@ -188,6 +195,14 @@ static bool is_forsaken(struct joiner *joiner)
     return joiner->forsaken;
 }
 
+static void hear_elsewhere(struct joiner *joiner, const uint8_t *body)
+{
+    if (!gy_place_decode(body, &joiner->elsewhere))
+        return;
+    gy_address_take_scope(&joiner->elsewhere.address, &joiner->place.address);
+    joiner->lost = joiner->redirected = true;
+}
+
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
     struct joiner *joiner = user;
@@ -206,8 +221,8 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         hear_welcome(joiner, body, bytes);
     else if (kind == GY_JOIN_FAILED)
         gy_meet_failed_decode(body, bytes, joiner->error);
-    else if (kind == GY_JOIN_ELSEWHERE && bytes == GY_PLACE_WIRE && gy_place_decode(body, &joiner->elsewhere))
-        joiner->lost = joiner->redirected = true;
+    else if (kind == GY_JOIN_ELSEWHERE && bytes == GY_PLACE_WIRE)
+        hear_elsewhere(joiner, body);
 }
 
 static void on_closed(void *user, struct gy_stream *stream, int errnum)

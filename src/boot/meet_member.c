@@ -87,6 +87,7 @@ static void hear_seat(struct member *member, uint8_t *body, size_t bytes)
                      "rank 0 sent a registration that this version does not understand");
         return;
     }
+    gy_address_take_scope(&world->members[parent].address, &world->members[world->rank].address);
     member->registered = true;
     member->parent = (int)parent;
     /* Rank 0 decides who is missing: give it the time to say so. */
@@ -183,8 +184,10 @@ static bool find_root(struct member *member, struct gy_place *place_p)
         return true;
     }
     errno = 0;
-    if (gy_rendezvous_read(where->path, where->local_only, place_p, &nonce, member->why, sizeof(member->why)))
+    if (gy_rendezvous_read(where->path, where->local_only, place_p, &nonce, member->why, sizeof(member->why))) {
+        gy_address_take_scope(&place_p->address, &member->world->members[member->world->rank].address);
         return true;
+    }
     if (gy_error_is_shortage(errno))
         gy_error_system(member->error, errno, "rank %d cannot read the meeting file %s", member->world->rank,
                         where->path);

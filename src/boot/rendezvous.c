@@ -134,7 +134,8 @@ bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_plac
     if (!gy_rendezvous_read(path, local_only, &now, &nonce, why, sizeof(why)))
         return false;
     return now.local ? strncmp(now.name, place->name, sizeof(now.name)) != 0
-                     : memcmp(&now.address, &place->address, sizeof(now.address)) != 0;
+                     : !gy_address_same_host(&now.address, &place->address) ||
+                           gy_address_port(&now.address) != gy_address_port(&place->address);
 }
 
 void gy_rendezvous_remove(const char *path, uint64_t nonce)

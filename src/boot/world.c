@@ -67,8 +67,19 @@ static void find_hosts(struct gy_world *world)
     world->local = world->members[world->rank].local;
 }
 
+/* The numbers in it are those of whoever wrote the table, or of each rank. */
+static void number_links(struct gy_world *world)
+{
+    const struct sockaddr_storage *own = &world->members[world->rank].address;
+
+    gy_interface_scope(&world->members[world->rank].address);
+    for (int rank = 0; rank < world->size; rank++)
+        gy_address_take_scope(&world->members[rank].address, own);
+}
+
 void gy_world_know_members(struct gy_world *world)
 {
+    number_links(world);
     find_hosts(world);
     for (int rank = 0; rank < world->size; rank++)
         if (world->members[rank].links < (uint32_t)world->size - 1)

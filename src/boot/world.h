@@ -107,7 +107,7 @@ gyre_status gy_world_enter(struct gy_house *house, uint32_t epoch, struct gy_nex
                            struct gy_world **world_p, struct gy_error *error);
 /* What this process is, but for where it is reached. */
 void gy_member_know_myself(struct gy_member *own, const struct gy_config *config);
-/* Fills what follows from the table of members, the same on all of them: hosts, locals, and who is reached by nothing but TCP because
+/* Fills what follows from the table of members: hosts, locals, and, the same on all of them, who is reached by nothing but TCP because
  * a world of this size takes more links than it has locked memory for. */
 void gy_world_know_members(struct gy_world *world);
 /* The overlay's counterpart of gy_world_on_link and gy_world_dial. */

@@ -112,6 +112,7 @@ static gyre_status dial_others(struct tcp_link *link, const uint8_t *addresses, 
             return gy_error_set(error, GYRE_PROTOCOL, link->base.peer,
                                 "rank %d told an address for its interface %d that rank %d cannot use", link->base.peer,
                                 i + 1, world->rank);
+        gy_address_take_scope(&route.to, &route.from);
         gy_address_set_port(&route.to, gy_address_port(&world->members[link->base.peer].address));
         link->rails->there[i] = route.to;
         status = gy_world_dial_along(world, link->base.peer, &route, gy_tcp_dialled, &link->rail[i], error);
