@@ -150,6 +150,9 @@ class Communicator(Ranks):
         """Has the world failed with this status?"""
         return int(lib.gyre_progress(self._handle)) == code
 
+    def _has_failed(self) -> bool:
+        return int(lib.gyre_progress(self._handle)) != Status.SUCCESS
+
     # ---- the three forms of a call ----
 
     def _run(self, call: Call) -> None:
@@ -510,6 +513,8 @@ class Communicator(Ranks):
     def _destroy(self) -> None:
         with self._life:
             handle, self._handle = self._handle, None
+        for registration in list(self._registered):
+            registration._end_with(handle)
         code = lib.gyre_comm_destroy(handle)
         for flight in list(self._flights):
             if code == Status.SUCCESS:
@@ -523,8 +528,6 @@ class Communicator(Ranks):
             flight.let_go()
         for window in list(self._windows):
             window._let_go()
-        for registration in list(self._registered):
-            registration._let_go()
         self._orphans.clear()
 
     def __enter__(self) -> "Communicator":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from ._errors import InvalidArgument
 from ._library import lib
+from ._types import Status
 
 if TYPE_CHECKING:
     from ._communicator import Communicator
@@ -99,14 +100,25 @@ class Registration:
         self._comm._registered.discard(self)
         self._buffer.release()
 
+    def _end_with(self, handle: Optional[int]) -> None:
+        """The communicator is about to go. Its world may go on, and knows the memory until it is told: where it cannot be,
+        the memory is held as long as the world."""
+        if lib.gyre_mem_deregister(handle, self._buffer.address) == Status.SUCCESS:
+            self._let_go()
+        else:
+            self._comm._registered.discard(self)
+            self._comm._world.kept.append(self._buffer)
+
     def close(self) -> None:
         """Gives the memory back. May be called again."""
         if self not in self._comm._registered:
             return
         self._comm._enter()
         try:
-            self._comm._check(lib.gyre_mem_deregister(self._comm._handle, self._buffer.address))
-            self._let_go()
+            code = lib.gyre_mem_deregister(self._comm._handle, self._buffer.address)
+            if code == Status.SUCCESS:
+                self._let_go()
+            self._comm._check(code)
         finally:
             self._comm._leave()
 

@@ -179,8 +179,10 @@ class PersistentRequest(Request):
         try:
             if flight.busy:
                 raise InvalidArgument("the request is under way: wait for it before it is freed")
-            flight.comm._check(lib.gyre_request_free(flight.handle))
-            flight.let_go()
+            code = lib.gyre_request_free(flight.handle)
+            if code == Status.SUCCESS:
+                flight.let_go()
+            flight.comm._check(code)
         finally:
             flight.comm._leave()
 

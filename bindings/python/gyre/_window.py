@@ -2,11 +2,12 @@
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional
 
+from . import _group
 from ._buffer import AnyBuffer, Buffer
 from ._calls import AnyOp, op_number
 from ._errors import InvalidArgument
 from ._library import lib
-from ._types import AnyDType, Op
+from ._types import AnyDType, Op, Status
 
 if TYPE_CHECKING:
     from ._communicator import Communicator
@@ -28,15 +29,19 @@ class Window:
             self._buffer = Buffer("window_create: memory", memory, writable=True, raw=True)
         address, nbytes = (self._buffer.address, self._buffer.nbytes) if self._buffer else (None, 0)
         self._handle = ctypes.c_void_p()
-        comm._enter()
         try:
-            comm._check(lib.gyre_window_create(comm._handle, address, nbytes, self._handle))
-            comm._windows.add(self)
+            comm._enter()
+            try:
+                code = lib.gyre_window_create(comm._handle, address, nbytes, self._handle)
+                if not self.closed:
+                    comm._windows.add(self)  # whatever is raised below: others may reach the memory from now on
+                comm._check(code)
+            finally:
+                comm._leave()
         except BaseException:
-            self._let_go()
+            if self.closed:
+                self._let_go()
             raise
-        finally:
-            comm._leave()
 
     def _let_go(self) -> None:
         """libgyre does not know it any more."""
@@ -98,16 +103,25 @@ class Window:
         self._call(lib.gyre_window_wait, _index(index), value)
 
     def close(self) -> None:
-        """Collective, blocking. Not needed after the communicator's close(). May be called again."""
+        """Collective, blocking. Not needed after the communicator's close(). May be called again. After an error `closed`
+        tells whether the window is gone: it is there as before, and its memory held, where the call was refused at once,
+        as inside a group."""
         if self.closed:
             return
         self._comm._enter()
         try:
             code = lib.gyre_window_destroy(self._handle)
-            self._let_go()
+            if not self._refused(code):
+                self._let_go()
             self._comm._check(code)
         finally:
             self._comm._leave()
+
+    def _refused(self, code: int) -> bool:
+        """Has gyre_window_destroy left the window as it was? gyre.h says when."""
+        if code == Status.UNSUPPORTED:
+            return not self._comm._has_failed()
+        return code == Status.FORKED or (code != Status.SUCCESS and _group.local.depth > 0)
 
     def __enter__(self) -> "Window":
         return self

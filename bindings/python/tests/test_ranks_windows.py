@@ -1,10 +1,12 @@
 """One-sided access."""
 import unittest
 from typing import Any, Callable, List
+from unittest import mock
 
 import numpy
 
 import gyre
+from gyre._library import lib
 from tests.ranks import RankTest
 
 
@@ -65,6 +67,55 @@ class Windows(RankTest):
         self.comm.barrier()
         twin.close()
         self.assertTrue(window.closed)
+        memory.extend(b"more")
+
+    def test_a_close_that_is_refused(self) -> None:
+        """It is there as before: so are its memory and its peers' way to it."""
+        memory = bytearray(100)
+        window = self.comm.window_create(memory)
+        with gyre.group():
+            with self.assertRaisesRegex(gyre.InvalidArgument, "group"):
+                window.close()
+        refusal = mock.patch.object(lib, "gyre_window_destroy", lambda handle: gyre.Status.UNSUPPORTED)
+        with refusal, self.assertRaises(gyre.Unsupported):
+            window.close()
+        self.assertFalse(window.closed)
+        with self.assertRaises(BufferError):
+            memory.extend(b"more")
+        window.put(b"there", (self.rank + 1) % self.size, 10)
+        window.flush()
+        self.comm.barrier()
+        self.assertEqual(memory[10:15], b"there")
+        window.close()
+        self.assertTrue(window.closed)
+        memory.extend(b"more")
+
+    def test_a_close_that_fails(self) -> None:
+        """It is gone, with an error: what a target has refused, say."""
+        memory = bytearray(100)
+        window = self.comm.window_create(memory)
+        destroy = lib.gyre_window_destroy
+
+        def fail(handle: Any) -> int:
+            self.assertEqual(destroy(handle), gyre.Status.SUCCESS)
+            return int(gyre.Status.INVALID_ARGUMENT)
+
+        with mock.patch.object(lib, "gyre_window_destroy", fail):
+            with self.assertRaises(gyre.InvalidArgument):
+                window.close()
+        self.assertTrue(window.closed)
+        window.close()
+        memory.extend(b"more")
+
+    def test_registrations_end_with_their_communicator(self) -> None:
+        """And not with their world: libgyre must have forgotten the memory when it is the caller's again."""
+        memory = bytearray(8192)
+        twin = self.comm.duplicate()
+        twin.mem_register(memory)
+        self.comm.barrier()
+        twin.close()
+        with memoryview(memory)[:4096] as part, self.comm.mem_register(part):
+            pass
         memory.extend(b"more")
 
 
