@@ -252,6 +252,13 @@ static bool write_file(int fd, const char *header, size_t length, const struct g
     return ok && fsync(fd) == 0;
 }
 
+/* Who may rename may replace a device, too: /dev/null would be a file from then on, for everybody. */
+static bool is_replaceable(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) != 0 || S_ISREG(there.st_mode) || S_ISDIR(there.st_mode); /* rename refuses a folder */
+}
+
 /* Opens path.new, locked, for one writer at a time. A file that a killed writer left there is written over, so nothing
  * piles up; one that another writer renames in the meantime is not ours, and is opened anew. */
 static int open_aside(const char *aside)
@@ -281,6 +288,9 @@ gyre_status gy_st_write(const char *path, const struct gy_st_tensor *tensors, si
     char *aside = NULL;
     size_t length = 0;
     int fd = -1;
+    if (!is_replaceable(path))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "cannot write %s: it is a device or a pipe, and a new file would take its place", path);
     char *header = encode_header(tensors, ntensors, metadata, &length);
     if (!header || asprintf(&aside, "%s.new", path) < 0) {
         status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for the header of %s", path);

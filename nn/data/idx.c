@@ -76,9 +76,11 @@ gyre_status gy_nn_idx_open(const char *folder, gyre_nn_dataset **data_p)
         status = load(folder, names[i], i % 2 == 0 ? 3 : 1, &part[i]);
     if (status == GYRE_SUCCESS &&
         (part[0].count != part[1].count || part[2].count != part[3].count || part[0].item != part[2].item))
-        status = gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                            "the IDX files of %s do not fit: %zu images and %zu labels, %zu and %zu", folder,
-                            part[0].count, part[1].count, part[2].count, part[3].count);
+        status = gy_nn_fail(
+            GYRE_INVALID_ARGUMENT,
+            "the IDX files of %s do not fit: %zu images of %zu pixels with %zu labels for training, %zu of "
+            "%zu with %zu for testing",
+            folder, part[0].count, part[0].item, part[1].count, part[2].count, part[2].item, part[3].count);
     if (status == GYRE_SUCCESS)
         status = gy_nn_dataset_alloc(part[0].count + part[2].count, part[0].item, 1, &data);
     if (status == GYRE_SUCCESS) {

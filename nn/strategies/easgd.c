@@ -36,7 +36,7 @@ static void model(struct gy_nn_periodic *self, struct gy_vector out)
     gy_vector_copy(0, self->count, self->arrays[0], out);
 }
 
-/* The centre is still where all ranks began. */
+/* The centre is still where all ranks began, and by the paper's equation 1 − β of it stays: who wants the mean alone says beta=1. */
 static void first_model(struct gy_nn_periodic *self, struct gy_vector out)
 {
     double beta = self->run.settings[BETA];

@@ -237,6 +237,10 @@ wrong()
         refused "cannot write .*$work/no/such: No such file" "--$option" "$work/no/such" --epochs 1000000 --batch 1
         refused "cannot write .*$work: Is a directory" "--$option" "$work" --epochs 1000000 --batch 1
     done
+    # A new file takes the place of the old one, and must not take that of a device (root may rename over /dev/null).
+    mkfifo "$work/pipe" || fail "no pipe to try with"
+    refused 'cannot write the checkpoint .*pipe: it is a device or a pipe' --checkpoint "$work/pipe" --epochs 1000000 --batch 1
+    [ -p "$work/pipe" ] || fail "a checkpoint took the place of a pipe"
     head -c 100 "$work/good" >"$work/bad"
     timeout 20 "$run" -n 4 "$train" --quiet --hidden 32 --resume "$work/bad" 2>"$work/err" >/dev/null
     [ $? = 1 ] || fail "4 ranks go on from a damaged file"

@@ -192,6 +192,35 @@ Test(data, csv_with_a_mistake_names_its_place)
     told(gyre_nn_dataset_open(name, &data), "holds neither train-images-idx3-ubyte nor train-images-idx3-ubyte.gz");
 }
 
+static void put_idx(const char *folder, const char *name, const uint8_t *sizes, size_t dimensions, size_t bytes)
+{
+    char file_name[160];
+    snprintf(file_name, sizeof(file_name), "%s/%s", folder, name);
+    FILE *file = fopen(file_name, "w");
+    cr_assert_not_null(file);
+    fprintf(file, "%c%c\10%c", 0, 0, (int)dimensions);
+    for (size_t d = 0; d < dimensions; d++)
+        fprintf(file, "%c%c%c%c", 0, 0, 0, sizes[d]);
+    fprintf(file, "%*s", (int)bytes, "");
+    fclose(file);
+}
+
+Test(data, idx_files_that_do_not_fit_tell_their_sizes)
+{
+    gyre_nn_dataset *data = NULL;
+    char folder[] = "/tmp/gyre-idx-XXXXXX", name[96];
+    cr_assert_not_null(mkdtemp(folder));
+    put_idx(folder, "train-images-idx3-ubyte", (const uint8_t[]){3, 2, 2}, 3, 12);
+    put_idx(folder, "train-labels-idx1-ubyte", (const uint8_t[]){3}, 1, 3);
+    put_idx(folder, "t10k-images-idx3-ubyte", (const uint8_t[]){2, 3, 3}, 3, 18);
+    put_idx(folder, "t10k-labels-idx1-ubyte", (const uint8_t[]){2}, 1, 2);
+    snprintf(name, sizeof(name), "idx:%s", folder);
+    told(gyre_nn_dataset_open(name, &data),
+         "do not fit: 3 images of 4 pixels with 3 labels for training, 2 of 9 with 2 for testing");
+    snprintf(name, sizeof(name), "rm -r %s", folder);
+    cr_assert_eq(system(name), 0);
+}
+
 Test(data, text_is_cut_into_steps)
 {
     gyre_nn_dataset *data = NULL;

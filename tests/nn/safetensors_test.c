@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static size_t build(const char *header, size_t data, uint8_t *out)
@@ -145,6 +146,11 @@ Test(checkpoint, comes_back_bit_for_bit_and_leaves_nothing_beside)
     cr_assert_eq(gyre_nn_checkpoint_read(path, kind.model, kind.optimizer, &out), GYRE_INVALID_ARGUMENT);
     cr_assert(strstr(gyre_nn_last_error(), "optimiser adam"), "%s", gyre_nn_last_error());
     cr_assert_eq(gyre_nn_checkpoint_write("/nowhere/x", a.model, a.optimizer, &in), GYRE_SYSTEM);
+
+    remove(path); /* a file may be replaced; a pipe, a device may not, by whomever */
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_assert_eq(gyre_nn_checkpoint_write(path, a.model, a.optimizer, &in), GYRE_INVALID_ARGUMENT);
+    cr_assert(strstr(gyre_nn_last_error(), "it is a device or a pipe"), "%s", gyre_nn_last_error());
 
     remove(path);
     cr_assert_eq(rmdir(folder), 0, "something was left in the folder");

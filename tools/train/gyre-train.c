@@ -142,20 +142,20 @@ static int load(struct job *job)
     return 0;
 }
 
-/* May `path` be written, or replaced by a new file, as far as can be seen without doing it? errno says why not. */
-static bool can_write(const char *path, bool replaced)
+/* Why `path` cannot be written, or be replaced by a new file, as far as can be seen without doing it; NULL: it can. */
+static const char *obstacle(const char *path, bool replaced)
 {
     char folder[4096];
     struct stat there;
     bool exists = stat(path, &there) == 0;
-    if (exists && S_ISDIR(there.st_mode)) {
-        errno = EISDIR;
-        return false;
-    }
+    if (exists && S_ISDIR(there.st_mode))
+        return strerror(EISDIR);
     if (exists && !replaced)
-        return access(path, W_OK) == 0;
+        return access(path, W_OK) == 0 ? NULL : strerror(errno);
+    if (exists && !S_ISREG(there.st_mode))
+        return "it is a device or a pipe, and a new file would take its place";
     snprintf(folder, sizeof(folder), "%s", path);
-    return access(dirname(folder), W_OK | X_OK) == 0;
+    return access(dirname(folder), W_OK | X_OK) == 0 ? NULL : strerror(errno);
 }
 
 /* Training is long: what cannot be written at its end is said at its beginning. */
@@ -163,15 +163,16 @@ static int try_files(const struct job *job)
 {
     const struct arguments *a = &job->arguments;
     const char *const paths[] = {a->predict, a->trace, a->membership};
+    const char *why;
     char text[512];
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && job->rank == 0; i++)
-        if (paths[i] && !can_write(paths[i], false)) {
-            snprintf(text, sizeof(text), "cannot write %s: %s", paths[i], strerror(errno));
+        if (paths[i] && (why = obstacle(paths[i], false))) {
+            snprintf(text, sizeof(text), "cannot write %.400s: %s", paths[i], why);
             return complain(job, text);
         }
-    if (!a->train.checkpoint || job->rank != 0 || can_write(a->train.checkpoint, true))
+    if (!a->train.checkpoint || job->rank != 0 || !(why = obstacle(a->train.checkpoint, true)))
         return 0;
-    snprintf(text, sizeof(text), "cannot write the checkpoint %.400s: %s", a->train.checkpoint, strerror(errno));
+    snprintf(text, sizeof(text), "cannot write the checkpoint %.400s: %s", a->train.checkpoint, why);
     return complain(job, text);
 }
 
