@@ -15,6 +15,7 @@
 #include "exact.h"
 #include "launch.h"
 #include "meet.h"
+#include "output.h"
 #include "report.h"
 
 struct perf {
@@ -35,9 +36,11 @@ static int64_t now_ns(void)
 
 static bool succeeded(const struct perf *perf, gyre_status status)
 {
+    char who[32] = ""; /* before the meeting it is not known */
+    if (perf->it.comm)
+        snprintf(who, sizeof who, "rank %d: ", perf->it.rank);
     if (status != GYRE_SUCCESS)
-        fprintf(stderr, "gyre-perf: rank %d: %s: %s\n", perf->it.rank, gyre_status_name(status),
-                gyre_last_error(perf->it.comm));
+        fprintf(stderr, "gyre-perf: %s%s: %s\n", who, gyre_status_name(status), gyre_last_error(perf->it.comm));
     return status == GYRE_SUCCESS;
 }
 
@@ -270,10 +273,9 @@ static int run_rank(const struct gy_arguments *arguments)
     if (perf.total_wrong && it->rank == 0)
         fprintf(stderr, "gyre-perf: %zu elements are wrong\n", perf.total_wrong);
 no_memory:
-    if (perf.json && perf.json != stdout && fclose(perf.json)) {
-        fprintf(stderr, "gyre-perf: cannot write %s: %m\n", arguments->json);
+    if (!gy_output_close("gyre-perf", perf.json, arguments->json) ||
+        (perf.json != stdout && !gy_output_arrived("gyre-perf", stdout, "the output")))
         status = 1;
-    }
     release(&perf);
     gy_meet_close(perf.meet);
 no_meet:

@@ -5,6 +5,7 @@
 #include <gyre/gyre.h>
 
 #include "options.h"
+#include "output.h"
 
 static const struct argp_option table[] = {
     {"config", 'c', NULL, 0, "every setting with its default, unit and meaning", 0},
@@ -42,9 +43,5 @@ int main(int argc, char **argv)
         gyre_config_describe(print_line, stdout);
     else
         gyre_info(print_line, stdout);
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "gyre-info: cannot write the output\n");
-        return 1;
-    }
-    return 0;
+    return gy_output_arrived("gyre-info", stdout, "the output") ? 0 : 1;
 }

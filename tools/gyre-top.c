@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "output.h"
 #include "top/show.h"
 
 #define SOON_MS 250    /* between two looks of --once */
@@ -121,10 +122,8 @@ int main(int argc, char **argv)
         shown = show(&before, &after, options.process);
         top_look_free(&before);
         before = after;
-        if (fflush(stdout) || ferror(stdout)) {
-            fprintf(stderr, "gyre-top: cannot write the output\n");
+        if (!gy_output_arrived("gyre-top", stdout, "the output"))
             return 1;
-        }
     } while (!options.once);
     top_look_free(&before);
     return shown == 0;

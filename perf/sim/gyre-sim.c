@@ -14,6 +14,7 @@
 #include "collectives/cost.h"
 #include "collectives/tile.h"
 #include "options.h"
+#include "output.h"
 
 #define COLUMNS 64
 #define MESSAGES_MOST 200e3 /* what SimGrid carries in some seconds */
@@ -200,6 +201,18 @@ static bool compare_sizes(struct arguments *a, FILE *json, enum gy_collective co
     }
 }
 
+/* The first number of the list, to the cluster; returns the rest, NULL: none is left. */
+static const char *set_hosts(struct arguments *a, const char *list)
+{
+    char setting[COLUMNS];
+    if (!list)
+        return NULL;
+    size_t length = strcspn(list, ",");
+    snprintf(setting, sizeof(setting), "hosts=%.*s", (int)length, list);
+    set(a, "--hosts", setting);
+    return list[length] ? list + length + 1 : NULL;
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -214,6 +227,8 @@ int main(int argc, char **argv)
             "scatter or all_to_all");
     if (a.tile < SIM_ELEMENT || a.least < SIM_ELEMENT || a.least > a.most)
         gy_options_refuse("--tile and --min are 4 bytes or more, and --max is not less than --min");
+    for (const char *list = a.hosts; list;) /* refused before anything is printed */
+        list = set_hosts(&a, list);
     FILE *json = !a.json ? NULL : strcmp(a.json, "-") == 0 ? stdout : fopen(a.json, "we");
     if (a.json && !json)
         gy_options_refuse("--json: %s cannot be written", a.json);
@@ -221,17 +236,11 @@ int main(int argc, char **argv)
     bool any = false;
     const char *next = a.hosts;
     do {
-        if (next) {
-            char setting[COLUMNS];
-            size_t length = strcspn(next, ",");
-            snprintf(setting, sizeof(setting), "hosts=%.*s", (int)length, next);
-            set(&a, "--hosts", setting);
-            next = next[length] ? next + length + 1 : NULL;
-        }
+        next = set_hosts(&a, next);
         any |= compare_sizes(&a, json, collective);
     } while (next);
-    if (json && json != stdout)
-        fclose(json);
+    bool arrived = gy_output_close("gyre-sim", json, a.json ? a.json : "the output");
+    arrived &= json == stdout || gy_output_arrived("gyre-sim", stdout, "the output");
     if (!any && a.algorithm)
         gy_options_refuse(
             "%s has no algorithm \"%s\" over links for so many ranks: without --algorithm all that there are "
@@ -241,5 +250,5 @@ int main(int argc, char **argv)
         gy_options_refuse(
             "%s has no closed form, and so many messages are not simulated unless --engine simgrid asks for it",
             a.collective);
-    return 0;
+    return arrived ? 0 : 1;
 }

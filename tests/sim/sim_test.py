@@ -73,16 +73,27 @@ def several_per_host() -> None:
 
 def refusals() -> None:
     for arguments, words in (([], "which collective"), (["all_reduce", "--set", "speed=3"], 'no "speed"'),
-                             (["all_reduce", "--set", "latency=fast"], "no number"), (["all_reduce", "--hosts", "0"], "--hosts: hosts"),
+                             (["all_reduce", "--set", "latency=fast"], "no number"), (["all_reduce", "--hosts", "4,0"], "--hosts: hosts"),
                              (["all_reduce", "--cluster", "/nowhere"], "cannot be read: No such file"),
                              (["broadcast", "--hosts", "2", "-r", "2"], "no rank 2"),
                              (["all_reduce", "--algorithm", "square"], 'no algorithm "square"'),
                              (["all_to_all", "--hosts", "100000", "-e", "8"], "no closed form")):
         done = run(arguments)
         assert done.returncode == 2 and words in done.stderr, (arguments, done.returncode, done.stderr)
+        assert "--hosts: hosts" not in words or done.stdout == "", "a row before the list was read to its end"
+
+
+def full_disk() -> None:
+    """A table that is cut short is no success."""
+    with open("/dev/full", "w") as full:
+        for more, name in (([], "the output"), (["--json", "/dev/full"], "/dev/full")):
+            done = subprocess.run([SIM, "all_reduce", "--hosts", "2", "-b", "8", "-e", "8", *more], stderr=subprocess.PIPE, text=True,
+                                  stdout=subprocess.DEVNULL if more else full, timeout=200)
+            assert done.returncode == 1 and f"gyre-sim: cannot write {name}" in done.stderr, (done.returncode, done.stderr)
 
 
 by_hand()
 forms()
 several_per_host()
 refusals()
+full_disk()

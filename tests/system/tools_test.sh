@@ -224,6 +224,17 @@ grep -q 'bit_and is for integers, not for float32' "$work/err" || fail "gyre-per
 expect 2 'exit status 2$' "$perf" all_reduce --ranks 17 -b 1k -e 1k -n 2 -d float8_e5m2
 expect 2 'rank [01] .* exit status 2$' "$run" -n 2 "$perf" broadcast -r 2 -b 8 -e 8
 expect 1 'rank 0 .* exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 8 --json /no/such/folder/rows
+# Who has not met does not know its rank.
+expect 1 'exit status 1$' "$perf" broadcast --ranks 2 -b 8 -e 8 --algorithm direct_two_shot
+[ "$(grep -c '^gyre-perf: BAD_CONFIGURATION: .*broadcast has no algorithm direct_two_shot' "$work/err")" -ge 1 ] || fail "gyre-perf before the meeting: $(cat "$work/err")"
+# What a full disk does not take is no success.
+for tool in "$info" "$train --quiet --epochs 1"; do
+    expect 1 'cannot write the output(: No space left on device)?$' bash -c "exec $tool >/dev/full"
+done
+expect 1 'exit status 1$' bash -c "exec $perf all_reduce --ranks 2 -b 8 -e 64 -n 2 >/dev/full"
+grep -q '^gyre-perf: cannot write the output' "$work/err" || fail "gyre-perf to a full disk: $(cat "$work/err")"
+expect 1 'exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 64 -n 2 --json /dev/full
+grep -q '^gyre-perf: cannot write /dev/full' "$work/err" || fail "gyre-perf --json to a full disk: $(cat "$work/err")"
 # The formulas of nccl-tests: busbw is algbw times 2(n-1)/n, (n-1)/n or 1, and algbw is bytes over time.
 for case in all_reduce:1.5 reduce_scatter:0.75 all_gather:0.75 broadcast:1; do
     expect 0 '^$' "$perf" ${case%:*} --ranks 4 -b 64k -e 64k -n 3 --json "$work/json"

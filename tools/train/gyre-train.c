@@ -9,6 +9,7 @@
 #include "membership.h"
 #include "metrics.h"
 #include "options.h"
+#include "output.h"
 #include "overlap.h"
 
 #include <errno.h>
@@ -384,6 +385,8 @@ int main(int argc, char **argv)
         snprintf(text, sizeof(text), "cannot write the metrics to %.400s: %s", job.arguments.metrics, strerror(errno));
         rc = complain(&job, text);
     }
+    if (!gy_output_arrived("gyre-train", stdout, "the output") && rc == 0)
+        rc = 1;
     gyre_nn_free(job.model);
     gyre_nn_dataset_free(job.data);
     gyre_comm_destroy(job.comm);
