@@ -24,7 +24,10 @@
  * to: with GYRE_PROGRESS_THREAD=1 a thread of its own moves requests while no caller is inside.
  *
  * Threads. One thread at a time per communicator; several communicators of one world may be driven by as many threads.
- * `gyre_comm_abort` may come from any thread.
+ * `gyre_comm_abort` and `gyre_comm_revoke` may come from any thread.
+ *
+ * Forks. A forked child has no part in the worlds of its parent: its calls on them are GYRE_FORKED, but for what only looks
+ * (rank, size, algorithm, counters, dump, and attributes other than "meeting"). It may make worlds of its own.
  *
  * Errors. Every function returns a status. When it is not GYRE_SUCCESS, `gyre_last_error` gives the sentence: which
  * rank, which operation, what the system said and what to try. Output arguments are written only on success.
@@ -463,7 +466,7 @@ GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
  * pre-multiplied sums, which are for collectives. Access to the same bytes that nothing orders gives any mixture of them.
  *
  * When gyre_window_destroy succeeds no rank touches this one's memory any more; where it is GYRE_UNSUPPORTED, and the world has not
- * failed, the window is there as before. When any call of this rank fails because its world
+ * failed, GYRE_FORKED, or refused because a group is open, the window is there as before; after any other error it is gone. When any call of this rank fails because its world
  * has failed, what others still store does not change what this rank writes to the memory from then on, and a block of
  * gyre_mem_alloc is given out no more. A window also goes with its communicator (gyre_comm_destroy), which waits for nobody:
  * until the others' have gone as well they may store to the memory, and a block that is freed before is not given out again.

@@ -169,6 +169,8 @@ static gyre_status get_meeting(gyre_comm *comm, char text_p[GY_HOUSE_TEXT])
 {
     struct gy_world *world = comm->ctx->world;
     struct gy_error error = {.rank = -1};
+    if (gy_check_owner(comm) != GYRE_SUCCESS) /* nobody would answer a child's newcomers */
+        return GYRE_FORKED;
     if (gy_house_open(world, &error) != GYRE_SUCCESS)
         return gy_check_fail(comm, error.status, "meeting: %.900s", error.text);
     gy_house_text(world->house, text_p);

@@ -69,12 +69,19 @@ gyre_status gy_check_fail(struct gyre_comm *comm, gyre_status status, const char
     return status;
 }
 
+gyre_status gy_check_owner(struct gyre_comm *comm)
+{
+    if (comm->ctx->generation == atomic_load_explicit(&gy_fork_generation, memory_order_relaxed))
+        return GYRE_SUCCESS;
+    return gy_check_fail(comm, GYRE_FORKED,
+                         "this communicator belongs to the parent of this process; a child makes its own");
+}
+
 gyre_status gy_check_comm(struct gyre_comm *comm)
 {
     struct gy_context *ctx = comm->ctx;
-    if (ctx->generation != atomic_load_explicit(&gy_fork_generation, memory_order_relaxed))
-        return gy_check_fail(comm, GYRE_FORKED,
-                             "this communicator belongs to the parent of this process; a child makes its own");
+    if (gy_check_owner(comm) != GYRE_SUCCESS)
+        return GYRE_FORKED;
     if (ctx->closed) {
         gy_ends_attend(ctx);
         return ctx->error.status;

@@ -14,6 +14,8 @@ bool gy_check_lives(const struct gyre_comm *comm, const char *function);
 bool gy_check_window(const struct gyre_window *window, const char *function);
 /* False: this call waits for other ranks, in a group, where this thread may have to start their part after it. */
 bool gy_check_ungrouped(struct gyre_comm *comm, const char *function);
+/* Does the communicator belong to this process, and not to its parent? */
+gyre_status gy_check_owner(struct gyre_comm *comm);
 /* Is the communicator usable by this process, and its world whole? */
 gyre_status gy_check_comm(struct gyre_comm *comm);
 /* The world was broken before this call began: the sentence says which call met it, once. Returns `status`. */

@@ -15,6 +15,7 @@
 #include "core/mem.h"
 
 #define ADDRESSES ((size_t)1 << 57) /* more than any process has: no allocator is troubled with it */
+#define LIST 2u                     /* the lowest two bits of the word that belongs to a list: see attributes.c */
 
 /* As much of it as the caller's header has; what that did not have is zero, and what this library does not have, too. */
 static gyre_status read_config(const gyre_config *user, gyre_config *config_p, struct gy_error *error)
@@ -93,6 +94,13 @@ gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **com
 static int find_in_list(gyre_comm *comm, const int *ranks, int count)
 {
     int place = -1;
+    if (count < 0 || count > comm->size || (count > 0 && !ranks)) {
+        gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
+                      ranks ? "gyre_comm_sub: a list of %d ranks, but there are %d"
+                            : "gyre_comm_sub: the list of %d ranks of %d is NULL",
+                      count, comm->size);
+        return -2;
+    }
     for (int i = 0; i < count; i++) {
         if (ranks[i] < 0 || ranks[i] >= comm->size) {
             gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_sub: %d is not a rank: there are %d", ranks[i],
@@ -110,19 +118,27 @@ static int find_in_list(gyre_comm *comm, const int *ranks, int count)
     return place;
 }
 
+/* The others wait for this rank, whose list is another than theirs if theirs are right. */
+static gyre_status refuse_list(gyre_comm *comm)
+{
+    gyre_comm *none = NULL;
+    struct gy_error mine = comm->error;
+    gyre_status status = divide("gyre_comm_sub", comm, -1, 0, LIST, &none);
+    if (status == GYRE_SUCCESS || status == GYRE_INVALID_ARGUMENT) {
+        comm->error = mine;
+        return GYRE_INVALID_ARGUMENT;
+    }
+    return status;
+}
+
 gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count, gyre_comm **comm_p)
 {
     if (!gy_check_lives(comm, __func__))
         return GYRE_INVALID_ARGUMENT;
-    if (count < 0 || count > comm->size || (count > 0 && !ranks))
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
-                             ranks ? "gyre_comm_sub: a list of %d ranks, but there are %d"
-                                   : "gyre_comm_sub: the list of %d ranks of %d is NULL",
-                             count, comm->size);
     int place = find_in_list(comm, ranks, count);
     if (place == -2)
-        return GYRE_INVALID_ARGUMENT;
-    uint32_t word = (uint32_t)XXH3_64bits(ranks, (size_t)count * sizeof(*ranks)) | 2;
+        return refuse_list(comm);
+    uint32_t word = ((uint32_t)XXH3_64bits(ranks, (size_t)count * sizeof(*ranks)) & ~3u) | LIST;
     return divide(__func__, comm, place >= 0 ? 0 : -1, place, word, comm_p);
 }
 
@@ -196,7 +212,9 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
     if (fcntl(fd, F_GETFD) < 0)
         return gy_check_fail((gyre_comm *)comm, GYRE_INVALID_ARGUMENT, "gyre_comm_dump: %d is no open descriptor", fd);
     gy_driver_enter(ctx);
-    for (const struct gyre_request *r = ctx->active_first; r; r = r->next) {
+    /* A child looks at its parent's page, and leaves it as it is. */
+    bool own = ctx->generation == atomic_load(&gy_fork_generation);
+    for (const struct gyre_request *r = own ? ctx->active_first : NULL; r; r = r->next) {
         struct gyre_page_record *record = r->comm == comm ? gy_recorder_at(&r->comm->recorder, r->record) : NULL;
         if (record)
             record->waited_for = r->waiting_for < 0 ? -1 : gy_group_world(&comm->group, r->waiting_for);

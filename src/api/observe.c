@@ -60,6 +60,8 @@ gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place
         return GYRE_INVALID_ARGUMENT;
     if (!place_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_topology: place_p is NULL");
+    if (gy_check_owner(comm) != GYRE_SUCCESS) /* the table of members is gone */
+        return GYRE_FORKED;
     gyre_rank_place place;
     gy_driver_enter(comm->ctx);
     gyre_status status = check_size(comm, "gyre_comm_topology", place_p, place_p->size, sizeof(place));
@@ -80,8 +82,8 @@ gyre_status gyre_comm_failed(gyre_comm *comm, int rank, gyre_failure *failure_p)
         return GYRE_INVALID_ARGUMENT;
     if (!failure_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_failed: failure_p is NULL");
-    if (comm->ctx->generation != atomic_load(&gy_fork_generation))
-        return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
+    if (gy_check_owner(comm) != GYRE_SUCCESS)
+        return GYRE_FORKED;
     gy_driver_enter(comm->ctx);
     gyre_status status = check_size(comm, "gyre_comm_failed", failure_p, failure_p->size, sizeof(*failure_p));
     if (status == GYRE_SUCCESS && (rank < 0 || rank >= comm->size))

@@ -4,15 +4,6 @@
 #include "api/check.h"
 #include "collectives/grow.h"
 #include "collectives/recover.h"
-#include "core/clock.h"
-
-static gyre_status check_owner(gyre_comm *comm)
-{
-    if (comm->ctx->generation == atomic_load(&gy_fork_generation))
-        return GYRE_SUCCESS;
-    return gy_check_fail(comm, GYRE_FORKED,
-                         "this communicator belongs to the parent of this process; a child makes its own");
-}
 
 gyre_status gyre_comm_revoke(gyre_comm *comm)
 {
@@ -32,7 +23,7 @@ gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *bits_p)
         return GYRE_INVALID_ARGUMENT;
     if (!bits_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_agree: bits_p is NULL");
-    gyre_status status = check_owner(comm);
+    gyre_status status = gy_check_owner(comm);
     if (status != GYRE_SUCCESS)
         return status;
     gy_driver_enter(comm->ctx);
@@ -47,7 +38,7 @@ gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p)
         return GYRE_INVALID_ARGUMENT;
     if (!comm_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_shrink: comm_p is NULL");
-    gyre_status status = check_owner(comm);
+    gyre_status status = gy_check_owner(comm);
     if (status != GYRE_SUCCESS)
         return status;
     gy_driver_enter(comm->ctx);
@@ -62,18 +53,11 @@ gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_
         return GYRE_INVALID_ARGUMENT;
     if (!comm_p)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "gyre_comm_grow: comm_p is NULL");
-    if (newcomers < 0 || newcomers > GY_NEWCOMERS_MOST || !(seconds >= 0))
-        return gy_check_fail(
-            comm, GYRE_INVALID_ARGUMENT,
-            "gyre_comm_grow: %d newcomers within %g seconds; from 0 to %d can come in, and the time is "
-            "not negative",
-            newcomers, seconds, GY_NEWCOMERS_MOST);
-    gyre_status status = check_owner(comm);
+    gyre_status status = gy_check_owner(comm);
     if (status != GYRE_SUCCESS)
         return status;
-    int64_t wait_ns = newcomers == 0 ? 0 : seconds < 1e9 ? (int64_t)(seconds * 1e9) : INT64_C(1000000000) * GY_SECOND;
     gy_driver_enter(comm->ctx);
-    status = gy_grow(comm, newcomers, wait_ns, comm_p);
+    status = gy_grow(comm, newcomers, seconds, comm_p);
     gy_driver_leave(comm->ctx);
     return status;
 }

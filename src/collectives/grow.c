@@ -87,7 +87,7 @@ static void prepare(struct growing *growing)
     struct gy_world *world = growing->ctx->world;
     struct sockaddr_storage at;
     struct gy_error *error = &growing->error;
-    if (gy_house_address(world, &at, error) == GYRE_SUCCESS)
+    if (well(growing) && gy_house_address(world, &at, error) == GYRE_SUCCESS)
         gy_world_next_prepare_at(&world->members[world->rank], &at, world->config, &growing->next, error);
     if (well(growing))
         gy_house_open(world, error);
@@ -321,12 +321,28 @@ static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, st
     return status;
 }
 
-gyre_status gy_grow(struct gyre_comm *comm, int newcomers, int64_t wait_ns, struct gyre_comm **comm_p)
+/* What rank 0 asks for; of the others it means nothing. */
+static int64_t check_wishes(struct growing *growing, int newcomers, double seconds)
+{
+    if (growing->comm->rank != 0)
+        return 0;
+    if (newcomers < 0 || newcomers > GY_NEWCOMERS_MOST || !(seconds >= 0)) {
+        gy_error_set(&growing->error, GYRE_INVALID_ARGUMENT, -1,
+                     "gyre_comm_grow: %d newcomers within %g seconds; from 0 to %d can come in, and the time is not "
+                     "negative",
+                     newcomers, seconds, GY_NEWCOMERS_MOST);
+        return 0;
+    }
+    int64_t most = growing->comm->attributes.timeout_ns / 2;
+    int64_t wait_ns = newcomers > 0 && seconds < 1e9 ? (int64_t)(seconds * 1e9) : newcomers > 0 ? most : 0;
+    return wait_ns < most ? wait_ns : most;
+}
+
+gyre_status gy_grow(struct gyre_comm *comm, int newcomers, double seconds, struct gyre_comm **comm_p)
 {
     /* Not on the heap: a rank without memory, too, has to come to the agreement. */
     struct growing growing = {.comm = comm, .ctx = comm->ctx, .error = {.rank = -1}};
-    if (wait_ns > comm->attributes.timeout_ns / 2)
-        wait_ns = comm->attributes.timeout_ns / 2;
+    int64_t wait_ns = check_wishes(&growing, newcomers, seconds);
     gyre_status status = grow(&growing, newcomers, wait_ns, comm_p);
     gy_reception_close(growing.reception);
     gy_world_next_cancel(&growing.next);

@@ -6,8 +6,9 @@
 #include "collectives/comm.h"
 
 /* A communicator in a context of its own, of the ranks of `comm` and of newcomers. Rank 0 waits for `newcomers` of them, at
- * most `wait_ns`; 0: those who are there. NULL with SUCCESS: there are none, and the communicator goes on. */
-gyre_status gy_grow(struct gyre_comm *comm, int newcomers, int64_t wait_ns, struct gyre_comm **comm_p);
+ * most so long; 0: those who are there. NULL with SUCCESS: there are none, and the communicator goes on. INVALID_ARGUMENT on
+ * all, who wait for rank 0's list, where what it wants cannot be. */
+gyre_status gy_grow(struct gyre_comm *comm, int newcomers, double seconds, struct gyre_comm **comm_p);
 /* What a newcomer's context takes over of the communicator that has let it in. PROTOCOL: not understood. */
 gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *charter, struct gy_error *error);
 

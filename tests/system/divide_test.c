@@ -137,6 +137,24 @@ static void left(void)
     }
 }
 
+static void refused_on_all(const int *list, int count, int culprit, const char *why)
+{
+    gyre_comm *part = NULL;
+    GIVES(GYRE_INVALID_ARGUMENT, world, gyre_comm_sub(world, list, count, &part));
+    CHECK(part == NULL && strstr(gyre_last_error(world), rank == culprit ? why : "different lists"));
+}
+
+/* The others do not wait for whose list is wrong, and that one has its own sentence. */
+static void wrong_on_one(int *all, int culprit)
+{
+    int last = all[size - 1];
+    refused_on_all(rank == culprit ? NULL : all, size, culprit, "is NULL");
+    refused_on_all(all, rank == culprit ? -1 : size, culprit, "a list of -1 ranks");
+    all[size - 1] = rank == culprit ? 0 : last;
+    refused_on_all(all, size, culprit, "is in the list twice");
+    all[size - 1] = last;
+}
+
 static void lists(void)
 {
     gyre_comm *part = NULL;
@@ -149,6 +167,8 @@ static void lists(void)
     int all[64];
     for (int r = 0; r < size; r++)
         all[r] = r;
+    for (int r = 0; r < 2; r++)
+        wrong_on_one(all, r);
     OK(world, gyre_comm_sub(world, all, size, &part));
     compute(part, all, size, 100);
     OK(world, gyre_comm_destroy(part));

@@ -100,9 +100,14 @@ static void test_misuse(void)
 static void expect_child_turned_away(void *memory)
 {
     int status;
+    char text[128];
+    gyre_rank_place place = {.size = sizeof place};
     pid_t child = fork();
     if (child == 0)
         _exit(gyre_barrier(comm) == GYRE_FORKED && gyre_progress(comm) == GYRE_FORKED &&
+                      gyre_comm_get(comm, "meeting", text, sizeof text) == GYRE_FORKED &&
+                      gyre_comm_topology(comm, 0, &place) == GYRE_FORKED &&
+                      gyre_comm_algorithm(comm, "all_reduce", 1000, GYRE_FLOAT32) && gyre_comm_size(comm) == size &&
                       (!memory || gyre_mem_free(comm, memory) == GYRE_FORKED)
                   ? 0
                   : 1);

@@ -80,6 +80,10 @@ static void plain_member(int own)
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, -1, 0, &next));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, 1, -1, &next));
     GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, 1, 1, NULL));
+    /* What rank 0 gives counts, for all; what the others give means nothing. */
+    GIVES(GYRE_INVALID_ARGUMENT, comm, gyre_comm_grow(comm, own == 0 ? 65 : 0, 0, &next));
+    OK(comm, gyre_comm_grow(comm, own == 0 ? 0 : -7, own == 0 ? 0 : -1, &next));
+    CHECK(!next);
     if (own == 1)
         OK(comm, gyre_comm_get(comm, "meeting", grow_page->address, sizeof grow_page->address));
     for (int round = 0; round < 2; round++) {
