@@ -101,6 +101,16 @@ refused "'cifar' is none of digits, idx:DIR, csv:FILE" "$train" --data cifar
 refused "not '0'" "$train" --batch 0
 refused "lr" "$train" --lr fast
 refused 'one rank cannot go on from the state of a pipeline' "$train" --pipeline 2 --verify-single --resume "$work/none"
+# No run writes over what it reads, by whatever name; two outputs in one file are neither; a device takes any number.
+echo kept >"$work/kept"
+ln -s kept "$work/alias"
+refused 'resume and --metrics are one file' "$train" --resume "$work/kept" --metrics "$work/alias"
+refused 'data and --predict are one file' "$train" --data "csv:$work/kept" --predict "$work/kept"
+refused 'data and --checkpoint are one file' "$train" --model lstm --data "text:$work/kept" --checkpoint "$work/kept"
+refused 'metrics and --checkpoint are one file' "$train" --metrics "$work/none" --checkpoint "$work/none"
+[ "$(cat "$work/kept")" = kept ] || fail "a file that gyre-train was to read and to write is gone"
+expect 0 '^$' "$train" --quiet --epochs 1 --metrics /dev/null --trace /dev/null --checkpoint "$work/run"
+expect 0 '^$' "$train" --quiet --epochs 2 --resume "$work/run" --checkpoint "$work/run"
 expect 1 'WORLD_SIZE' env WORLD_SIZE=1 RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$train" --epochs 1
 expect 0 '^$' "$run" -n 2 "$train" --quiet --steps 4 --hidden 16 --pipeline 2 --verify-single
 grep -q '^verified against one rank' "$work/out" || fail "--pipeline 2 --verify-single: $(cat "$work/out")"

@@ -3,6 +3,7 @@
  * one says its own. */
 #include "answers.h"
 #include "arguments.h"
+#include "files.h"
 #include "kernels.h"
 #include "launch.h"
 #include "meeting.h"
@@ -14,12 +15,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define GROW_SECONDS 0.5
@@ -143,44 +142,13 @@ static int load(struct job *job)
     return 0;
 }
 
-/* Why `path` cannot be written, or be replaced by a new file, as far as can be seen without doing it; NULL: it can. */
-static const char *obstacle(const char *path, bool replaced)
-{
-    char folder[4096];
-    struct stat there;
-    bool exists = stat(path, &there) == 0;
-    if (exists && S_ISDIR(there.st_mode))
-        return strerror(EISDIR);
-    if (exists && !replaced)
-        return access(path, W_OK) == 0 ? NULL : strerror(errno);
-    if (exists && !S_ISREG(there.st_mode))
-        return "it is a device or a pipe, and a new file would take its place";
-    snprintf(folder, sizeof(folder), "%s", path);
-    return access(dirname(folder), W_OK | X_OK) == 0 ? NULL : strerror(errno);
-}
-
-/* Training is long: what cannot be written at its end is said at its beginning. */
-static int try_files(const struct job *job)
-{
-    const struct arguments *a = &job->arguments;
-    const char *const paths[] = {a->predict, a->trace, a->membership};
-    const char *why;
-    char text[512];
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && job->rank == 0; i++)
-        if (paths[i] && (why = obstacle(paths[i], false))) {
-            snprintf(text, sizeof(text), "cannot write %.400s: %s", paths[i], why);
-            return complain(job, text);
-        }
-    if (!a->train.checkpoint || job->rank != 0 || !(why = obstacle(a->train.checkpoint, true)))
-        return 0;
-    snprintf(text, sizeof(text), "cannot write the checkpoint %.400s: %s", a->train.checkpoint, why);
-    return complain(job, text);
-}
-
 static int prepare(struct job *job)
 {
-    if (open_metrics(job) || try_files(job))
+    char text[FILES_TEXT];
+    if (open_metrics(job))
         return 1;
+    if (job->rank == 0 && !files_can_be_written(&job->arguments, text))
+        return complain(job, text);
     if (say(job))
         printf("%s on %s: %zu training and %zu test samples, %zu features, %zu classes; %zu parameters on %d rank%s\n",
                model_names[job->arguments.model.kind], job->arguments.data, job->data->ntrain, job->data->ntest,
@@ -367,6 +335,7 @@ int main(int argc, char **argv)
     struct job job = {.ranks = 1, .hidden = NAN};
     kernels_choose(argv);
     arguments_parse(argc, argv, &job.arguments);
+    files_refuse_shared(&job.arguments);
     gy_options_check_environment();
     bool early = joins(); /* once it is let in, all the others wait for it */
     int rc = early ? load(&job) : 0;
