@@ -1,5 +1,6 @@
 """What has been measured, one line per launch, written when it ends: `launches.jsonl` beside the table. A run that is cut keeps what
-it has, and one that resumes makes the launches that are missing. The first line of every piece says how it was made.
+it has, and one that resumes makes the launches that are missing; one that does not keeps what was there as `launches.before.jsonl`.
+The first line of every piece says how it was made.
 
     {"piece": {...}}                                                             about(), of `run`
     {"launch": LABEL, "number": N, "collectives": [...], "library": ..., "version": ..., "rows": [...], "others": [...]}
@@ -17,6 +18,8 @@ class Record:
         self.results = {"about": about, "pieces": [], "peers": peers, "versions": {}, "failures": [], "rows": [], "others": []}
         self.known = {}         # (label, number, collective) -> is it offered?
         folder.mkdir(parents=True, exist_ok=True)
+        if self.path.exists() and not resume:       # an hour's work, perhaps: the last that was there is kept
+            self.path.replace(folder / "launches.before.jsonl")
         lines = self.path.read_text(encoding="utf-8").splitlines() if resume and self.path.exists() else []
         self.file = open(self.path, "w", encoding="utf-8")
         for line in lines:

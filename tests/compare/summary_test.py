@@ -173,6 +173,8 @@ class Kept(unittest.TestCase):
                 self.assertTrue(third.has("gloo", 0, "reduce_scatter"))
             with record.Record(Path(folder), {"date": "d"}, ["mpich"], False) as fourth:
                 self.assertEqual(fourth.results["rows"], [])
+            before = Path(folder, "launches.before.jsonl").read_text(encoding="utf-8").splitlines()
+            self.assertEqual(json.loads(before[-1]), {"piece": {"date": "c"}})
 
 
 class Others(unittest.TestCase):
@@ -301,6 +303,17 @@ class Run(unittest.TestCase):
                     launches[key] = launches.get(key, 0) + len(row["medians"])
             self.assertEqual(set(launches.values()), {2})
             self.assertIn("### all_reduce, 2 ranks, shm", Path(folder, "table.md").read_text(encoding="utf-8"))
+
+    def test_what_cannot_be_measured_is_said_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for words, why in ((["--launches", "0"], "--launches and --budget must be at least 1"),
+                               (["--budget", "0", "--quick"], "--launches and --budget must be at least 1"),
+                               (["--build", folder, "--libraries", "gyre"], f"there is no {folder}/perf/compare/compare-gyre")):
+                done = subprocess.run([str(COMPARE / "run"), "--no-install", "--no-build", "--output", f"{folder}/results", *words],
+                                      capture_output=True, text=True, timeout=200)
+                self.assertNotEqual(done.returncode, 0, words)
+                self.assertIn(why, done.stderr)
+                self.assertFalse(Path(folder, "results").exists(), words)
 
     def gyre(self, claimed, used, options=("--max", "4096")):
         library = next(row for row in libraries.LIBRARIES if row.name == "gyre")
