@@ -183,14 +183,15 @@ static bool compare(const struct arguments *a, FILE *json, struct sim_case *it, 
     return count > 0;
 }
 
+static double ranks_of(const struct arguments *a)
+{
+    return a->cluster.hosts * a->cluster.ranks_per_host;
+}
+
 static bool compare_sizes(struct arguments *a, FILE *json, enum gy_collective collective)
 {
-    double ranks = a->cluster.hosts * a->cluster.ranks_per_host;
-    if (ranks > RANKS_MOST)
-        gy_options_refuse("%.0f ranks are more than %d", ranks, RANKS_MOST);
-    struct sim_case it = {.cluster = &a->cluster, .collective = collective, .ranks = (int)ranks, .root = (int)a->root};
-    if (it.root >= it.ranks)
-        gy_options_refuse("--root: %d ranks have no rank %d", it.ranks, it.root);
+    struct sim_case it = {
+        .cluster = &a->cluster, .collective = collective, .ranks = (int)ranks_of(a), .root = (int)a->root};
     bool any = false;
     size_t bytes = collective == GY_BARRIER ? 0 : a->least;
     for (;;) {
@@ -213,6 +214,19 @@ static const char *set_hosts(struct arguments *a, const char *list)
     return list[length] ? list + length + 1 : NULL;
 }
 
+/* What is wrong is said before anything is printed. */
+static void check_worlds(struct arguments *a)
+{
+    const char *next = a->hosts;
+    do {
+        next = set_hosts(a, next);
+        if (ranks_of(a) > RANKS_MOST)
+            gy_options_refuse("%.0f ranks are more than %d", ranks_of(a), RANKS_MOST);
+        if ((double)a->root >= ranks_of(a))
+            gy_options_refuse("--root: %.0f ranks have no rank %ld", ranks_of(a), a->root);
+    } while (next);
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -227,8 +241,7 @@ int main(int argc, char **argv)
             "scatter or all_to_all");
     if (a.tile < SIM_ELEMENT || a.least < SIM_ELEMENT || a.least > a.most)
         gy_options_refuse("--tile and --min are 4 bytes or more, and --max is not less than --min");
-    for (const char *list = a.hosts; list;) /* refused before anything is printed */
-        list = set_hosts(&a, list);
+    check_worlds(&a);
     FILE *json = !a.json ? NULL : strcmp(a.json, "-") == 0 ? stdout : fopen(a.json, "we");
     if (a.json && !json)
         gy_options_refuse("--json: %s cannot be written", a.json);

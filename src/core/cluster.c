@@ -14,18 +14,19 @@ static const struct {
     const char *name;
     size_t offset;
     double least, most;
+    bool whole;
 } settings[] = {
-    {"hosts", offsetof(struct gy_cluster, hosts), 1, 1e6},
-    {"ranks_per_host", offsetof(struct gy_cluster, ranks_per_host), 1, 1024},
-    {"bandwidth", offsetof(struct gy_cluster, bandwidth), 1, 1e13},
-    {"latency", offsetof(struct gy_cluster, latency), 0, 100},
-    {"burst", offsetof(struct gy_cluster, burst), 0, 1e12},
-    {"send_overhead", offsetof(struct gy_cluster, send_overhead), 0, 1},
-    {"receive_overhead", offsetof(struct gy_cluster, receive_overhead), 0, 1},
-    {"copy", offsetof(struct gy_cluster, copy), 1, 1e13},
-    {"reduce", offsetof(struct gy_cluster, reduce), 1, 1e13},
-    {"local_latency", offsetof(struct gy_cluster, local_latency), 0, 1},
-    {"local_copy", offsetof(struct gy_cluster, local_copy), 1, 1e13},
+    {"hosts", offsetof(struct gy_cluster, hosts), 1, 1e6, true},
+    {"ranks_per_host", offsetof(struct gy_cluster, ranks_per_host), 1, 1024, true},
+    {"bandwidth", offsetof(struct gy_cluster, bandwidth), 1, 1e13, false},
+    {"latency", offsetof(struct gy_cluster, latency), 0, 100, false},
+    {"burst", offsetof(struct gy_cluster, burst), 0, 1e12, false},
+    {"send_overhead", offsetof(struct gy_cluster, send_overhead), 0, 1, false},
+    {"receive_overhead", offsetof(struct gy_cluster, receive_overhead), 0, 1, false},
+    {"copy", offsetof(struct gy_cluster, copy), 1, 1e13, false},
+    {"reduce", offsetof(struct gy_cluster, reduce), 1, 1e13, false},
+    {"local_latency", offsetof(struct gy_cluster, local_latency), 0, 1, false},
+    {"local_copy", offsetof(struct gy_cluster, local_copy), 1, 1e13, false},
 };
 
 static _Thread_local char why[200]; /* ranks may be threads */
@@ -70,13 +71,15 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
             continue;
         char *end;
         double value = gy_parse_double(text, &end);
-        if (end == text || !scale(end, &value) || !isfinite(value) || value < settings[i].least ||
-            value > settings[i].most) {
-            snprintf(why, sizeof(why), "%s: \"%s\" is no number from %g to %g (with k, M, G, m, u or n)", name, text,
-                     settings[i].least, settings[i].most);
+        bool right = end != text && scale(end, &value) && isfinite(value);
+        /* 4.35k is a whole number, whatever its thousandfold is in binary. */
+        double nearest = settings[i].whole && right ? rint(value) : value;
+        if (!right || value < settings[i].least || value > settings[i].most || fabs(value - nearest) > 1e-9 * value) {
+            snprintf(why, sizeof(why), "%s: \"%s\" is no %snumber from %g to %g (with k, M, G, m, u or n)", name, text,
+                     settings[i].whole ? "whole " : "", settings[i].least, settings[i].most);
             return false;
         }
-        *(double *)(void *)((char *)cluster + settings[i].offset) = value;
+        *(double *)(void *)((char *)cluster + settings[i].offset) = nearest;
         return true;
     }
     snprintf(why, sizeof(why), "a cluster has no \"%s\"; see docs/tuning.md", name);

@@ -25,10 +25,10 @@ Test(cluster, a_file_is_read)
     struct gy_cluster cluster;
     const char *why = "";
 
-    cr_assert(read_text("# a cluster\n\nhosts = 16\n bandwidth = 1.25G # of one link\r\nlatency=7.5u\nburst = 64k",
+    cr_assert(read_text("# a cluster\n\nhosts = 4.35k\n bandwidth = 1.25G # of one link\r\nlatency=7.5u\nburst = 64k",
                         &cluster, &why),
               "%s", why);
-    cr_assert_eq(cluster.hosts, 16);
+    cr_assert_eq(cluster.hosts, 4350);
     cr_assert_eq(cluster.bandwidth, 1.25e9);
     cr_assert_float_eq(cluster.latency, 7.5e-6, 1e-12);
     cr_assert_eq(cluster.burst, 64e3);
@@ -38,9 +38,11 @@ Test(cluster, what_is_wrong_is_said)
 {
     static const struct {
         const char *text, *why;
-    } bad[] = {{"hosts", "name = value"},     {"hosts = four", "no number"}, {"hosts = 0", "no number"},
-               {"hosts = 4 or 5", "is not"},  {"hosts = 1e7", "no number"},  {"colour = 3", "has no \"colour\""},
-               {"latency = 1x", "no number"}, {"latency = nan", "no number"}};
+    } bad[] = {{"hosts", "name = value"},          {"hosts = four", "no whole number"},
+               {"hosts = 0", "no whole number"},   {"hosts = 4 or 5", "is not"},
+               {"hosts = 1e7", "no whole number"}, {"colour = 3", "has no \"colour\""},
+               {"latency = 1x", "no number"},      {"latency = nan", "no number"},
+               {"hosts = 2.5", "no whole number"}, {"ranks_per_host = 1500m", "no whole number"}};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct gy_cluster cluster;

@@ -75,12 +75,14 @@ def refusals() -> None:
     for arguments, words in (([], "which collective"), (["all_reduce", "--set", "speed=3"], 'no "speed"'),
                              (["all_reduce", "--set", "latency=fast"], "no number"), (["all_reduce", "--hosts", "4,0"], "--hosts: hosts"),
                              (["all_reduce", "--cluster", "/nowhere"], "cannot be read: No such file"),
-                             (["broadcast", "--hosts", "2", "-r", "2"], "no rank 2"),
+                             (["broadcast", "--hosts", "4,2", "-r", "2"], "no rank 2"),
+                             (["all_reduce", "--hosts", "2.5"], "no whole number"),
+                             (["all_reduce", "--set", "ranks_per_host=1024", "--hosts", "1k"], "are more than 1000000"),
                              (["all_reduce", "--algorithm", "square"], 'no algorithm "square"'),
                              (["all_to_all", "--hosts", "100000", "-e", "8"], "no closed form")):
         done = run(arguments)
         assert done.returncode == 2 and words in done.stderr, (arguments, done.returncode, done.stderr)
-        assert "--hosts: hosts" not in words or done.stdout == "", "a row before the list was read to its end"
+        assert words in ("no algorithm \"square\"", "no closed form") or done.stdout == "", "output beside a refusal: " + done.stdout
 
 
 def full_disk() -> None:
