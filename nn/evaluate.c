@@ -54,14 +54,27 @@ static gyre_status test_part(gyre_nn_model *model, const gyre_nn_dataset *data, 
     return status;
 }
 
+/* All of them, on every rank alike: so none waits for another that has turned back. */
+static gyre_status check_rows(const gyre_nn_dataset *data, const uint32_t *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rows[i] >= data->samples)
+            return gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no sample %u to test: there are %zu", rows[i],
+                              data->samples);
+    return GYRE_SUCCESS;
+}
+
 gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
                          gyre_comm *comm, double *loss_p, double *accuracy_p)
 {
     int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
     size_t first, mine, answers = count * gyre_nn_output_steps(model);
     double sums[2] = {0, 0}; /* cost, right answers */
+    gyre_status status = check_rows(data, rows, count);
+    if (status != GYRE_SUCCESS)
+        return status;
     gyre_nn_shard(count, rank, ranks, &first, &mine);
-    gyre_status status = test_part(model, data, rows + first, mine, sums);
+    status = test_part(model, data, rows + first, mine, sums);
     if (status == GYRE_SUCCESS && ranks > 1) {
         status = gyre_all_reduce(comm, sums, sums, 2, GYRE_FLOAT64, GYRE_SUM);
         if (status != GYRE_SUCCESS)

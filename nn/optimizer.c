@@ -36,6 +36,11 @@ gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_
     return gyre_nn_optimizer_create_part(model, config, 0, model->count, optimizer_p);
 }
 
+static bool is_fraction(double value)
+{
+    return value >= 0 && value < 1;
+}
+
 gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                           size_t first, size_t count, gyre_nn_optimizer **optimizer_p)
 {
@@ -44,6 +49,13 @@ gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model, const struct gyr
                           model->count);
     if ((unsigned)config->kind > GYRE_NN_ADAMW)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no optimiser number %d", (int)config->kind);
+    if (!is_fraction(config->momentum) || !is_fraction(config->beta1) || !is_fraction(config->beta2) ||
+        !(config->epsilon >= 0) || !(config->weight_decay >= 0 && isfinite(config->weight_decay)))
+        return gy_nn_fail(
+            GYRE_INVALID_ARGUMENT,
+            "an optimiser's momentum %g, beta1 %g and beta2 %g have to be from 0 to below 1, its epsilon %g and "
+            "weight_decay %g at least 0",
+            config->momentum, config->beta1, config->beta2, config->epsilon, config->weight_decay);
     gyre_nn_optimizer *optimizer = calloc(1, sizeof(*optimizer));
     if (!optimizer)
         return gy_nn_fail(GYRE_NO_MEMORY, "no memory for an optimiser");

@@ -15,6 +15,7 @@
 #include "trace.h"
 
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,14 +55,39 @@ struct gyre_nn_train_options gyre_nn_train_defaults(void)
     };
 }
 
+static bool is_rate(double rate)
+{
+    return rate >= 0 && isfinite(rate);
+}
+
+static gyre_status check_numbers(const struct gyre_nn_train_options *o)
+{
+    const struct gyre_nn_schedule *s = &o->schedule;
+    if (o->batch == 0 || o->epochs == 0 || o->accumulate == 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "batch, epochs and accumulate are at least 1");
+    if (o->accumulate > INT_MAX)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "accumulate: a batch is computed in at most %d pieces, not %zu",
+                          INT_MAX, o->accumulate);
+    if (!(o->clip_norm >= 0))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "clip_norm is %g: it is a norm, or 0", o->clip_norm);
+    if ((unsigned)s->kind > GYRE_NN_COSINE)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "there is no schedule number %d", (int)s->kind);
+    if (!is_rate(s->rate) || !is_rate(s->floor) || !is_rate(s->factor))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "a schedule's rate, floor and factor are numbers of at least 0, not %g, %g and %g", s->rate,
+                          s->floor, s->factor);
+    return GYRE_SUCCESS;
+}
+
 static gyre_status check(const gyre_nn_model *model, const gyre_nn_dataset *data,
                          const struct gyre_nn_train_options *options)
 {
     if (options->size != sizeof(*options))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "options.size is %zu, not %zu: start from gyre_nn_train_defaults()",
                           options->size, sizeof(*options));
-    if (options->batch == 0 || options->epochs == 0 || options->accumulate == 0)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "batch, epochs and accumulate are at least 1");
+    gyre_status status = check_numbers(options);
+    if (status != GYRE_SUCCESS)
+        return status;
     if (options->accumulate > 1 && options->strategy && (options->strategy->piece || options->strategy->compute))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "strategy %s cuts batches by itself: accumulate has to be 1",
                           options->strategy->name);
@@ -111,8 +137,8 @@ static gyre_status open_run(struct run *run)
         return status;
     run->zeros = needs_zeros(run->part.strategy);
     size_t ranks = run->elastic || !run->comm ? 1 : (size_t)gyre_comm_size(run->comm);
-    size_t rows = (o->batch + ranks - 1) / ranks;
-    rows = run->part.strategy->piece ? o->batch : (rows + o->accumulate - 1) / o->accumulate;
+    size_t rows = o->batch / ranks + (o->batch % ranks != 0);
+    rows = run->part.strategy->piece ? o->batch : rows / o->accumulate + (rows % o->accumulate != 0);
     rows = rows > run->data->ntrain ? run->data->ntrain : rows;
     run->order = calloc(run->data->ntrain, sizeof(*run->order));
     run->labels = calloc(rows * run->data->steps, sizeof(*run->labels));
@@ -513,6 +539,9 @@ gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_nn_dataset *d
 {
     if (elastic->size != sizeof(*elastic))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "elastic.size is %zu, not %zu", elastic->size, sizeof(*elastic));
+    if (elastic->replays > 0 && !elastic->replay)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "elastic.replay is NULL, and %zu memberships are to be there",
+                          elastic->replays);
     struct gy_nn_elastic state = {.how = *elastic, .comm = comm};
     struct run run = {.model = model, .data = data, .comm = *comm, .options = *options, .elastic = &state};
     gyre_status status = train(&run, result_p);

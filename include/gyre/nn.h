@@ -319,7 +319,7 @@ typedef enum gyre_nn_optimizer_kind {
  *   adamw     Loshchilov and Hutter (2019): adam, with p −= rate·weight_decay·p before */
 struct gyre_nn_optimizer_config {
     gyre_nn_optimizer_kind kind;
-    double momentum, beta1, beta2, epsilon, weight_decay;
+    double momentum, beta1, beta2, epsilon, weight_decay; /* three from 0 to below 1, two at least 0 */
 };
 
 typedef struct gyre_nn_optimizer gyre_nn_optimizer;
@@ -531,7 +531,7 @@ struct gyre_nn_position {
 /* Safetensors files of the parameters in the model's type, readable by any reader of that format: parameters by their
  * names, "optimizer.0" and "optimizer.1", the optimiser's kind and the position as metadata, and of a model that gyre_nn_train has trained on text
  * the byte of each class, in hexadecimal ("alphabet"). write goes to path.new, which is flushed and renamed: whatever
- * happens, `path` is the old file or the new one. read checks names, types, shapes, the alphabet where both have one, and
+ * happens, `path` is the old file or the new one; a device or a pipe there is GYRE_INVALID_ARGUMENT. read checks names, types, shapes, the alphabet where both have one, and
  * the kind of optimiser before it changes anything; a model without an alphabet then has the file's. optimizer NULL:
  * parameters alone. Not collective. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model,
@@ -673,7 +673,7 @@ GYRE_NN_API gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_n
                                               const struct gyre_nn_elastic *elastic,
                                               struct gyre_nn_train_result *result_p);
 /* Mean cost and share of right answers on the samples numbered in `rows`, which the ranks divide. Collective; every
- * rank has the same result. */
+ * rank passes the same rows and has the same result. A number beyond the samples is GYRE_INVALID_ARGUMENT. */
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 

@@ -7,7 +7,7 @@ gyre_status gyre_nn_character_lstm(size_t steps, size_t symbols, size_t width, c
     gyre_nn_layer *net = gyre_nn_embedding(gyre_nn_input_sequence(steps, 1), symbols, width);
     for (size_t i = 0; i < nhidden; i++) {
         net = gyre_nn_lstm(net, hidden[i]);
-        if (dropout > 0)
+        if (dropout != 0)
             net = gyre_nn_dropout(net, dropout);
     }
     return gyre_nn_new(gyre_nn_cost(net, symbols, GYRE_NN_CROSS_ENTROPY), dtype, seed, model_p);

@@ -6,7 +6,7 @@
 
 static gyre_nn_layer *end_branch(gyre_nn_layer *net, const gyre_nn_layer *from, double dropout)
 {
-    if (dropout > 0)
+    if (dropout != 0)
         net = gyre_nn_dropout(net, dropout);
     return gyre_nn_residual(net, from);
 }

@@ -375,6 +375,12 @@ Test(module, wrong_shapes_are_refused)
     cr_assert_eq(gyre_nn_new(gyre_nn_cost(net, 2, GYRE_NN_CROSS_ENTROPY), GYRE_FLOAT32, 1, &model),
                  GYRE_INVALID_ARGUMENT);
     cr_assert_str_eq(gyre_nn_last_error(), "a residual of 1 steps of 5 values and 1 steps of 4");
+    const double rates[] = {-0.1, 1, NAN};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        cr_assert_eq(gyre_nn_transformer(4, 5, 8, 2, 1, rates[i], GYRE_FLOAT32, 1, &model), GYRE_INVALID_ARGUMENT);
+        cr_assert_eq(gyre_nn_character_lstm(4, 5, 8, (size_t[]){8}, 1, rates[i], GYRE_FLOAT32, 1, &model),
+                     GYRE_INVALID_ARGUMENT);
+    }
     net = gyre_nn_dropout(gyre_nn_input(4), 1);
     cr_assert_eq(gyre_nn_new(gyre_nn_cost(net, 2, GYRE_NN_CROSS_ENTROPY), GYRE_FLOAT32, 1, &model),
                  GYRE_INVALID_ARGUMENT);

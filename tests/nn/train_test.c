@@ -2,6 +2,7 @@
  * same bits. */
 #include <criterion/criterion.h>
 #include <gyre/nn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,51 @@ static void refuse_alone(const char *path)
     cr_assert(strstr(gyre_nn_last_error(), "go on with that strategy"), "%s", gyre_nn_last_error());
     gyre_nn_optimizer_free(optimizer);
     gyre_nn_free(model);
+}
+
+/* Numbers that no run can mean: refused before anything is trained, and before memory is reckoned with them. */
+Test(train, numbers_that_mean_nothing_are_refused)
+{
+    gyre_nn_dataset *data = digits();
+    const struct gyre_nn_train_options good = gyre_nn_train_defaults();
+    struct gyre_nn_train_options bad[14];
+    for (size_t i = 0; i < 14; i++)
+        bad[i] = good;
+    bad[0].accumulate = SIZE_MAX;
+    bad[1].accumulate = (size_t)INT32_MAX + 1;
+    bad[2].clip_norm = -1;
+    bad[3].clip_norm = NAN;
+    bad[4].schedule.kind = (gyre_nn_schedule_kind)99;
+    bad[5].schedule.rate = NAN;
+    bad[6].schedule.rate = -1;
+    bad[7].schedule.floor = INFINITY;
+    bad[8].schedule.factor = -0.5;
+    bad[9].optimizer.momentum = 1;
+    bad[10].optimizer.beta1 = 1;
+    bad[11].optimizer.beta2 = -0.1;
+    bad[12].optimizer.epsilon = NAN;
+    bad[13].optimizer.weight_decay = NAN;
+    for (size_t i = 0; i < 14; i++)
+        cr_expect_eq(status_of(data, &bad[i]), GYRE_INVALID_ARGUMENT, "%zu", i);
+    struct gyre_nn_train_options large = good;
+    large.batch = SIZE_MAX; /* all samples, in one step */
+    large.epochs = 1;
+    cr_expect_eq(status_of(data, &large), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    gyre_nn_dataset_free(data);
+}
+
+Test(train, samples_that_are_not_there_cannot_be_tested)
+{
+    gyre_nn_dataset *data = digits();
+    gyre_nn_model *model = NULL;
+    double loss = -1, accuracy = -1;
+    cr_assert_eq(gyre_nn_mlp(64, NULL, 0, GYRE_NN_RELU, 10, GYRE_FLOAT32, 1, &model), GYRE_SUCCESS);
+    uint32_t rows[] = {0, (uint32_t)data->samples - 1, (uint32_t)data->samples};
+    cr_assert_eq(gyre_nn_test(model, data, rows, 2, NULL, &loss, &accuracy), GYRE_SUCCESS);
+    cr_assert_eq(gyre_nn_test(model, data, rows, 3, NULL, &loss, &accuracy), GYRE_INVALID_ARGUMENT);
+    cr_assert_str_eq(gyre_nn_last_error(), "there is no sample 1797 to test: there are 1797");
+    gyre_nn_free(model);
+    gyre_nn_dataset_free(data);
 }
 
 /* Its momenta would be taken for those of another kind. */
