@@ -2,7 +2,6 @@
 #include "cluster.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,15 +70,18 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
             continue;
         char *end;
         double value = gy_parse_double(text, &end);
-        bool right = end != text && scale(end, &value) && isfinite(value);
-        /* 4.35k is a whole number, whatever its thousandfold is in binary. */
-        double nearest = settings[i].whole && right ? rint(value) : value;
-        if (!right || value < settings[i].least || value > settings[i].most || fabs(value - nearest) > 1e-9 * value) {
+        bool right = end != text && scale(end, &value) && value >= settings[i].least && value <= settings[i].most;
+        if (right && settings[i].whole) { /* 4.35k is, whatever its thousandfold is in binary */
+            double nearest = (double)(int64_t)(value + 0.5);
+            right = nearest - value < 1e-9 * value && value - nearest < 1e-9 * value;
+            value = nearest;
+        }
+        if (!right) {
             snprintf(why, sizeof(why), "%s: \"%s\" is no %snumber from %g to %g (with k, M, G, m, u or n)", name, text,
                      settings[i].whole ? "whole " : "", settings[i].least, settings[i].most);
             return false;
         }
-        *(double *)(void *)((char *)cluster + settings[i].offset) = nearest;
+        *(double *)(void *)((char *)cluster + settings[i].offset) = value;
         return true;
     }
     snprintf(why, sizeof(why), "a cluster has no \"%s\"; see docs/tuning.md", name);
