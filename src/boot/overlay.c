@@ -29,6 +29,7 @@ static void free_overlay(struct gy_overlay *overlay)
     gy_council_free(&overlay->council);
     gy_neighbours_free(overlay);
     gy_fates_free(overlay);
+    gy_free(overlay->announced);
     gy_free(overlay->left);
     gy_free(overlay);
 }
@@ -42,8 +43,9 @@ gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error)
     overlay->world = world;
     overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
     overlay->fates = gy_alloc_zero((size_t)world->size, sizeof(*overlay->fates));
+    overlay->announced = gy_alloc_zero((size_t)world->size, sizeof(*overlay->announced));
     gy_council_init(&overlay->council, overlay, world);
-    if (overlay->left && overlay->fates && gy_neighbours_list(overlay)) {
+    if (overlay->left && overlay->fates && overlay->announced && gy_neighbours_list(overlay)) {
         world->spare = overlay;
         return GYRE_SUCCESS;
     }

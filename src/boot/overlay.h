@@ -78,6 +78,14 @@ int gy_overlay_left_because(const struct gy_overlay *overlay, int rank);
 /* Our goodbye before its time: nothing more will come from us, because `cause` has left. Whoever waits for us is told of
  * `cause`, and so is everybody if we now abort. */
 void gy_overlay_leave(struct gy_overlay *overlay, int cause);
+/* overlay_announce.c. Says a word of the layer above, and because of whom, to those of whom a bit is set in `whom`
+ * (gy_overlay_marks bytes, rank r's is bit r % 8 of byte r / 8): over the overlay, so that it is not in order with what a data link
+ * carries. Does not block; false: no memory. */
+size_t gy_overlay_marks(const struct gy_overlay *overlay);
+bool gy_overlay_announce(struct gy_overlay *overlay, uint32_t word, int cause, const uint8_t *whom);
+/* Called by the driving thread, in the poller's callbacks, for what others have announced to this rank. */
+typedef void gy_announced_func(void *user, int rank, uint32_t word, int cause);
+void gy_overlay_on_announced(struct gy_overlay *overlay, gy_announced_func *func, void *user);
 /* overlay_fate.c. What is known of `rank`; valid as long as the overlay. */
 const struct gy_fate *gy_overlay_fate(const struct gy_overlay *overlay, int rank);
 /* `rank` takes no part any more, because we say so: everybody is told, itself too. */

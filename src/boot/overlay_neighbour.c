@@ -225,6 +225,8 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         gy_council_hear(&neighbour->overlay->council, neighbour->rank, body, bytes);
     else if (kind == GY_OVERLAY_ABORT)
         gy_flood_hear_abort(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_ANNOUNCEMENT)
+        gy_announcement_hear(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_IDENTITY && bytes == 8)
         hear_identity(neighbour, gy_wire_get(&wire, 8));
     else

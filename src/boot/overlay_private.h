@@ -17,7 +17,8 @@ enum gy_overlay_kind {
     GY_OVERLAY_GOODBYE,
     GY_OVERLAY_FATE,
     GY_OVERLAY_COUNCIL,
-    GY_OVERLAY_ABORT
+    GY_OVERLAY_ABORT,
+    GY_OVERLAY_ANNOUNCEMENT
 };
 enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY, GY_PENDING_DONE };
 
@@ -69,10 +70,13 @@ struct gy_overlay {
     int suspects;
     struct gy_error verdict; /* driving thread only, like the next ones */
     struct gy_doubt doubts[GY_DOUBTS];
-    int doubted;                   /* how many of them there are */
-    struct gy_error aborted;       /* somebody wants the end of everything, whatever the verdict was */
-    struct gy_error deaf;          /* this rank cannot hear the others any more, and goes on nowhere */
-    _Atomic int stranded;          /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    int doubted;             /* how many of them there are */
+    struct gy_error aborted; /* somebody wants the end of everything, whatever the verdict was */
+    struct gy_error deaf;    /* this rank cannot hear the others any more, and goes on nowhere */
+    _Atomic int stranded;    /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    uint32_t *announced;     /* [size] how many each rank has announced, as far as is known */
+    gy_announced_func *on_announced;
+    void *announced_user;
     struct gy_report first, abort; /* an abort that comes after something else is news all the same */
 };
 
@@ -104,6 +108,9 @@ bool gy_flood_has_notice(const struct gy_overlay *overlay);
 /* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended), or this rank cannot hear it
  * for want of memory: that is the end of this rank. */
 void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
+
+/* overlay_announce.c */
+void gy_announcement_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes);
 
 /* overlay_fate.c. Learning changes what this rank knows: false, nothing new. Flooding tells the others. */
 bool gy_fate_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why);

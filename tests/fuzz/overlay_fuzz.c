@@ -3,7 +3,7 @@
  *
  *   flood   the rest is a conversation of one neighbour, piece by piece: kind 1, length 2, that many bytes, each in memory of
  *           exactly its size. The first verdict stays, with a sentence that ends; fates are of ranks of the world, with a
- *           status that is one; nobody proves that this rank is gone, or says its goodbye; and each of it can be passed on
+ *           status that is one; nobody proves that this rank is gone, or says its goodbye; what is announced is of another rank; and each of it can be passed on
  *   hello   what is accepted of a queue pair's description says the same when it is encoded again */
 #include <string.h>
 
@@ -17,6 +17,13 @@
 
 static int left[RANKS];
 static struct gy_fate fates[RANKS];
+static uint32_t announced[RANKS];
+
+static void hear_announced(void *user, int rank, uint32_t word, int cause)
+{
+    (void)user, (void)word;
+    check(rank >= 0 && rank < RANKS && rank != OWN && cause >= 0 && cause < RANKS);
+}
 
 static void hear(struct gy_neighbour *from, uint8_t kind, uint8_t *body, size_t bytes)
 {
@@ -25,6 +32,7 @@ static void hear(struct gy_neighbour *from, uint8_t kind, uint8_t *body, size_t 
     case GY_OVERLAY_GOODBYE: gy_flood_hear_goodbye(from, body, bytes); break;
     case GY_OVERLAY_FATE: gy_fate_hear(from, body, bytes); break;
     case GY_OVERLAY_ABORT: gy_flood_hear_abort(from, body, bytes); break;
+    case GY_OVERLAY_ANNOUNCEMENT: gy_announcement_hear(from, body, bytes); break;
     default: break;
     }
 }
@@ -56,13 +64,15 @@ static void look_around(const struct gy_overlay *overlay, const struct gy_error 
 static void flood(const uint8_t *data, size_t size)
 {
     struct gy_world world = {.rank = OWN, .size = RANKS};
-    struct gy_overlay overlay = {.world = &world, .left = left, .fates = fates};
+    struct gy_overlay overlay = {.world = &world, .left = left, .fates = fates, .announced = announced};
     struct gy_neighbour from = {.overlay = &overlay, .rank = 1}, other = {.overlay = &overlay, .rank = 3};
     struct gy_neighbour *neighbours[] = {&from, &other}; /* nothing is sent, but made */
     overlay.neighbours = neighbours;
     overlay.count = 2;
+    gy_overlay_on_announced(&overlay, hear_announced, NULL);
     from.stream.fd = other.stream.fd = -1;
     memset(left, 0, sizeof(left));
+    memset(announced, 0, sizeof(announced));
     while (size >= 3) {
         size_t bytes = gy_min_size(data[1] | (size_t)data[2] << 8, size - 3);
         struct gy_error first = overlay.verdict;
