@@ -229,7 +229,15 @@ GYRE_API int gyre_comm_rank(const gyre_comm *comm);
 GYRE_API int gyre_comm_size(const gyre_comm *comm);
 
 /* Frees the communicator; says goodbye to the peers when it is the last one of its world. Local: waits for nobody,
- * takes under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed. */
+ * takes under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed.
+ *
+ * A member that is through with the last operation may go at once: what it has sent arrives, and the others complete theirs. But what
+ * needs it after that is GYRE_PEER_LEFT at once, and from then on so is every collective and every message on this communicator, on
+ * each of its members, when it comes to gyre; the sentence names the rank that destroyed it and the operation. Only this communicator
+ * has ended then: the world and its other communicators go on, and buffers are the caller's again. Three things take more. A short
+ * message leaves without waiting for its receiver, who may be gone. Where others use a buffer of gyre_mem_alloc directly, the call
+ * returns when each of them has been inside gyre. And with uniform ends (gyre_comm_set) or GYRE_VERIFY, or where the communicator was
+ * the member's last of its world, or it cannot end its own requests within 200 ms, it is the world that ends. */
 GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/call_group.h"
+#include "collectives/comm_end.h"
 #include "collectives/ends.h"
 #include "core/dtype.h"
 #include "core/handle.h"
@@ -93,11 +94,8 @@ gyre_status gy_check_comm(struct gyre_comm *comm)
     return GYRE_SUCCESS;
 }
 
-gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call, gyre_status status)
+static void add_call(struct gyre_comm *comm, const struct gy_call *call)
 {
-    if (status == GYRE_FORKED || comm->refused)
-        return status;
-    comm->refused = true;
     struct gy_arrival shape = {.sequence = comm->sequence + 1,
                                .count = call->count,
                                .root = (uint32_t)call->root,
@@ -109,6 +107,21 @@ gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call,
     size_t used = strlen(comm->error.text);
     gy_shape_print(&shape, text, sizeof(text));
     snprintf(comm->error.text + used, sizeof(comm->error.text) - used, "; met by its call of %s", text);
+}
+
+gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call, gyre_status status)
+{
+    if (status == GYRE_FORKED || comm->refused)
+        return status;
+    comm->refused = true;
+    add_call(comm, call);
+    return status;
+}
+
+gyre_status gy_check_ended(struct gyre_comm *comm, const struct gy_call *call)
+{
+    gyre_status status = gy_comm_end_refuse(comm);
+    add_call(comm, call);
     return status;
 }
 

@@ -20,6 +20,8 @@ gyre_status gy_check_owner(struct gyre_comm *comm);
 gyre_status gy_check_comm(struct gyre_comm *comm);
 /* The world was broken before this call began: the sentence says which call met it, once. Returns `status`. */
 gyre_status gy_check_refused(struct gyre_comm *comm, const struct gy_call *call, gyre_status status);
+/* The same of a communicator that has ended in a world that goes on: each call is met by the sentence. */
+gyre_status gy_check_ended(struct gyre_comm *comm, const struct gy_call *call);
 gyre_status gy_check_call(struct gyre_comm *comm, const struct gy_call *call);
 /* Of a send and a receive at once, each of them checked. */
 gyre_status gy_check_apart(struct gyre_comm *comm, const struct gy_call *sends, const struct gy_call *receives);

@@ -2,14 +2,17 @@
  * blocking, `_start` and `_init`, follow from it. */
 #include "api/call_group.h"
 #include "api/check.h"
+#include "collectives/comm_end.h"
 #include "collectives/ends.h"
 #include "collectives/exchange.h"
 
 static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool blocks)
 {
     gyre_status status = gy_check_comm(comm);
-    if (status == GYRE_SUCCESS)
+    if (status == GYRE_SUCCESS && comm->ended.status == GYRE_SUCCESS)
         return gy_check_call(comm, call);
+    if (status == GYRE_SUCCESS)
+        return gy_check_ended(comm, call);
     if (status != GYRE_FORKED && !gy_is_point_to_point(call->collective))
         gy_ends_refuse(comm, blocks);
     return gy_check_refused(comm, call, status);

@@ -7,6 +7,7 @@
 
 #include "api/call_group.h"
 #include "api/check.h"
+#include "collectives/comm_end.h"
 #include "collectives/ends.h"
 #include "collectives/one_sided.h"
 #include "collectives/verify.h"
@@ -151,11 +152,8 @@ gyre_status gyre_comm_destroy(gyre_comm *comm)
     struct gy_context *ctx = comm->ctx;
     if (ctx->generation != atomic_load(&gy_fork_generation))
         return gy_check_fail(comm, GYRE_FORKED, "this communicator belongs to the parent of this process");
-    bool pending = false;
     gy_driver_enter(ctx);
-    for (struct gyre_request *r = ctx->active_first; r; r = r->next)
-        pending |= r->comm == comm;
-    if (pending && !ctx->closed) {
+    if (!gy_comm_end_settle(comm)) {
         /* Peers wait for what will never come, and links still point into the caller's buffers. */
         char text[80]; /* where the world has failed already those who go on lose nothing with us */
         snprintf(text, sizeof(text), "rank %d aborted the communicator", ctx->world->rank);

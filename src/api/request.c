@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "api/check.h"
+#include "collectives/comm_end.h"
 #include "collectives/ends.h"
 #include "core/clock.h"
 #include "core/handle.h"
@@ -308,6 +309,8 @@ gyre_status gyre_start(gyre_request *request)
     gyre_status status = gy_check_comm(comm);
     if (status != GYRE_SUCCESS && status != GYRE_FORKED)
         gy_ends_refuse(comm, false);
+    if (status == GYRE_SUCCESS && comm->ended.status != GYRE_SUCCESS)
+        status = gy_comm_end_refuse(comm);
     if (status == GYRE_SUCCESS && request->launched)
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                                "the request is under way: wait for it before it is started again");

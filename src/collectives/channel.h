@@ -55,8 +55,10 @@ struct gy_credit {
 };
 
 struct gy_channel {
-    struct gy_channel *next; /* among the buried */
-    bool destroyed;          /* the peer has destroyed the communicator */
+    struct gy_channel *next;      /* among the buried */
+    bool destroyed;               /* the peer has destroyed the communicator, */
+    int cause;                    /* itself, or because this rank of the world had */
+    struct gy_frame_out farewell; /* tells the peer that this rank takes no more part */
     struct gy_credit credit[GY_CREDIT_USES];
     uint64_t sent, received; /* point-to-point messages that have been started */
     uint64_t tickets, left;  /* eager ones among those sent: started, and gone */

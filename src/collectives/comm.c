@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "collectives/comm_end.h"
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
 #include "collectives/tuned.h"
@@ -117,6 +118,7 @@ static void leave_requests(struct gyre_comm *comm)
 void gy_comm_free(struct gyre_comm *comm)
 {
     gy_handle_remove(comm, GY_HANDLE_COMM);
+    gy_comm_farewell(comm);
     gy_context_take_back(comm->ctx, comm->id, 0);
     gy_verify_free(comm->verify);
     for (struct gyre_comm **c = &comm->ctx->comms; *c; c = &(*c)->next)

@@ -97,6 +97,7 @@ struct gyre_comm {
     uint64_t sent[GY_TRANSPORTS_MOST]; /* bytes of payload handed to links */
     struct gy_error error;             /* in this communicator's words */
     bool refused;                      /* the first call after the failure has been named in it */
+    struct gy_error ended;             /* why it takes no more calls, in a world that goes on: comm_end.h */
     uint64_t shown[GY_COLLECTIVES];    /* choices already printed, a bit per log2 of the size */
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "boot/house.h"
+#include "collectives/comm_end.h"
 #include "collectives/common_transport.h"
 #include "collectives/ends.h"
 #include "collectives/grow.h"
@@ -61,6 +62,7 @@ static void free_parts(struct gy_context *ctx)
         gy_channel_free(ctx->buried);
         ctx->buried = next;
     }
+    gy_requests_take_back(ctx, true);
     gy_windows_free_buried(ctx);
     gy_window_slots_clear(ctx);
     gy_page_free(ctx);
@@ -125,6 +127,7 @@ static gyre_status finish(struct gy_context *ctx, struct gy_error *error)
     gyre_status status = gy_driver_create(ctx, ctx->config.progress_thread, error);
     if (status != GYRE_SUCCESS)
         return status;
+    gy_overlay_on_announced(ctx->overlay, gy_comm_end_announced, ctx);
     ctx->crowded = is_crowded(ctx->world);
     gy_page_create(ctx);
     gy_fork_watch(ctx);
@@ -416,9 +419,10 @@ void *gy_context_scrap(struct gy_context *ctx, int peer)
 /* Only what was given a place by the sink that knows communicators. */
 static bool is_of(const struct gy_frame *frame, uint32_t comm, uint64_t window)
 {
-    bool one_sided = gy_is_one_sided(frame->kind);
-    return frame->comm == comm &&
-           (window ? one_sided && frame->sequence == window : one_sided || frame->kind == GY_FRAME_DATA);
+    bool one_sided = gy_is_one_sided(frame->kind), data = frame->kind == GY_FRAME_DATA;
+    if (frame->comm != comm)
+        return false;
+    return window == 0 ? one_sided || data : window == GY_BUT_WINDOWS ? data : one_sided && frame->sequence == window;
 }
 
 void gy_context_take_back(struct gy_context *ctx, uint32_t comm, uint64_t window)

@@ -82,6 +82,7 @@ struct gy_context {
     bool gathered;   /* and there is something */
     unsigned queued; /* those of them that stand in a queue for windows, and not at its head: nothing moves them */
     struct gyre_request *idle;    /* free list */
+    struct gyre_request *lent;    /* over, and a link still holds a frame of theirs */
     struct gyre_request *made;    /* all, but those that have outlived their communicator */
     struct gy_awaited *awaited;   /* NULL: nobody waits without a request */
     void *kept[GY_BUFFER_POWERS]; /* scratch memory of 2^k bytes, free; each begins with the address of the next */
@@ -125,7 +126,8 @@ void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
 /* Frees a channel, at once or, when a link still holds its frame, with the world. NULL is allowed. */
 void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel);
 
-/* A communicator goes, or one of its windows (0: all of them): no link stores anything to where its frames were to go from now
+#define GY_BUT_WINDOWS UINT64_MAX
+/* A communicator goes, with its windows (0) or but for them, or one of these: no link stores anything to where its frames were to go from now
  * on, be it memory of the library's or the caller's. Without memory for what is under way the world ends. */
 void gy_context_take_back(struct gy_context *ctx, uint32_t comm, uint64_t window);
 /* Memory for one payload of the peer's that is for nobody; NULL: there is none. */

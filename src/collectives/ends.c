@@ -69,7 +69,7 @@ static void raise(struct gyre_comm *comm)
 {
     uint64_t complete = comm->ends.started;
     for (const struct gyre_request *r = comm->ctx->active_first; r; r = r->next)
-        if (r->comm == comm && r->ends && !r->confirming) {
+        if (r->comm == comm && r->ends && r->phase == GY_MOVES) {
             complete = r->ends - 1;
             break;
         }
@@ -142,7 +142,7 @@ bool gy_ends_advance(struct gyre_request *r)
 
 void gy_ends_confirm(struct gyre_request *r)
 {
-    r->confirming = true;
+    r->phase = GY_CONFIRMS;
     raise(r->comm);
     gy_ends_advance(r);
 }

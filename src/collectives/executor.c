@@ -8,6 +8,7 @@
  * GY_TILES_PER_TURN tiles a turn, so that all requests of a context advance together. */
 #include <string.h>
 
+#include "collectives/comm_end.h"
 #include "collectives/ends.h"
 #include "collectives/whole.h"
 
@@ -325,8 +326,8 @@ bool gy_lanes_turn(struct gyre_request *r, bool *over_p)
 
 bool gy_request_advance(struct gyre_request *r)
 {
-    if (r->confirming)
-        return gy_ends_advance(r);
+    if (r->phase != GY_MOVES)
+        return r->phase == GY_CONFIRMS ? gy_ends_advance(r) : gy_comm_end_advance(r);
     if (r->plan->window) {
         if (r->comm->window_first != r || r->shape.sequence > r->comm->arrived)
             return false;

@@ -13,21 +13,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectives/comm_end.h"
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
 #include "core/clock.h"
 #include "core/log.h"
 
 #define GY_AWAY (100 * GY_MILLISECOND) /* two naps: longer between two turns means that this rank was elsewhere */
+#define GY_RING_LOOKS 64               /* more than a ring holds */
 #define GY_TELL_EVERY (60 * GY_SECOND)
 #define GY_GRACE (30 * GY_SECOND)
 #define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
 #define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
-#define GY_LEFT_DIALLED (5 * GY_SECOND)      /* a link that it never made will not break */
-
-/* The value of a PONG: its sender has destroyed the communicator, or its part of the window whose number is its `count`. */
-#define DESTROYED UINT64_MAX
-#define WITHDRAWN (UINT64_MAX - 1)
+#define GY_DESTROYED_GRACE \
+    (10 * GY_MILLISECOND)               /* what goes there, and has come there, may still have to be called gone */
+#define GY_LEFT_DIALLED (5 * GY_SECOND) /* a link that it never made will not break */
 
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
 {
@@ -99,6 +99,15 @@ static bool asks_for_past(struct gyre_comm *comm, const struct gy_frame *ping)
     return ping->sequence == 0 && gy_window_is_past(comm, ping->count);
 }
 
+static uint64_t pong_value(struct gyre_comm *comm, const struct gy_frame *ping)
+{
+    if (!comm)
+        return GY_PONG_DESTROYED;
+    if (ping->sequence == 0) /* of a window, which outlives an end that is not its owner's */
+        return asks_for_past(comm, ping) ? GY_PONG_WITHDRAWN : comm->sequence;
+    return comm->ended.status != GYRE_SUCCESS ? GY_PONG_ENDED : comm->sequence;
+}
+
 /* Answers when this rank is inside gyre, for only then is this code running. */
 void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping)
 {
@@ -108,7 +117,8 @@ void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *p
         return;
     p->pong.header = *ping;
     p->pong.header.kind = GY_FRAME_PONG;
-    p->pong.header.value = !comm ? DESTROYED : asks_for_past(comm, ping) ? WITHDRAWN : comm->sequence;
+    p->pong.header.value = pong_value(comm, ping);
+    p->pong.header.root = (uint32_t)(comm && comm->ended.status != GYRE_SUCCESS ? comm->ended.rank : ctx->world->rank);
     p->pong.payload = NULL;
     gy_context_post(ctx, peer, &p->pong);
 }
@@ -123,7 +133,8 @@ void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame 
                                        .epoch = ctx->world->epoch,
                                        .comm = frame->comm,
                                        .count = frame->sequence,
-                                       .value = gy_comm_find(ctx, frame->comm) ? WITHDRAWN : DESTROYED};
+                                       .root = (uint32_t)ctx->world->rank,
+                                       .value = gy_comm_find(ctx, frame->comm) ? GY_PONG_WITHDRAWN : GY_PONG_DESTROYED};
     p->pong.payload = NULL;
     gy_context_post(ctx, peer, &p->pong);
 }
@@ -135,10 +146,13 @@ void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *p
     struct gy_channel *channel = rank >= 0 ? gy_comm_channel(comm, rank) : NULL;
     if (!channel)
         return;
-    if (pong->value == DESTROYED) {
-        channel->destroyed = true;
+    int cause = pong->root < (uint32_t)ctx->world->size ? (int)pong->root : peer;
+    if (pong->value == GY_PONG_DESTROYED) {
+        gy_comm_end_heard(comm, rank, cause, true);
         gy_windows_give_up(comm, rank, 0);
-    } else if (pong->value == WITHDRAWN) {
+    } else if (pong->value == GY_PONG_ENDED) {
+        gy_comm_end_heard(comm, rank, cause, false);
+    } else if (pong->value == GY_PONG_WITHDRAWN) {
         gy_windows_give_up(comm, rank, pong->count);
     } else if (pong->value > channel->entered) {
         channel->entered = pong->value;
@@ -155,15 +169,6 @@ static bool has_entered(struct gyre_request *r, int rank)
         return true; /* it shows few at a time; a frame may have told more */
     struct gy_channel *channel = comm->channels[rank];
     return channel && channel->entered >= r->shape.sequence;
-}
-
-/* The member lives and has destroyed this communicator; the world goes on without it. */
-static bool has_destroyed(struct gyre_request *r, int rank)
-{
-    const struct gyre_comm *comm = r->comm;
-    if (r->plan->window)
-        return gy_window_slots_destroyed(comm->ctx, comm->window, comm->id, gy_group_world(&comm->group, rank));
-    return comm->channels[rank] && comm->channels[rank]->destroyed;
 }
 
 /* Does it show its heartbeat to this rank, and this rank its own to it? */
@@ -204,7 +209,7 @@ static void find_late(struct gyre_request *r, int peer)
     double seconds = (double)r->comm->attributes.timeout_ns / 1e9;
     gy_shape_print(&r->shape, what, sizeof(what));
     snprintf(text, sizeof(text), "rank %d did not %s %s within %g s (GYRE_TIMEOUT)", peer,
-             r->confirming ? "come to the end of" : "arrive in", what, seconds);
+             r->phase != GY_MOVES ? "come to the end of" : "arrive in", what, seconds);
     verdict(r->comm->ctx, GYRE_PEER_LATE, peer, text);
 }
 
@@ -230,21 +235,35 @@ bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int6
     return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
 }
 
+/* All that has come by the link: what the peer shows in shared memory may be ahead of it. */
+static void take_all(struct gy_context *ctx, int peer)
+{
+    const struct gy_peer *p = &ctx->peers[peer];
+    for (int i = 0; i < GY_RING_LOOKS && p->link && !p->broken && !ctx->closed; i++)
+        if (!ctx->ops[p->transport]->progress(p->link))
+            break;
+}
+
 /* A rank that left in order may have sent all that this operation needs: its data is read to the end first. */
 static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
 {
     struct gy_context *ctx = r->comm->ctx;
     int peer = gy_group_world(&r->comm->group, rank);
-    if (!gy_overlay_has_left(ctx->overlay, peer) && has_destroyed(r, rank))
-        return now - r->idle_since > GY_LEFT_GRACE;
+    if (!gy_overlay_has_left(ctx->overlay, peer) && gy_comm_end_cause(r->comm, rank) >= 0) {
+        if (now - r->idle_since <= GY_DESTROYED_GRACE)
+            return false;
+        take_all(ctx, peer);
+        return true;
+    }
     return gy_liveness_has_gone(ctx, peer, r->plan->window, r->idle_since, now);
 }
 
 /* It has left, and what this operation needs of it has not come. */
-static void tell_left(struct gyre_request *r, int peer)
+static void tell_left(struct gyre_request *r, int rank, int peer)
 {
     struct gy_context *ctx = r->comm->ctx;
-    int cause = gy_overlay_left_because(ctx->overlay, peer);
+    bool left = gy_overlay_has_left(ctx->overlay, peer);
+    int cause = left ? gy_overlay_left_because(ctx->overlay, peer) : gy_comm_end_cause(r->comm, rank);
     char text[160], sentence[300];
     gy_shape_print(&r->shape, text, sizeof(text));
     if (cause == peer)
@@ -253,10 +272,10 @@ static void tell_left(struct gyre_request *r, int peer)
         snprintf(sentence, sizeof(sentence),
                  "rank %d destroyed its communicator; because of that rank %d failed, which %s needs", cause, peer,
                  text);
-    if (gy_overlay_has_left(ctx->overlay, peer)) /* local: whoever does not need that rank goes on */
+    if (left) /* local: whoever does not need that rank goes on */
         gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "%s", sentence);
     else
-        verdict(ctx, GYRE_PEER_LEFT, peer, sentence);
+        gy_comm_end(r->comm, GYRE_PEER_LEFT, cause, sentence);
 }
 
 /* It is there, and has been missed since `idle_since`: is it late, or stopped? */
@@ -264,7 +283,7 @@ static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now
 {
     struct gy_context *ctx = r->comm->ctx;
     int64_t waited = now - r->idle_since, heard = last_heard(ctx, peer, now);
-    if (r->confirming || !has_entered(r, rank)) {
+    if (r->phase != GY_MOVES || !has_entered(r, rank)) {
         int64_t timeout = r->comm->attributes.timeout_ns;
         int64_t grace = timeout / 2 < GY_GRACE ? timeout / 2 : GY_GRACE;
         bool alive = !ctx->peers[peer].met || now - heard <= 2 * ping_interval(ctx);
@@ -273,7 +292,7 @@ static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now
         } else if (now - r->told > GY_TELL_EVERY) {
             r->told = now;
             gy_log(GY_LOG_WARN, "waiting for rank %d to %s operation %" PRIu64 " for %.0f s", peer,
-                   r->confirming ? "come to the end of" : "arrive in", r->shape.sequence, (double)waited / 1e9);
+                   r->phase != GY_MOVES ? "come to the end of" : "arrive in", r->shape.sequence, (double)waited / 1e9);
         }
     } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
         find_stalled(r, peer, (double)(now - heard) / 1e9);
@@ -295,11 +314,11 @@ static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, b
             find_late(r, peer);
         return ctx->error.status == GYRE_SUCCESS;
     }
-    if (has_nothing_more(r, rank, now)) {
+    if (r->phase != GY_PARTS && has_nothing_more(r, rank, now)) {
         /* The last data may have come in this very turn, before the end, and have been taken by the link's own hand: another
          * rank is missed now, if any. */
         if (!gy_request_advance(r) && *missed == rank)
-            tell_left(r, peer);
+            tell_left(r, rank, peer);
         return false;
     }
     if (r->comm->window_reserved && !(r->shape.sequence & GY_POINT_TO_POINT) &&
@@ -324,7 +343,7 @@ static void check_request(struct gyre_request *r, int64_t now)
     bool ask = now - r->asked > ping_interval(r->comm->ctx);
     if (ask && r->idle_since && now - r->idle_since >= ping_interval(r->comm->ctx))
         r->asked = now;
-    if (r->tiny || r->confirming) {
+    if (r->tiny || r->phase != GY_MOVES) {
         check_peer(r, &r->waiting_for, now, ask);
         return;
     }
@@ -397,6 +416,7 @@ void gy_liveness_call(struct gyre_comm *comm, int64_t now)
 void gy_liveness_check(struct gy_context *ctx, int64_t now)
 {
     gy_liveness_show(ctx);
+    gy_comm_end_look(ctx);
     check_broken(ctx, now);
     struct gyre_request *next;
     for (struct gyre_request *r = ctx->active_first; r && ctx->error.status == GYRE_SUCCESS; r = next) {

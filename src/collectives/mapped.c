@@ -301,15 +301,22 @@ void gy_mapped_withdraw(struct gyre_request *r)
     r->offer = (struct gy_offer){0};
 }
 
+bool gy_mapped_has_done(const struct gyre_request *r, int rank, uint64_t after)
+{
+    for (int w = 0; w < GY_WINDOW_LANES; w++)
+        if (atomic_load_explicit(&r->comm->control[rank]->lane[w].progress, memory_order_acquire) < after)
+            return false;
+    return true;
+}
+
 bool gy_mapped_quiet(struct gyre_request *r, uint64_t after)
 {
     if (!r->offer.input && !r->offer.output && !r->offer.far_input)
         return true;
     for (int p = 0; p < r->comm->size; p++)
-        for (int w = 0; w < GY_WINDOW_LANES; w++)
-            if (atomic_load_explicit(&r->comm->control[p]->lane[w].progress, memory_order_acquire) < after) {
-                r->waiting_for = r->lane[0].waiting_for = p;
-                return false;
-            }
+        if (!gy_mapped_has_done(r, p, after)) {
+            r->waiting_for = r->lane[0].waiting_for = p;
+            return false;
+        }
     return true;
 }

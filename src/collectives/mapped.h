@@ -59,6 +59,8 @@ bool gy_mapped_keeps(const struct gyre_request *request, const struct gy_step *g
 bool gy_mapped_takes_all(const struct gyre_request *request);
 /* The request fails: what was offered is this process's alone again. */
 void gy_mapped_withdraw(struct gyre_request *request);
+/* Has the member done its last iteration? */
+bool gy_mapped_has_done(const struct gyre_request *request, int rank, uint64_t after);
 /* Has everyone done its last iteration? Notes whom it waits for. */
 bool gy_mapped_quiet(struct gyre_request *request, uint64_t after);
 

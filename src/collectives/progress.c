@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "collectives/comm_end.h"
 #include "collectives/ends.h"
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
@@ -272,6 +273,8 @@ gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
         gy_ends_refuse(comm, true);
         return comm->ctx->error.status;
     }
+    if (comm->ended.status != GYRE_SUCCESS)
+        return gy_comm_end_refuse(comm);
     if (gy_is_point_to_point(call->collective)
             ? gy_message_call(comm, call, &status)
             : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||

@@ -141,7 +141,8 @@ static uint64_t next_sequence(struct gyre_request *r)
 static void reset(struct gyre_request *r)
 {
     atomic_store_explicit(&r->complete, false, memory_order_relaxed);
-    r->verified = r->begun = r->tiny = r->light = r->confirming = false;
+    r->verified = r->begun = r->tiny = r->light = false;
+    r->phase = GY_MOVES;
     r->tiny_next = r->confirmed = 0;
     r->ends = 0;
     r->status = GYRE_IN_PROGRESS;
@@ -228,6 +229,8 @@ void gy_request_launch(struct gyre_request *r)
     if (r->staged.memory)
         gy_prepare_stage(r);
     gy_mapped_offer(r);
+    if (comm->ended.status != GYRE_SUCCESS) /* while this call looked for a shorter way */
+        r->phase = GY_PARTS;
     if (comm->verify)
         gy_verify_launch(r);
     if (comm->attributes.uniform)
@@ -427,6 +430,12 @@ void gy_request_through(struct gyre_request *r)
 
 void gy_request_recycle(struct gyre_request *r)
 {
+    if (r->lent) {
+        if (r->persistent && r->comm)
+            gy_prepare_undo(r);
+        r->given_up = r->collected = true;
+        return;
+    }
     if (!r->comm) { /* its communicator has gone before it was collected */
         gy_handle_remove(r, GY_HANDLE_REQUEST);
         gy_free(r);

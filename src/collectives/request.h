@@ -12,6 +12,7 @@ struct gy_in_flight {
     int peer;
     int64_t round;
     size_t tile, tiles;
+    void *aside; /* of one that is lent: lent.c */
 };
 
 struct gy_lane_state {
@@ -95,6 +96,13 @@ struct gy_taken {
     uint64_t of[GY_WINDOW_RANKS / 64];
 };
 
+/* What a request does at its turns. */
+enum gy_phase {
+    GY_MOVES,
+    GY_CONFIRMS, /* complete here, it waits for the word that it is so everywhere: ends.h */
+    GY_PARTS,    /* its communicator has ended, it waits until nobody touches its buffers: comm_end.h */
+};
+
 struct gyre_request {
     /* What a direct exchange needs lies together, and is all that one sets which has no other buffers (`light`). */
     struct gyre_comm *comm;
@@ -117,11 +125,14 @@ struct gyre_request {
     bool persistent;       /* keeps plan and buffers from one start to the next */
     bool launched;         /* and has been started since its owner collected it last */
     bool collected;        /* its owner has had it: on the free list, or another's by now */
-    bool confirming;       /* complete here, and waits for the word that it is so everywhere */
-    bool verified;         /* windows: every peer's arrival has been compared with ours */
-    bool begun;            /* windows: it has its numbers; a direct exchange: it has been shown */
-    bool tiny;             /* windows: a direct exchange, see tiny.c */
-    bool whole;            /* windows: takes blocks whole from those who offer them, see whole.h */
+    enum gy_phase phase;
+    bool lent;      /* it is over, and links still have frames of it: lent.c */
+    bool given_up;  /* likewise, and collected */
+    int lent_lanes; /* of it, when its plan may be gone; 0: nothing has been copied aside yet */
+    bool verified;  /* windows: every peer's arrival has been compared with ours */
+    bool begun;     /* windows: it has its numbers; a direct exchange: it has been shown */
+    bool tiny;      /* windows: a direct exchange, see tiny.c */
+    bool whole;     /* windows: takes blocks whole from those who offer them, see whole.h */
     gyre_status status;
     uint64_t ends;                   /* its number among those that end alike everywhere, 0: it is none; see ends.h */
     bool prefers_slots;              /* by the clock, which had other ways, too: ways.h */
@@ -147,6 +158,7 @@ struct gyre_request {
     struct gy_lane_state lane[GY_PLAN_LANES];
     struct gy_taken taken;          /* valid where it takes blocks whole */
     struct gyre_request *next_made; /* of the context, whatever becomes of it */
+    struct gyre_request *next_lent;
 };
 
 /* Starts a collective; the arguments have been checked. Never blocks. */
@@ -189,6 +201,11 @@ void gy_request_through(struct gyre_request *request);
 void gy_request_recycle(struct gyre_request *request);
 /* The same of one that is on no other list and holds nothing. */
 void gy_request_rest(struct gy_context *ctx, struct gyre_request *request);
+/* lent.c. It is about to end, without all that it has posted having left: the caller's buffers are free from now on, and the request
+ * serves nobody else before links have given its frames back. False: not yet. */
+bool gy_request_lend(struct gyre_request *request);
+/* Those that are free by now; all: links touch nothing any more. */
+void gy_requests_take_back(struct gy_context *ctx, bool all);
 /* The request to which a frame belongs. Point-to-point sequence numbers count per peer and direction: `sends` says which
  * end of the message is looked for. */
 struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, int peer, bool sends);
@@ -298,6 +315,8 @@ bool gy_window_step(struct gyre_request *request, int lane);
 bool gy_window_gather_whole(struct gyre_request *request, int lane);
 /* All lanes have finished here; false: others still read what this rank offered. */
 bool gy_window_end(struct gyre_request *request);
+/* The value of a rank's counters when it is through with the operation, which has begun here. */
+uint64_t gy_window_after(const struct gyre_request *request);
 /* Elements of a tile where a block has so many bytes. */
 size_t gy_window_tile(const struct gyre_comm *comm, const struct gy_plan *plan, size_t block, size_t element);
 /* Rings the doorbells of those who sleep; after the store that they wait for. */
@@ -381,6 +400,11 @@ bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int6
 void gy_liveness_ask(const struct gyre_window *window, int rank, int64_t since, int64_t now, int64_t *asked);
 /* Tells the rank of the world, unasked, that this one has destroyed the communicator, or else the window, that the frame is for. */
 void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame *frame);
+/* Values of a PONG that are no count of operations: its sender has destroyed the communicator, or its part of the window whose number is
+ * its `count`, or takes no more part in the communicator, which has ended there. `root`: because of whom. */
+#define GY_PONG_DESTROYED UINT64_MAX
+#define GY_PONG_WITHDRAWN (UINT64_MAX - 1)
+#define GY_PONG_ENDED (UINT64_MAX - 2)
 void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping);
 void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong);
 

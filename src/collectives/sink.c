@@ -75,13 +75,14 @@ static void *place_early(struct gyre_comm *comm, int peer, const struct gy_frame
     return memory;
 }
 
-/* Of a communicator that this rank has destroyed, or was no member of, or of such a window: numbers are not used again. What
- * still comes for it is for nobody; one that has not been made yet nobody can know. */
+/* Of a communicator that this rank has destroyed, that has ended, or that it was no member of, or of such a window: numbers are not used
+ * again. What still comes for it is for nobody; one that has not been made yet nobody can know. */
 static bool is_past(const struct gy_context *ctx, struct gyre_comm *comm, const struct gy_frame *frame)
 {
     bool one_sided = gy_is_one_sided(frame->kind);
     if (comm)
-        return one_sided && gy_window_is_past(comm, frame->sequence);
+        return one_sided ? gy_window_is_past(comm, frame->sequence)
+                         : frame->kind == GY_FRAME_DATA && comm->ended.status != GYRE_SUCCESS;
     return frame->comm < ctx->next_comm && (one_sided || frame->kind == GY_FRAME_DATA);
 }
 
@@ -306,6 +307,8 @@ static gyre_status sink_arrived(void *user, int world, const struct gy_frame *fr
     if (gy_is_one_sided(frame->kind))
         return gy_far_arrived(comm, peer, frame, payload) ? GYRE_SUCCESS
                                                           : protocol(ctx, world, "one-sided access outside any window");
+    if (comm->ended.status != GYRE_SUCCESS)
+        return GYRE_SUCCESS;
     struct gy_channel *from = gy_comm_channel(comm, peer);
     if (from && !(frame->sequence & GY_POINT_TO_POINT) && frame->sequence > from->entered)
         from->entered = frame->sequence;

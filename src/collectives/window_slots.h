@@ -27,6 +27,11 @@ void gy_window_slots_take(struct gy_context *ctx, int slot, uint32_t comm);
 void gy_window_slots_retire(struct gy_context *ctx, int slot, uint32_t comm, struct gy_group *group);
 /* Has the member (a rank of the world, on this host) destroyed the communicator? One that has yet to make it has not. */
 bool gy_window_slots_destroyed(struct gy_context *ctx, int slot, uint32_t comm, int world);
+/* The communicator has ended here, because `cause` has destroyed it: shown, until the slot is taken anew. */
+void gy_window_slots_end(struct gy_context *ctx, int slot, int cause);
+/* Because of whom does the member take no more part in the communicator? Itself, where it has destroyed it in order; −1: it takes
+ * part, or has yet to make it. */
+int gy_window_slots_cause(struct gy_context *ctx, int slot, uint32_t comm, int world);
 void gy_window_slots_clear(struct gy_context *ctx);
 
 #endif

@@ -444,10 +444,15 @@ bool gy_window_step(struct gyre_request *r, int l)
     return true;
 }
 
+uint64_t gy_window_after(const struct gyre_request *r)
+{
+    return r->window_base + gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
+}
+
 bool gy_window_end(struct gyre_request *r)
 {
     struct gy_window_control *mine = r->comm->control[r->comm->rank];
-    uint64_t after = r->window_base + gy_layout_tiles(gy_layout_longest(&r->in, 1), r->tile);
+    uint64_t after = gy_window_after(r);
     bool changed = false;
     if (r->stream) /* for the caller's other threads */
         gy_stream_fence();

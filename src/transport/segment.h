@@ -110,7 +110,7 @@ static inline unsigned char *gy_window_vector(struct gy_window_control *control,
     return bytes <= GY_WINDOW_SHORT ? window->shorter[number % GY_WINDOW_LINES] : window->vector[number & 1];
 }
 
-/* What a rank exposes once per world; single writer: that rank, but for `doorbell` which a peer clears. */
+/* What a rank exposes once per world; single writer: that rank, but for `look`, which a peer sets. */
 struct gy_rank_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t sleeping;  /* the rank sleeps or is about to: ring its doorbell */
     _Atomic uint32_t fences_for_all;                    /* it fences for its wakers when it goes to sleep */
@@ -119,9 +119,12 @@ struct gy_rank_control {
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
     _Atomic uint32_t window_user[GY_WINDOW_COMMS];      /* what it has in each window slot: the communicator's number
                                                          * + 1, 0 nothing yet, with bit 31 no more */
+    _Atomic uint32_t window_ended[GY_WINDOW_COMMS];     /* 1 + the rank because of whose leaving that communicator has
+                                                         * ended here, 0: it has not */
     _Atomic uint64_t proof;                             /* where its private memory has the word that proves a reach,
                                                          * 0: not told: segment_reach.c */
     _Atomic uint32_t reaches;                           /* enum gy_reading: whose private memory it can read */
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t look;      /* set by a peer: a communicator has ended there */
 };
 
 /* Makes or receives the segment; blocks within `deadline` (gy_now). NULL in *segment_p when there is only one local
