@@ -2,7 +2,7 @@
 add_executable(comm_gone_test comm_gone_test.c)
 target_include_directories(comm_gone_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(comm_gone_test PRIVATE gyre_compile gyre)
-foreach(how all_reduce long heap broadcast to_all barrier started kept send isend recv both chain sent last pending)
+foreach(how all_reduce long heap broadcast to_all barrier started kept send isend recv alone both chain sent last pending)
   foreach(transport shm tcp)
     gyre_system_test(comm.gone.${how}.${transport} 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
       $<TARGET_FILE:comm_gone_test> ${how})

@@ -7,6 +7,8 @@
  *   send, isend, recv, both                                     messages to and from the rank that left; other ones are between two others
  *   chain                                                       messages in a ring: whoever fails first, all name the one that left
  *
+ *   alone     one rank alone receives from the one that left, at first over a link that has no other end: nobody else tells it
+ *
  * The call begins when the communicator has been destroyed, or before ("early", which is every other round). Beside these:
  *
  *   sent      what was complete, or had left, before it was destroyed arrives
@@ -91,7 +93,7 @@ static gyre_status use(gyre_comm *comm)
         return send_some(comm);
     if (is("isend"))
         return wait_after(gyre_send_start(comm, in, LONG, GYRE_FLOAT32, owner, &request), &request);
-    if (is("recv"))
+    if (is("recv") || is("alone"))
         return gyre_recv(comm, out, LONG, GYRE_FLOAT32, owner);
     if (is("both"))
         return gyre_sendrecv(comm, in, SHORT, owner, out, SHORT, owner, GYRE_FLOAT32);
@@ -102,7 +104,7 @@ static gyre_status use(gyre_comm *comm)
 
 static const char *operation(void)
 {
-    if (is("send") || is("isend") || is("recv") || is("both") || is("chain"))
+    if (is("send") || is("isend") || is("recv") || is("alone") || is("both") || is("chain"))
         return "message";
     return is("broadcast") ? "broadcast" : is("to_all") ? "all_to_all" : is("barrier") ? "barrier" : "all_reduce";
 }
@@ -189,7 +191,8 @@ static void fail_round(gyre_comm *world, int round)
     } else {
         if (!early)
             await(&page->gone, round + 1);
-        use_gone(comm, rank_now_ns() + (early ? 30000000 : 0));
+        if (!is("alone") || rank == (owner + RANKS - 1) % RANKS)
+            use_gone(comm, rank_now_ns() + (early ? 30000000 : 0));
         if (is("kept"))
             OK(comm, gyre_request_free(&kept));
         atomic_fetch_add(&page->through, 1);
