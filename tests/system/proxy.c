@@ -24,7 +24,8 @@
 #define PATIENCE_MS 200 /* for bytes to swap with */
 #define PIECE 65536
 
-int __real_gy_socket_connect(const struct gy_place *place);
+int __real_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
+int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
 int __wrap_gy_socket_connect(const struct gy_place *place);
 
 static struct proxy *self;
@@ -45,10 +46,15 @@ struct direction {
 
 int __wrap_gy_socket_connect(const struct gy_place *place)
 {
+    return __wrap_gy_socket_connect_from(place, NULL);
+}
+
+int __wrap_gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from)
+{
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, to = own;
     socklen_t bytes = sizeof(own);
-    if (!self || place->local || place->address.ss_family != AF_INET)
-        return __real_gy_socket_connect(place);
+    if (!self || from || place->local || place->address.ss_family != AF_INET)
+        return __real_gy_socket_connect_from(place, from);
     unsigned route = atomic_fetch_add(&self->routes, 1) % PROXY_ROUTES;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)

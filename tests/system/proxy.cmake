@@ -2,7 +2,7 @@
 add_executable(proxy_test proxy_test.c proxy.c)
 target_include_directories(proxy_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(proxy_test PRIVATE gyre_internal)
-target_link_options(proxy_test PRIVATE LINKER:--wrap=gy_socket_connect)
+target_link_options(proxy_test PRIVATE LINKER:--wrap=gy_socket_connect LINKER:--wrap=gy_socket_connect_from)
 foreach(mode crc mac encrypt)
   gyre_system_test(proxy.${mode} 200 $<TARGET_FILE:proxy_test> ${mode} 12 1)
 endforeach()

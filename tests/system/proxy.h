@@ -1,11 +1,11 @@
 /* A proxy for tests: stands in every TCP connection between the ranks of a test and does one bad thing to one of them.
  *
- *   rank ──gy_socket_connect, wrapped──► proxy ──► the door that was meant
+ *   rank ──gy_socket_connect(_from), wrapped──► proxy ──► the door that was meant
  *
  * The rank's source port says which door: it is written down in shared memory before it connects. The proxy knows the
  * greeting's length (docs/wire.md) and its purpose, and lets it through; what follows, in one direction, is flipped,
  * cut, repeated, swapped, or all of it delayed. A program that links proxy.c links gyre_internal too, with
- * --wrap=gy_socket_connect. */
+ * --wrap of both. */
 #ifndef GYRE_TESTS_SYSTEM_PROXY_H
 #define GYRE_TESTS_SYSTEM_PROXY_H
 
