@@ -4,7 +4,7 @@
 #include "api/check.h"
 #include "collectives/comm_end.h"
 #include "collectives/ends.h"
-#include "collectives/exchange.h"
+#include "collectives/repeat_kept.h"
 
 static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool blocks)
 {
@@ -40,26 +40,42 @@ static gyre_status make(const char *function, gyre_comm *comm, const struct gy_c
     return status;
 }
 
-static gyre_status run(const char *function, gyre_comm *comm, const struct gy_call *call)
+static gyre_status run_in_group(const char *function, gyre_comm *comm, const struct gy_call *call)
+{
+    gyre_request *request;
+    gyre_status started = gy_call_group_reserve() ? make(function, comm, call, gy_request_start, &request)
+                                                  : GYRE_NO_MEMORY;
+    if (started == GYRE_SUCCESS)
+        gy_call_group_add(request);
+    return started;
+}
+
+static gyre_status run_inside(gyre_comm *comm, const struct gy_call *call)
+{
+    gyre_status status;
+    if (gy_repeat_call(comm, call, &status))
+        return status;
+    gy_exchange_own(comm, call);
+    gy_exchange_expect(comm, call);
+    status = check(comm, call, true);
+    return status == GYRE_SUCCESS ? gy_run(comm, call) : status;
+}
+
+/* Into each function, and what it does seldom out of it: see repeat_kept.h. */
+static inline __attribute__((always_inline)) gyre_status run(const char *function, gyre_comm *comm,
+                                                             const struct gy_call *call)
 {
     if (!gy_check_lives(comm, function))
         return GYRE_INVALID_ARGUMENT;
     if (gy_call_group_open()) {
-        gyre_request *request;
-        gyre_status started = gy_call_group_reserve() ? make(function, comm, call, gy_request_start, &request)
-                                                      : GYRE_NO_MEMORY;
-        if (started == GYRE_SUCCESS)
-            gy_call_group_add(request);
-        return started;
+        const struct gy_call written = *call;
+        return run_in_group(function, comm, &written);
     }
-    gy_driver_enter(comm->ctx);
     gyre_status status;
-    if (!gy_repeat_call(comm, call, &status)) {
-        gy_exchange_own(comm, call);
-        gy_exchange_expect(comm, call);
-        status = check(comm, call, true);
-        if (status == GYRE_SUCCESS)
-            status = gy_run(comm, call);
+    gy_driver_enter(comm->ctx);
+    if (!gy_repeat_exchange(comm, call, &status)) {
+        const struct gy_call written = *call;
+        status = run_inside(comm, &written);
     }
     gy_driver_leave(comm->ctx);
     return status;

@@ -89,13 +89,20 @@ static void step_out(struct gy_context *ctx)
         gy_ends_return(ctx);
 }
 
-void gy_driver_leave(struct gy_context *ctx)
+static __attribute__((noinline)) void leave(struct gy_context *ctx)
 {
     struct gy_driver *driver = &ctx->driver;
     if (driver->threaded && (ctx->active_first || ctx->windows) && driver->waits == 0 && driver->naps == 0)
         pthread_cond_signal(&driver->work);
     step_out(ctx);
     unlock(driver);
+}
+
+/* The only thread of a world that is whole has nothing to do. */
+void gy_driver_leave(struct gy_context *ctx)
+{
+    if (ctx->driver.threaded || ctx->driver.held || ctx->closed)
+        leave(ctx);
 }
 
 void gy_driver_yield(struct gy_context *ctx)

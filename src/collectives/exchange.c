@@ -62,13 +62,6 @@ static bool gives(const struct gyre_comm *comm, const struct gy_arrival *shape)
     }
 }
 
-static unsigned char *payload_of(const struct gy_exchange *it, int rank, uint64_t number)
-{
-    struct gy_window_control *control = it->comm->control[rank];
-    return it->kind->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
-                                               : gy_window_vector(control, number, it->kind->bytes);
-}
-
 bool gy_exchange_is_known_best(const struct gy_exchange *it)
 {
     return it->kind->bytes <= GY_CLAIMED_MOST && it->comm->size == 2 && !it->comm->ctx->crowded &&
@@ -123,7 +116,7 @@ bool gy_exchange_keeps(const struct gy_exchange *it)
 
 static void put(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
 {
-    unsigned char *place = payload_of(it, it->comm->rank, number) + from;
+    unsigned char *place = gy_exchange_payload(it, it->comm->rank, number) + from;
     if (it->kept)
         gy_copy_both(place, it->input + from, own_block(it) + from, it->input + from, bytes,
                      it->past ? GY_STREAM_DST : 0);
@@ -135,7 +128,7 @@ static void put(const struct gy_exchange *it, uint64_t number, size_t from, size
 
 static void put_plain(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
 {
-    gy_copy(payload_of(it, it->comm->rank, number) + from, it->input + from, bytes);
+    gy_copy(gy_exchange_payload(it, it->comm->rank, number) + from, it->input + from, bytes);
 }
 
 static void put_vector(const struct gy_exchange *it)
@@ -147,7 +140,7 @@ static void put_vector(const struct gy_exchange *it)
 
 static void push(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
 {
-    const unsigned char *place = payload_of(it, it->comm->rank, number) + from;
+    const unsigned char *place = gy_exchange_payload(it, it->comm->rank, number) + from;
     for (size_t at = 0; at < bytes; at += GY_HARDWARE_LINE)
         gy_line_hand_over(place + at);
 }
@@ -159,7 +152,7 @@ static void push_vector(const struct gy_exchange *it)
 
 static void fetch_back(const struct gy_exchange *it, uint64_t number, size_t from, size_t bytes)
 {
-    const unsigned char *place = payload_of(it, it->comm->rank, number) + from;
+    const unsigned char *place = gy_exchange_payload(it, it->comm->rank, number) + from;
     for (size_t at = 0; at < bytes; at += GY_HARDWARE_LINE)
         gy_line_own(place + at);
 }
@@ -236,7 +229,7 @@ struct gy_span gy_exchange_expected_apart(const struct gy_exchange *it, int peer
     const struct gy_span nothing = {0};
     if (it->kind->block > GY_EXPECTED || !reads(it, peer))
         return nothing;
-    const unsigned char *place = payload_of(it, peer, it->number);
+    const unsigned char *place = gy_exchange_payload(it, peer, it->number);
     if (it->kind->bytes <= GY_WINDOW_INLINE)
         return (struct gy_span){place + GY_TINY_FIRST_LINE, it->kind->bytes - GY_TINY_FIRST_LINE};
     if (gy_line_can_hand_over())
@@ -306,7 +299,7 @@ static bool reads_alone(const struct gy_exchange *it)
 /* So many bytes of rank p's contribution, from one on. */
 static const unsigned char *shown(const struct gy_exchange *it, int p, size_t from, size_t bytes)
 {
-    const unsigned char *place = payload_of(it, p, it->number) + from;
+    const unsigned char *place = gy_exchange_payload(it, p, it->number) + from;
     if (it->claims && reads_alone(it))
         gy_line_claim(place, bytes);
     return place;
@@ -343,8 +336,8 @@ static void copy(const struct gy_exchange *it, int p, int from, int to)
     size_t place = (size_t)from * it->kind->block;
     unsigned char *target = it->output + (size_t)to * it->kind->block;
     if (p != it->comm->rank)
-        (it->claims && reads_alone(it) ? gy_copy_claim : copy_plain)(target, payload_of(it, p, it->number) + place,
-                                                                     it->kind->block);
+        (it->claims && reads_alone(it) ? gy_copy_claim : copy_plain)(
+            target, gy_exchange_payload(it, p, it->number) + place, it->kind->block);
     else if (it->input + place != target && !it->kept)
         memcpy(target, it->input + place, it->kind->block);
 }
@@ -459,5 +452,5 @@ struct gy_exchange_kind gy_exchange_kind_of(const struct gyre_comm *comm, const 
                                      .awaited = without_end(awaited, comm->rank),
                                      .awaits_all = awaited.end - awaited.first == comm->size,
                                      .gives = gives(comm, shape),
-                                     .pair = take == take_pair && bytes <= GY_WINDOW_INLINE};
+                                     .pair = take == take_pair && bytes < GY_CLAIMED_LEAST};
 }

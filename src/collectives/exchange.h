@@ -132,6 +132,14 @@ static inline struct gy_operation gy_exchange_operation(const struct gy_exchange
     return (struct gy_operation){.dtype = (gyre_dtype)it->shape->dtype, .op = (gyre_op)it->shape->op};
 }
 
+/* Where a rank shows its contribution to exchange `number`. */
+static inline unsigned char *gy_exchange_payload(const struct gy_exchange *it, int rank, uint64_t number)
+{
+    struct gy_window_control *control = it->comm->control[rank];
+    return it->kind->bytes <= GY_WINDOW_INLINE ? control->line[number % GY_WINDOW_LINES].payload
+                                               : gy_window_vector(control, number, it->kind->bytes);
+}
+
 /* The operands of a pair in the order of their ranks. */
 struct gy_pair {
     const void *operand[2];
@@ -141,7 +149,7 @@ static inline struct gy_pair gy_exchange_pair(const struct gy_exchange *it)
     int me = it->comm->rank, other = 1 - me;
     struct gy_pair pair;
     pair.operand[me] = it->input;
-    pair.operand[other] = it->comm->control[other]->line[it->number % GY_WINDOW_LINES].payload;
+    pair.operand[other] = gy_exchange_payload(it, other, it->number);
     return pair;
 }
 

@@ -29,7 +29,7 @@ struct gy_exchange_kind {
     struct gy_ranks awaited; /* those for whom this rank waits; itself may be between them */
     bool awaits_all;         /* all others */
     bool gives;              /* there is a contribution of this rank's, and others read it */
-    bool pair; /* what it takes is this kernel of two operands, of which the other rank's lies beside its flag */
+    bool pair;               /* what it takes is this kernel of two operands, of which nobody claims the other rank's */
 };
 
 /* One under way, from a call or from its request. */

@@ -1,23 +1,7 @@
 /* What is kept, and why it is right: repeat.h. */
-#include "collectives/repeat.h"
+#include "collectives/repeat_kept.h"
 
-#include "collectives/exchange.h"
 #include "core/mem.h"
-
-struct gy_repeat {
-    enum { NOTHING, EXCHANGE, DIRECT } what;
-    gyre_dtype dtype;
-    gyre_op op;
-    int root;
-    size_t count;
-    size_t input_bytes, output_bytes;
-    bool has_buffers, in_place; /* both must be there; they may be the same */
-    gy_repeat_func direct;      /* what does it, unless it is an exchange */
-    struct gy_owned owned;      /* what that fetches for writing */
-    struct gy_exchange_kind kind;
-    struct gy_arrival shape;
-    struct gy_exchange exchange;
-};
 
 struct gy_repeat *gy_repeat_make(void)
 {
@@ -27,7 +11,7 @@ struct gy_repeat *gy_repeat_make(void)
 void gy_repeat_forget(struct gyre_comm *comm)
 {
     for (int c = 0; c < GY_COLLECTIVES; c++)
-        comm->repeats[c].what = NOTHING;
+        comm->repeats[c].what = GY_KEPT_NOTHING;
 }
 
 /* Where the buffers of a gather or scatter lie is another thing on the root, and they are always looked at. */
@@ -56,7 +40,7 @@ void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const st
     if (call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
         return;
     struct gy_repeat *repeat = keep(comm, call);
-    repeat->what = EXCHANGE;
+    repeat->what = GY_KEPT_EXCHANGE;
     repeat->kind = *kind;
     repeat->shape = *shape;
     repeat->exchange = gy_exchange_of(comm, &repeat->kind, &repeat->shape, 0, NULL, NULL);
@@ -66,67 +50,25 @@ void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const st
 void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func)
 {
     struct gy_repeat *repeat = keep(comm, call);
-    repeat->what = DIRECT;
+    repeat->what = GY_KEPT_DIRECT;
     repeat->direct = func;
-}
-
-/* All of it is compared at once: it is equal most often. */
-static bool is_like(const struct gy_repeat *repeat, const struct gy_call *call)
-{
-    bool differs = (repeat->count != call->count) | (repeat->dtype != call->dtype) | (repeat->op != call->op) |
-                   (repeat->root != call->root) | call->varying;
-    return repeat->what != NOTHING && !differs;
-}
-
-static bool has_usual_buffers(const struct gy_repeat *repeat, const struct gy_call *call)
-{
-    const void *in = call->input, *out = call->output;
-    bool there = (in && out) || !repeat->has_buffers;
-    return there && (gy_buffers_lie_apart(in, repeat->input_bytes, out, repeat->output_bytes) ||
-                     (in == out && repeat->in_place));
-}
-
-/* Whatever has failed is found again, and told, by who looks at a first call. */
-static bool is_usual(const struct gy_context *ctx)
-{
-    return ctx->generation == atomic_load_explicit(&gy_fork_generation, memory_order_relaxed) && !ctx->closed &&
-           ctx->idle && gy_overlay_is_quiet(ctx->overlay);
-}
-
-/* What the next exchange writes first is fetched before anything else: a peer may have to give lines up. */
-static struct gy_exchange *next_exchange(struct gyre_comm *comm, struct gy_repeat *repeat)
-{
-    repeat->exchange.number = comm->inline_started + 1;
-    gy_exchange_fetch_owned(&repeat->exchange, repeat->owned);
-    return &repeat->exchange;
-}
-
-static bool is_repeat(const struct gyre_comm *comm, const struct gy_repeat *repeat, const struct gy_call *call)
-{
-    return is_like(repeat, call) && has_usual_buffers(repeat, call) && is_usual(comm->ctx);
 }
 
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
-    struct gy_repeat *repeat = &comm->repeats[call->collective];
-    struct gy_exchange *it = repeat->what == EXCHANGE ? next_exchange(comm, repeat) : NULL;
-    if (!is_repeat(comm, repeat, call) || comm->ctx->active_first)
-        return false;
-    if (!it)
-        return repeat->direct(comm, call, status_p);
-    it->input = call->input;
-    it->output = call->output;
-    *status_p = gy_tiny_exchange(it, &repeat->shape);
-    return true;
+    const struct gy_repeat *repeat = &comm->repeats[call->collective];
+    if (repeat->what == GY_KEPT_EXCHANGE)
+        return gy_repeat_exchange(comm, call, status_p);
+    return gy_is_repeat(comm, repeat, call) && !comm->ctx->active_first && repeat->direct(comm, call, status_p);
 }
 
 bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
 {
     struct gy_repeat *repeat = &comm->repeats[call->collective];
-    if (repeat->what != EXCHANGE || comm->size < 2) /* alone there is no queue for it */
+    if (repeat->what != GY_KEPT_EXCHANGE || comm->size < 2) /* alone there is no queue for it */
         return false;
-    struct gy_exchange *it = next_exchange(comm, repeat);
-    if (!is_repeat(comm, repeat, call))
+    struct gy_exchange *it = gy_repeat_next(comm, repeat);
+    if (!gy_is_repeat(comm, repeat, call))
         return false;
     it->input = call->input;
     it->output = call->output;

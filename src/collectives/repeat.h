@@ -4,7 +4,7 @@
  *
  *   the first     arguments ──▶ choice ──▶ exchange, or what else               check.c, tiny.c, direct.c, direct_root.c, which keep
  *                                          is done without a request            what has come out
- *   a repeat      ────────────────────────▶ the same                            repeat.c
+ *   a repeat      ────────────────────────▶ the same                            repeat.c, repeat_kept.h
  *
  *   kept          that the arguments are right, what it is, and all of an exchange but its number and its buffers
  *   looked at     does this process own the communicator, has the world failed, where are the buffers? Of a blocking call: is anything

@@ -359,7 +359,7 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
         gy_store_load_fence();
     /* While nothing waits for it: */
     const uint32_t saved = enter_mode(it);
-    const bool is_pair = form == LINE && it->kind->pair, canonical = gy_comm_canonical(comm);
+    const bool is_pair = form != ASKED && it->kind->pair, canonical = gy_comm_canonical(comm);
     const struct gy_pair pair = is_pair ? gy_exchange_pair(it) : (struct gy_pair){{0}};
     if (!wait_for_all(it, &next)) {
         leave_mode(it, saved);
