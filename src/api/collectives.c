@@ -20,21 +20,44 @@ static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool block
 
 typedef gyre_status (*make_func)(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 
-static gyre_status make(const char *function, gyre_comm *comm, const struct gy_call *call, make_func how,
-                        gyre_request **request_p)
+static bool may_make(const char *function, gyre_comm *comm, gyre_request **request_p)
 {
     if (!gy_check_lives(comm, function))
-        return GYRE_INVALID_ARGUMENT;
+        return false;
     if (!request_p)
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
+        gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s: request_p is NULL", function);
+    return request_p != NULL;
+}
+
+static gyre_status make_inside(gyre_comm *comm, const struct gy_call *call, make_func how, gyre_request **request_p)
+{
+    gy_exchange_own(comm, call);
+    gy_exchange_expect(comm, call);
+    gyre_status status = check(comm, call, false);
+    return status == GYRE_SUCCESS ? how(comm, call, request_p) : status;
+}
+
+static gyre_status keep(const char *function, gyre_comm *comm, const struct gy_call *call, gyre_request **request_p)
+{
+    if (!may_make(function, comm, request_p))
+        return GYRE_INVALID_ARGUMENT;
     gy_driver_enter(comm->ctx);
+    gyre_status status = make_inside(comm, call, gy_request_keep, request_p);
+    gy_driver_leave(comm->ctx);
+    return status;
+}
+
+/* Into each function, and what it does seldom out of it, as run() is: see repeat_kept.h. */
+static inline __attribute__((always_inline)) gyre_status start(const char *function, gyre_comm *comm,
+                                                               const struct gy_call *call, gyre_request **request_p)
+{
+    if (!may_make(function, comm, request_p))
+        return GYRE_INVALID_ARGUMENT;
     gyre_status status = GYRE_SUCCESS;
-    if (how != gy_request_start || !gy_repeat_start(comm, call, request_p)) {
-        gy_exchange_own(comm, call);
-        gy_exchange_expect(comm, call);
-        status = check(comm, call, false);
-        if (status == GYRE_SUCCESS)
-            status = how(comm, call, request_p);
+    gy_driver_enter(comm->ctx);
+    if (!gy_repeat_start(comm, call, request_p)) {
+        const struct gy_call written = *call;
+        status = make_inside(comm, &written, gy_request_start, request_p);
     }
     gy_driver_leave(comm->ctx);
     return status;
@@ -43,8 +66,7 @@ static gyre_status make(const char *function, gyre_comm *comm, const struct gy_c
 static gyre_status run_in_group(const char *function, gyre_comm *comm, const struct gy_call *call)
 {
     gyre_request *request;
-    gyre_status started = gy_call_group_reserve() ? make(function, comm, call, gy_request_start, &request)
-                                                  : GYRE_NO_MEMORY;
+    gyre_status started = gy_call_group_reserve() ? start(function, comm, call, &request) : GYRE_NO_MEMORY;
     if (started == GYRE_SUCCESS)
         gy_call_group_add(request);
     return started;
@@ -61,7 +83,7 @@ static gyre_status run_inside(gyre_comm *comm, const struct gy_call *call)
     return status == GYRE_SUCCESS ? gy_run(comm, call) : status;
 }
 
-/* Into each function, and what it does seldom out of it: see repeat_kept.h. */
+/* Likewise. */
 static inline __attribute__((always_inline)) gyre_status run(const char *function, gyre_comm *comm,
                                                              const struct gy_call *call)
 {
@@ -92,12 +114,12 @@ static inline __attribute__((always_inline)) gyre_status run(const char *functio
     gyre_status gyre_##name##_start(gyre_comm *comm, parameters, gyre_request **request_p) \
     {                                                                                      \
         struct gy_call it = call;                                                          \
-        return make(__func__, comm, &it, gy_request_start, request_p);                     \
+        return start(__func__, comm, &it, request_p);                                      \
     }                                                                                      \
     gyre_status gyre_##name##_init(gyre_comm *comm, parameters, gyre_request **request_p)  \
     {                                                                                      \
         struct gy_call it = call;                                                          \
-        return make(__func__, comm, &it, gy_request_keep, request_p);                      \
+        return keep(__func__, comm, &it, request_p);                                       \
     }
 
 FORMS(all_reduce, PARAMETERS(const void *input, void *output, size_t count, gyre_dtype dtype, gyre_op op),
@@ -169,12 +191,12 @@ gyre_status gyre_barrier(gyre_comm *comm)
 
 gyre_status gyre_barrier_start(gyre_comm *comm, gyre_request **request_p)
 {
-    return make(__func__, comm, &barrier_call, gy_request_start, request_p);
+    return start(__func__, comm, &barrier_call, request_p);
 }
 
 gyre_status gyre_barrier_init(gyre_comm *comm, gyre_request **request_p)
 {
-    return make(__func__, comm, &barrier_call, gy_request_keep, request_p);
+    return keep(__func__, comm, &barrier_call, request_p);
 }
 
 /* Before the one is started that would wait for the other's sake. */

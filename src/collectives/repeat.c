@@ -61,17 +61,3 @@ bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_sta
         return gy_repeat_exchange(comm, call, status_p);
     return gy_is_repeat(comm, repeat, call) && !comm->ctx->active_first && repeat->direct(comm, call, status_p);
 }
-
-bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
-{
-    struct gy_repeat *repeat = &comm->repeats[call->collective];
-    if (repeat->what != GY_KEPT_EXCHANGE || comm->size < 2) /* alone there is no queue for it */
-        return false;
-    struct gy_exchange *it = gy_repeat_next(comm, repeat);
-    if (!gy_is_repeat(comm, repeat, call))
-        return false;
-    it->input = call->input;
-    it->output = call->output;
-    *request_p = gy_tiny_begin(it, &repeat->shape);
-    return true;
-}

@@ -33,9 +33,8 @@ void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const st
  * happened. */
 typedef bool (*gy_repeat_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func);
-/* The whole of a blocking call that is a repeat, and of a start; false: it is none, or something is unusual, and nothing has happened
- * yet. */
+/* The whole of a blocking call that is a repeat (of a start: repeat_kept.h); false: it is none, or something is unusual, and nothing has
+ * happened yet. */
 bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
-bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 
 #endif

@@ -58,18 +58,40 @@ static inline struct gy_exchange *gy_repeat_next(struct gyre_comm *comm, struct 
     return &repeat->exchange;
 }
 
+/* Of what the call repeats, with its buffers; NULL: it is no exchange that has been kept. */
+static inline struct gy_exchange *gy_repeat_take(struct gyre_comm *comm, struct gy_repeat *repeat,
+                                                 const struct gy_call *call)
+{
+    if (repeat->what != GY_KEPT_EXCHANGE)
+        return NULL;
+    struct gy_exchange *it = gy_repeat_next(comm, repeat);
+    if (!gy_is_repeat(comm, repeat, call))
+        return NULL;
+    it->input = call->input;
+    it->output = call->output;
+    return it;
+}
+
 /* gy_repeat_call of an exchange alone. */
 static inline bool gy_repeat_exchange(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
 {
     struct gy_repeat *repeat = &comm->repeats[call->collective];
-    if (repeat->what != GY_KEPT_EXCHANGE)
+    struct gy_exchange *it = gy_repeat_take(comm, repeat, call);
+    if (!it || comm->ctx->active_first)
         return false;
-    struct gy_exchange *it = gy_repeat_next(comm, repeat);
-    if (!gy_is_repeat(comm, repeat, call) || comm->ctx->active_first)
-        return false;
-    it->input = call->input;
-    it->output = call->output;
     *status_p = gy_tiny_exchange(it, &repeat->shape);
+    return true;
+}
+
+/* The same of a start. */
+static inline bool gy_repeat_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
+{
+    struct gy_repeat *repeat = &comm->repeats[call->collective];
+    struct gy_exchange *it = comm->size > 1 ? gy_repeat_take(comm, repeat, call)
+                                            : NULL; /* alone there is no queue for it */
+    if (!it)
+        return false;
+    *request_p = gy_tiny_begin(it, &repeat->shape);
     return true;
 }
 

@@ -108,6 +108,17 @@ static inline void complete_pair(const struct gy_exchange *it, struct gy_pair pa
     it->comm->inline_done = it->number;
 }
 
+/* What a request has waited for is there, or a start has found. */
+static inline void finish(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    uint32_t saved = enter_mode(it);
+    if (it->kind->pair && !canonical)
+        complete_pair(it, gy_exchange_pair(it));
+    else
+        complete(it, operation, canonical);
+    leave_mode(it, saved);
+}
+
 /* It has to wait: when it began, within a tick, if that is not known yet. */
 static void note_beginning(struct gyre_request *r)
 {
@@ -138,9 +149,7 @@ static bool advance(struct gyre_request *r)
         if (answer != GY_YES)
             return miss(r, p, answer);
     }
-    uint32_t saved = enter_mode(it);
-    complete(it, &r->operation, r->canonical);
-    leave_mode(it, saved);
+    finish(it, &r->operation, r->canonical);
     if (r->light)
         gy_request_finish_light(r);
     else
@@ -319,6 +328,11 @@ static inline bool wait_for_all(const struct gy_exchange *it, int *next_p)
 /* How a contribution is shown: in its flag's lines; in a place of its own, as they all are of that length; or as is found out. */
 enum form { LINE, PLAIN, ASKED };
 
+static inline enum form form_of(const struct gy_exchange *it)
+{
+    return it->kind->bytes <= GY_WINDOW_INLINE ? LINE : it->kind->bytes < GY_CLAIMED_LEAST ? PLAIN : ASKED;
+}
+
 static inline void show_as(struct gy_exchange *it, const enum form form)
 {
     if (form == LINE)
@@ -381,9 +395,11 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
 
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
 {
-    if (it->kind->bytes <= GY_WINDOW_INLINE)
-        return exchange(it, shape, LINE);
-    return it->kind->bytes < GY_CLAIMED_LEAST ? exchange(it, shape, PLAIN) : exchange(it, shape, ASKED);
+    switch (form_of(it)) {
+    case LINE: return exchange(it, shape, LINE);
+    case PLAIN: return exchange(it, shape, PLAIN);
+    default: return exchange(it, shape, ASKED);
+    }
 }
 
 /* Finds out what a call is, for those like it, too; the shape's number is still to come. False: it is no direct exchange. */
@@ -425,21 +441,20 @@ static bool has_come(const struct gy_exchange *it)
 }
 
 /* A start that has nothing before it and nothing to wait for; its request is over. False: it has to have a place in the queue. */
-static bool end_at_once(const struct gy_exchange *it, bool canonical, struct gyre_page_record *record)
+static inline bool end_at_once(const struct gy_exchange *it, bool canonical, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = it->comm;
     if (comm->ctx->active_first || !has_come(it))
         return false;
     const struct gy_operation operation = gy_exchange_operation(it);
-    uint32_t saved = enter_mode(it);
-    complete(it, &operation, canonical);
-    leave_mode(it, saved);
+    finish(it, &operation, canonical);
     gy_recorder_done(&comm->recorder, record);
     return true;
 }
 
-/* All of a start but its request. True: that was all, it is over. */
-static inline bool begin(struct gy_exchange *it, struct gy_arrival *shape, bool canonical, bool *shown_p)
+/* All of a start but its request. True: that was all, it is over. Compiled for each form, as exchange() is. */
+static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *it, struct gy_arrival *shape,
+                                                           bool canonical, bool *shown_p, const enum form form)
 {
     struct gyre_comm *comm = it->comm;
     /* Those before it may well be over by now, and room is to be made for this one. */
@@ -450,7 +465,7 @@ static inline bool begin(struct gy_exchange *it, struct gy_arrival *shape, bool 
     shape->sequence = ++comm->sequence;
     bool now = !comm->window_next && may_be_shown(it);
     if (now) {
-        show(it);
+        show_as(it, form);
         gy_exchange_expect_of(comm, it->kind->awaited); /* of the first that is not over */
         gy_window_wake(comm);
     }
@@ -461,6 +476,15 @@ static inline bool begin(struct gy_exchange *it, struct gy_arrival *shape, bool 
         gy_window_arrive(comm, shape, NULL);
     *shown_p = now;
     return now && end_at_once(it, canonical, record);
+}
+
+static bool begin(struct gy_exchange *it, struct gy_arrival *shape, bool canonical, bool *shown_p)
+{
+    switch (form_of(it)) {
+    case LINE: return begin_as(it, shape, canonical, shown_p, LINE);
+    case PLAIN: return begin_as(it, shape, canonical, shown_p, PLAIN);
+    default: return begin_as(it, shape, canonical, shown_p, ASKED);
+    }
 }
 
 /* What a start has shown, or could not yet, waits in the queue. */
