@@ -191,15 +191,22 @@ Test(dial, a_full_backlog_is_waited_for)
     expect_greeting(&outcome);
 }
 
-Test(dial, a_host_that_does_not_answer_is_given_up)
+/* Where the backlog is full and the host does not answer. */
+static void dial_nobody(struct outcome *outcome)
 {
     struct gy_error error = {.rank = -1};
-    struct outcome outcome = {.fd = -1};
     int visitors[3];
 
     mute = true;
     fill_backlog(visitors);
-    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, outcome, &error), GYRE_SUCCESS);
+}
+
+Test(dial, a_host_that_does_not_answer_is_given_up)
+{
+    struct outcome outcome = {.fd = -1};
+
+    dial_nobody(&outcome);
     turn_for(&outcome, 40 * GY_SECOND);
     cr_assert(outcome.over && outcome.fd < 0);
     cr_assert_eq(world.dial_errnum, ETIMEDOUT);
@@ -209,13 +216,9 @@ Test(dial, a_host_that_does_not_answer_is_given_up)
 /* Whoever ends it while it is asked whether the host answers hears no more of it. */
 Test(dial, a_dial_ends_while_its_host_is_asked)
 {
-    struct gy_error error = {.rank = -1};
     struct outcome outcome = {.fd = -1};
-    int visitors[3];
 
-    mute = true;
-    fill_backlog(visitors);
-    cr_assert_eq(gy_world_dial(&world, 1, on_dialled, &outcome, &error), GYRE_SUCCESS);
+    dial_nobody(&outcome);
     for (int64_t limit = gy_now() + 30 * GY_SECOND; !asked && gy_now() < limit;)
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
     cr_assert(asked && !outcome.over);
