@@ -5,8 +5,8 @@
  * When 64 are greeting (or `most` are there, guests included), those that have not come to an end for half a second make room;
  * otherwise new visitors wait in the kernel's backlog. Where `most` says how many, a rank waits for nothing but this door, speaks as soon
  * as it is connected, and comes again if it is sent away: who has not said a word for a tenth of a second makes room there, so that a
- * crowd of strangers keeps no rank from the meeting, however many stand in front of it in the backlog. A timer runs only while somebody is being greeted, or could not be for want of
- * a descriptor. Kept visitors have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
+ * crowd of strangers keeps no rank from the meeting, however many stand in front of it in the backlog. A timer runs only while somebody
+ * is being greeted, or could not be for want of a descriptor. Kept visitors have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
 #include "boot/door.h"
 
 #include <errno.h>

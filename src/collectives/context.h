@@ -127,8 +127,8 @@ void gy_context_buffer_give(struct gy_context *ctx, void *memory, size_t bytes);
 void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel);
 
 #define GY_BUT_WINDOWS UINT64_MAX
-/* A communicator goes, with its windows (0) or but for them, or one of these: no link stores anything to where its frames were to go from now
- * on, be it memory of the library's or the caller's. Without memory for what is under way the world ends. */
+/* A communicator goes, with its windows (0) or but for them, or one of these: no link stores anything to where its frames were to go
+ * from now on, be it memory of the library's or the caller's. Without memory for what is under way the world ends. */
 void gy_context_take_back(struct gy_context *ctx, uint32_t comm, uint64_t window);
 /* Memory for one payload of the peer's that is for nobody; NULL: there is none. */
 void *gy_context_scrap(struct gy_context *ctx, int peer);
