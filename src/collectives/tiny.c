@@ -108,15 +108,37 @@ static inline void complete_pair(const struct gy_exchange *it, struct gy_pair pa
     it->comm->inline_done = it->number;
 }
 
-/* What a request has waited for is there, or a start has found. */
+/* What a request has waited for is there, or a start has found. In its mode. */
 static inline void finish(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
 {
-    uint32_t saved = enter_mode(it);
     if (it->kind->pair && !canonical)
         complete_pair(it, gy_exchange_pair(it));
     else
         complete(it, operation, canonical);
-    leave_mode(it, saved);
+}
+
+/* The floating-point mode of those that a turn completes one after the other: reading it takes as long as adding a line up. */
+struct mode {
+    bool entered;
+    uint32_t saved;
+};
+
+static inline void leave_once(struct mode *mode)
+{
+    if (mode->entered)
+        gy_fp_leave(mode->saved);
+    mode->entered = false;
+}
+
+/* For what takes this one. */
+static inline void enter_once(struct mode *mode, const struct gy_exchange *it)
+{
+    if (!it->kind->kernel) {
+        leave_once(mode);
+    } else if (!mode->entered) {
+        mode->saved = gy_fp_enter();
+        mode->entered = true;
+    }
 }
 
 /* It has to wait: when it began, within a tick, if that is not known yet. */
@@ -136,7 +158,7 @@ static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
 }
 
 /* True: it is over, or has been found to be another one than a peer's. */
-static bool advance(struct gyre_request *r)
+static bool advance(struct gyre_request *r, struct mode *mode)
 {
     const struct gyre_comm *comm = r->comm;
     const struct gy_exchange *it = &r->exchange;
@@ -149,26 +171,31 @@ static bool advance(struct gyre_request *r)
         if (answer != GY_YES)
             return miss(r, p, answer);
     }
+    enter_once(mode, it);
     finish(it, &r->operation, r->canonical);
-    if (r->light)
+    if (r->light) {
         gy_request_finish_light(r);
-    else
+    } else {
+        leave_once(mode);
         gy_request_through(r);
+    }
     return true;
 }
 
 bool gy_tiny_advance(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
+    struct mode mode = {0};
     bool moved = false;
     do {
         if (comm->window_next)
             gy_tiny_show(comm);
-        moved |= advance(r);
+        moved |= advance(r, &mode);
         if (!r->complete)
-            return moved;
+            break;
         r = comm->window_first;
     } while (r && r->tiny && r->shape.sequence <= comm->arrived && !comm->ctx->closed);
+    leave_once(&mode);
     return moved;
 }
 
@@ -447,7 +474,9 @@ static inline bool end_at_once(const struct gy_exchange *it, bool canonical, str
     if (comm->ctx->active_first || !has_come(it))
         return false;
     const struct gy_operation operation = gy_exchange_operation(it);
+    const uint32_t saved = enter_mode(it);
     finish(it, &operation, canonical);
+    leave_mode(it, saved);
     gy_recorder_done(&comm->recorder, record);
     return true;
 }

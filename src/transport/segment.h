@@ -31,15 +31,21 @@ struct gy_segment;
 #define GY_WINDOW_LINES (2 * GY_WINDOW_AHEAD)
 #define GY_WINDOW_SHORT 8192 /* bytes of a vector that has a place for every line; longer ones have two for all */
 #define GY_WINDOW_GAP 4096   /* between two places: see gy_window */
-#define GY_WINDOW_APART 1024 /* from one line to the next */
+#define GY_WINDOW_PAIR 128   /* bytes of the flag's pair of cache lines */
+#define GY_WINDOW_PAGE 4096  /* of the smallest pages there are */
+#define GY_WINDOW_APART 1152 /* from one line to the next */
 
 /* Written by one rank: flag, shape and payload together. Between two lie others that nobody uses: processors that have read some, each
- * so far behind the one before, fetch the next, and take it away from who is about to write it. */
+ * so far behind the one before, fetch the next, and take it away from who is about to write it. They lie a power of two and a pair of
+ * lines apart: a power of two alone would have all of them in few sets of the first-level cache, out of which they push each other. */
 struct gy_window_line {
-    _Alignas(GY_WINDOW_APART) _Atomic uint64_t sequence; /* written last, release */
-    uint64_t shape;                                      /* the shape in a word */
+    _Alignas(GY_WINDOW_PAIR) _Atomic uint64_t sequence; /* written last, release */
+    uint64_t shape;                                     /* the shape in a word */
     unsigned char payload[GY_WINDOW_INLINE];
+    unsigned char apart[GY_WINDOW_APART - GY_WINDOW_PAIR];
 };
+
+_Static_assert(sizeof(struct gy_window_line) == GY_WINDOW_APART, "pairs of lines, and nothing between their parts");
 
 /* The shape, in full, for the error that shows both. */
 struct gy_arrival {
@@ -97,11 +103,11 @@ struct gy_window_control {
 
 /* The control block and, behind it, the vectors that are longer than a line has room for; by number like the lines. Between two of
  * them lies a page that nobody uses: processors fetch what lies behind that which is read, as far as the end of its page, and who read
- * one vector would take away the lines of the next, which are about to be written. */
+ * one vector would take away the lines of the next, which are about to be written. Each begins a page, so that short ones lie in one. */
 struct gy_window {
     struct gy_window_control control;
-    _Alignas(GY_CACHE_LINE) unsigned char shorter[GY_WINDOW_LINES][GY_WINDOW_SHORT + GY_WINDOW_GAP];
-    _Alignas(GY_CACHE_LINE) unsigned char vector[2][GY_WINDOW_VECTOR + GY_WINDOW_GAP];
+    _Alignas(GY_WINDOW_PAGE) unsigned char shorter[GY_WINDOW_LINES][GY_WINDOW_SHORT + GY_WINDOW_GAP];
+    _Alignas(GY_WINDOW_PAGE) unsigned char vector[2][GY_WINDOW_VECTOR + GY_WINDOW_GAP];
 };
 
 static inline unsigned char *gy_window_vector(struct gy_window_control *control, uint64_t number, size_t bytes)

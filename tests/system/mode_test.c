@@ -59,6 +59,25 @@ static gyre_status started(float *output, size_t count, gyre_op op)
     return status == GYRE_SUCCESS ? gyre_wait(&request) : status;
 }
 
+/* Several under way at once, which a turn completes one after the other, and between them one that reduces nothing. */
+static gyre_status several(float *output, size_t count, gyre_op op)
+{
+    static float others[2][MOST];
+    gyre_request *requests[4];
+    gyre_status status = gyre_all_reduce_start(comm, in, others[0], count, GYRE_FLOAT32, op, &requests[0]);
+    if (status == GYRE_SUCCESS)
+        status = gyre_all_reduce_start(comm, in, others[1], count, GYRE_FLOAT32, op, &requests[1]);
+    if (status == GYRE_SUCCESS)
+        status = gyre_barrier_start(comm, &requests[2]);
+    if (status == GYRE_SUCCESS)
+        status = gyre_all_reduce_start(comm, in, output, count, GYRE_FLOAT32, op, &requests[3]);
+    if (status == GYRE_SUCCESS)
+        status = gyre_wait_all(requests, 4);
+    for (int i = 0; i < 2 && status == GYRE_SUCCESS; i++)
+        CHECK(memcmp(others[i], output, count * sizeof *output) == 0);
+    return status;
+}
+
 static gyre_status to_root(float *output, size_t count, gyre_op op)
 {
     return gyre_reduce(comm, in, output, count, GYRE_FLOAT32, op, 0);
@@ -96,7 +115,7 @@ static void try_way(way_func way, size_t count, gyre_op op, int round)
 int main(void)
 {
     static const size_t counts[] = {1, 8, 24, 64, 512, 1500, 5000, MOST};
-    static const way_func ways[] = {blocking, started, to_root, to_all};
+    static const way_func ways[] = {blocking, started, several, to_root, to_all};
     comm = rank_begin(60);
     rank = gyre_comm_rank(comm);
     size = gyre_comm_size(comm);
