@@ -19,6 +19,7 @@ endif()
 if(GYRE_SANITIZE)
   target_compile_options(gyre_compile INTERFACE -fsanitize=${GYRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(gyre_compile INTERFACE -fsanitize=${GYRE_SANITIZE})
+  target_compile_definitions(gyre_compile INTERFACE GYRE_SANITIZED) # compilers have names of their own for it
 endif()
 
 # gcc clears and copies structs of a few hundred bytes by string instructions, which take longer to begin than the library's function takes to be over:

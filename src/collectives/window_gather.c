@@ -35,9 +35,10 @@ static void find_operands(struct gyre_request *r, const struct gy_step *step, in
         it->fars += it->far[p] != 0;
         it->shown[p] = p != rank && !it->far[p] && !input;
         it->slots += it->shown[p];
-        it->sources[p] = p == rank ? gy_operand_at(r, step->src, b, start)
-                         : input   ? input + start * r->element
-                                   : gy_window_published(r, p, b, iteration);
+        it->sources[p] = p == rank      ? gy_operand_at(r, step->src, b, start)
+                         : input        ? input + start * r->element
+                         : it->shown[p] ? gy_window_published(r, p, b, iteration)
+                                        : NULL;
     }
     it->to = (struct gy_targets){.at = it->targets};
     bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.past; /* those past the caches come first */

@@ -58,7 +58,8 @@ int64_t __wrap_gy_now(void)
 int __wrap_sched_yield(void)
 {
     now += STEP;
-    others();
+    if (others) /* a sanitizer, which is linked in, yields outside of the tests */
+        others();
     return 0;
 }
 

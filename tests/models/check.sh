@@ -4,13 +4,12 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'wait; rm -rf "$scratch"' EXIT
 cd "$scratch"
 
-# MODEL SETTINGS OPTIMISATION: prints spin's summary; true if all states were seen and none is wrong.
+# MODEL SETTINGS OPTIMISATION: leaves spin's summary in pan.log; true if all states were seen and none is wrong.
 explore()
 {
-    rm -f pan* ./*.trail
     # shellcheck disable=SC2086 # settings are several words
     spin $2 -a "$here/$1.pml" >spin.log 2>&1 || { cat spin.log; exit 1; }
     cc "$3" -w -DSAFETY -DCOLLAPSE -DMEMLIM=3000 -o pan pan.c
@@ -19,18 +18,31 @@ explore()
         grep -q 'errors: 0' pan.log
 }
 
-right()
+is_right()
 {
     explore "$1" "$2" -O2 || { echo "wrong: $1 $2"; cat pan.log; exit 1; }
     echo "$1 $2: $(awk '/states, stored/ {print $1}' pan.log) states, all right"
 }
 
-wrong()
+is_wrong()
 {
     if explore "$1" "$2" -O0; then echo "not found: $1 $2"; exit 1; fi
     grep -q 'errors: 1' pan.log || { cat pan.log; exit 1; }
     echo "$1 $2: found ($(grep -o 'assertion violated\|invalid end state' pan.log | head -n 1))"
 }
+
+# As many at a time as there are cores, each in a folder of its own; the first that fails ends it.
+begun=0 under_way=0 cores=$(nproc)
+end_one() { wait -n; under_way=$((under_way - 1)); }
+begin() # is_right|is_wrong MODEL SETTINGS
+{
+    [ "$under_way" -lt "$cores" ] || end_one
+    begun=$((begun + 1)) under_way=$((under_way + 1))
+    mkdir "$begun"
+    (cd "$begun" && trap - EXIT && "$@") &
+}
+right() { begin is_right "$@"; }
+wrong() { begin is_wrong "$@"; }
 
 right council "-DN=2 -DDEATHS=1"
 right council "-DN=3 -DDEATHS=2"
@@ -121,3 +133,5 @@ wrong silent "-DLATE"
 wrong silent "-DUNREAD"
 wrong silent "-DAHEAD"
 wrong silent "-DUNSEEN"
+
+while [ "$under_way" -gt 0 ]; do end_one; done

@@ -9,7 +9,7 @@
 
 static volatile size_t allocations;
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef GYRE_SANITIZED
 #define COUNTING 1
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
