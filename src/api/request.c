@@ -5,6 +5,7 @@
 #include "api/check.h"
 #include "collectives/comm_end.h"
 #include "collectives/ends.h"
+#include "collectives/repeat_kept.h"
 #include "core/clock.h"
 #include "core/handle.h"
 
@@ -295,6 +296,19 @@ gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indice
 
 /* ---- persistent ones ---- */
 
+/* Most often nothing has failed. */
+static gyre_status check_start(struct gyre_comm *comm)
+{
+    if (gy_repeat_is_usual(comm->ctx) && comm->ended.status == GYRE_SUCCESS)
+        return GYRE_SUCCESS;
+    gyre_status status = gy_check_comm(comm);
+    if (status != GYRE_SUCCESS && status != GYRE_FORKED)
+        gy_ends_refuse(comm, false);
+    if (status == GYRE_SUCCESS && comm->ended.status != GYRE_SUCCESS)
+        status = gy_comm_end_refuse(comm);
+    return status;
+}
+
 gyre_status gyre_start(gyre_request *request)
 {
     if (!request)
@@ -306,11 +320,7 @@ gyre_status gyre_start(gyre_request *request)
                                            : "gyre_start: the request's communicator was destroyed");
     struct gyre_comm *comm = request->comm;
     gy_driver_enter(comm->ctx);
-    gyre_status status = gy_check_comm(comm);
-    if (status != GYRE_SUCCESS && status != GYRE_FORKED)
-        gy_ends_refuse(comm, false);
-    if (status == GYRE_SUCCESS && comm->ended.status != GYRE_SUCCESS)
-        status = gy_comm_end_refuse(comm);
+    gyre_status status = check_start(comm);
     if (status == GYRE_SUCCESS && request->launched)
         status = gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                                "the request is under way: wait for it before it is started again");

@@ -206,12 +206,17 @@ static inline struct gy_ranks gy_exchange_awaits(const struct gyre_comm *comm, u
     return comm->ctx->crowded ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
 }
 
-/* The lines of those that are awaited in the next exchange: where peers have been faster, what they have published comes meanwhile. */
-static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy_ranks awaited)
+/* The lines of those that are awaited in the next exchanges: where peers have been faster, what they have published comes meanwhile. */
+static inline void gy_exchange_expect_next(const struct gyre_comm *comm, struct gy_ranks awaited, uint64_t exchanges)
 {
     for (int p = awaited.first; p < awaited.end && p < GY_EXPECTED_RANKS; p++)
-        if (p != comm->rank)
-            gy_line_expect(&comm->control[p]->line[(comm->inline_done + 1) % GY_WINDOW_LINES]);
+        for (uint64_t next = 1; next <= exchanges && p != comm->rank; next++)
+            gy_line_expect(&comm->control[p]->line[(comm->inline_done + next) % GY_WINDOW_LINES]);
+}
+
+static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy_ranks awaited)
+{
+    gy_exchange_expect_next(comm, awaited, 1);
 }
 
 /* A call begins, and may well be a direct exchange; nothing of it has been checked yet. */

@@ -16,10 +16,11 @@
 #include "transport/fence.h"
 
 #define GY_TINY_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
+#define GY_TINY_EXPECTED 2     /* exchanges of many in flight whose lines are asked for before they are looked at */
 #define GY_TINY_ROOTED 8192    /* bytes between two ranks: what is longer is used where it lies, see direct_root.c */
 
 /* Is it among those that may be shown before the first of them is complete? See exchange.h. */
-static bool has_its_turn(const struct gy_exchange *it)
+static inline bool has_its_turn(const struct gy_exchange *it)
 {
     const struct gyre_comm *comm = it->comm;
     if (it->kind->bytes > GY_WINDOW_SHORT)
@@ -27,7 +28,7 @@ static bool has_its_turn(const struct gy_exchange *it)
     return it->number <= comm->inline_done + GY_WINDOW_AHEAD && comm->inline_alone <= comm->inline_done;
 }
 
-static bool may_be_shown(const struct gy_exchange *it)
+static inline __attribute__((always_inline)) bool may_be_shown(const struct gy_exchange *it)
 {
     int peer;
     return has_its_turn(it) && gy_exchange_room(it, &peer) == GY_YES;
@@ -471,12 +472,18 @@ static bool has_come(const struct gy_exchange *it)
 static inline bool end_at_once(const struct gy_exchange *it, bool canonical, struct gyre_page_record *record)
 {
     struct gyre_comm *comm = it->comm;
-    if (comm->ctx->active_first || !has_come(it))
+    if (comm->ctx->active_first)
         return false;
+    const uint32_t saved = enter_mode(it); /* before it looks: reading the mode waits for what has been looked at */
+    if (!has_come(it)) {
+        leave_mode(it, saved);
+        return false;
+    }
     const struct gy_operation operation = gy_exchange_operation(it);
-    const uint32_t saved = enter_mode(it);
     finish(it, &operation, canonical);
     leave_mode(it, saved);
+    gy_exchange_expect_next(comm, it->kind->awaited,
+                            GY_TINY_EXPECTED); /* peers that were there before may well be ahead */
     gy_recorder_done(&comm->recorder, record);
     return true;
 }
@@ -495,7 +502,7 @@ static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *i
     bool now = !comm->window_next && may_be_shown(it);
     if (now) {
         show_as(it, form);
-        gy_exchange_expect_of(comm, it->kind->awaited); /* of the first that is not over */
+        gy_exchange_expect_next(comm, it->kind->awaited, GY_TINY_EXPECTED);
         gy_window_wake(comm);
     }
     struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
@@ -553,7 +560,7 @@ bool gy_tiny_restart(struct gyre_request *r)
     struct gy_exchange *it = &r->exchange;
     bool shown;
     bool plain = r->operation.op < GYRE_PREMUL_SUM && !comm->verify && !comm->attributes.uniform;
-    if (!r->tiny || !plain || !gy_tiny_fits(r->comm, &r->shape, r->element))
+    if (!r->tiny || !plain) /* what was one the last time is one */
         return false;
     it->number = comm->inline_started + 1;
     gy_exchange_fetch_owned(it, gy_exchange_owned(it));
