@@ -674,7 +674,8 @@ GYRE_API gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double secon
 
 /* ---- What happens inside; log and memory of the process ---------------------------------------------------------- */
 
-/* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. */
+/* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. Errors:
+ * GYRE_INVALID_ARGUMENT where there is no such descriptor, GYRE_SYSTEM where not all of it could be written. */
 GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
 
 /* What a communicator has done on this rank. Set `size = sizeof(gyre_counters)`; as much of it is written. */

@@ -1,4 +1,5 @@
 /* Making, duplicating, ending and asking communicators; memory. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -217,11 +218,13 @@ gyre_status gyre_comm_dump(const gyre_comm *comm, int fd)
         if (record)
             record->waited_for = r->waiting_for < 0 ? -1 : gy_group_world(&comm->group, r->waiting_for);
     }
-    if (comm->attributes.name[0])
-        dprintf(fd, "communicator %s: ", comm->attributes.name);
-    gy_recorder_dump(&comm->recorder, comm->rank, fd);
+    bool good = (!comm->attributes.name[0] || dprintf(fd, "communicator %s: ", comm->attributes.name) >= 0) &&
+                gy_recorder_dump(&comm->recorder, comm->rank, fd);
+    int why = errno;
     gy_driver_leave(ctx);
-    return GYRE_SUCCESS;
+    return good ? GYRE_SUCCESS
+                : gy_check_fail((gyre_comm *)comm, GYRE_SYSTEM, "gyre_comm_dump: descriptor %d cannot be written: %s",
+                                fd, strerror(why));
 }
 
 const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, size_t count, gyre_dtype dtype)

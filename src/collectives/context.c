@@ -386,7 +386,7 @@ void gy_context_fail(struct gy_context *ctx)
     }
     if (gy_log_enabled(GY_LOG_INFO))
         for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
-            gy_recorder_dump(&comm->recorder, comm->rank, 2);
+            (void)gy_recorder_dump(&comm->recorder, comm->rank, 2);
 }
 
 void gy_context_bury(struct gy_context *ctx, struct gy_channel *channel)

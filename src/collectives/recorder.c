@@ -145,7 +145,8 @@ void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes)
                  shape->collective & GY_VARYING ? "v" : "", shape->sequence, details, algorithm);
 }
 
-static void dump_record(const struct gyre_page_record *record, int fd)
+/* What dprintf says. */
+static int dump_record(const struct gyre_page_record *record, int fd)
 {
     static const char *const states[] = {"running", "done", "failed"};
     struct gy_arrival shape = shape_of(record);
@@ -154,20 +155,23 @@ static void dump_record(const struct gyre_page_record *record, int fd)
     bool timed = record->began && (record->ended || record->state == GYRE_PAGE_RUNNING);
     int64_t end = record->ended ? record->ended : gy_now();
     if (record->waited_for >= 0)
-        dprintf(fd, "  %s %s %.1f us, waiting for rank %d\n", text, states[record->state],
-                (double)(end - record->began) / 1e3, record->waited_for);
-    else if (timed)
-        dprintf(fd, "  %s %s %.1f us\n", text, states[record->state], (double)(end - record->began) / 1e3);
-    else
-        dprintf(fd, "  %s %s\n", text, states[record->state]); /* the shortest ways read no clock */
+        return dprintf(fd, "  %s %s %.1f us, waiting for rank %d\n", text, states[record->state],
+                       (double)(end - record->began) / 1e3, record->waited_for);
+    if (timed)
+        return dprintf(fd, "  %s %s %.1f us\n", text, states[record->state], (double)(end - record->began) / 1e3);
+    return dprintf(fd, "  %s %s\n", text, states[record->state]); /* the shortest ways read no clock */
 }
 
-void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)
+bool gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)
 {
-    dprintf(fd, "rank %d: %" PRIu64 " operations started, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " bytes\n",
-            rank, recorder->page->started, recorder->page->done, recorder->page->failed, recorder->page->bytes);
+    bool good = dprintf(fd,
+                        "rank %d: %" PRIu64 " operations started, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64
+                        " bytes\n",
+                        rank, recorder->page->started, recorder->page->done, recorder->page->failed,
+                        recorder->page->bytes) >= 0;
     uint64_t newest = recorder->page->started;
-    for (uint64_t s = newest > GY_RECORDS ? newest - GY_RECORDS + 1 : 1; s <= newest; s++)
+    for (uint64_t s = newest > GY_RECORDS ? newest - GY_RECORDS + 1 : 1; s <= newest && good; s++)
         if (recorder->page->record[s % GY_RECORDS].serial == s)
-            dump_record(&recorder->page->record[s % GY_RECORDS], fd);
+            good = dump_record(&recorder->page->record[s % GY_RECORDS], fd) >= 0;
+    return good;
 }

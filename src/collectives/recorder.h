@@ -3,6 +3,8 @@
 #ifndef GY_COLLECTIVES_RECORDER_H
 #define GY_COLLECTIVES_RECORDER_H
 
+#include <stdbool.h>
+
 #include "collectives/page.h"
 #include "collectives/plan.h"
 
@@ -28,7 +30,8 @@ void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arriv
 struct gyre_page_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial);
 /* The newest record of a collective with this sequence number, NULL likewise. */
 struct gyre_page_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence);
-void gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd);
+/* False: it could not be written, errno says why. */
+bool gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd);
 
 /* "all_reduce #17 (float32 x 1000, sum, ring)" */
 void gy_shape_print(const struct gy_arrival *shape, char *text, size_t bytes);

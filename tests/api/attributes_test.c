@@ -1,9 +1,11 @@
 /* Attributes of communicators, by the public interface, on the ranks that gyre-run starts. What must be the same everywhere
  * changes on all ranks or on none; what is set holds for the next call. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <gyre/gyre.h>
 
@@ -86,6 +88,10 @@ static void local_ones(gyre_comm *comm)
     rewind(file);
     CHECK(fgets(dump, sizeof(dump), file) && strstr(dump, "gradients"), "the dump does not say the name: %s", dump);
     fclose(file);
+    int full = open("/dev/full", O_WRONLY);
+    CHECK(full >= 0 && gyre_comm_dump(comm, full) == GYRE_SYSTEM, "a dump to a full disk");
+    CHECK(strstr(gyre_last_error(comm), "cannot be written: No space left on device"), "%s", gyre_last_error(comm));
+    close(full);
 }
 
 static void note_algorithm(void *user, const gyre_trace_event *event)
