@@ -482,8 +482,8 @@ static inline bool end_at_once(const struct gy_exchange *it, bool canonical, str
     const struct gy_operation operation = gy_exchange_operation(it);
     finish(it, &operation, canonical);
     leave_mode(it, saved);
-    gy_exchange_expect_next(comm, it->kind->awaited,
-                            GY_TINY_EXPECTED); /* peers that were there before may well be ahead */
+    /* Peers that were there before may well be ahead. */
+    gy_exchange_expect_next(comm, it->kind->awaited, GY_TINY_EXPECTED);
     gy_recorder_done(&comm->recorder, record);
     return true;
 }

@@ -50,8 +50,9 @@ int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, si
 {
     const struct gy_member *member = &segment->world->members[segment->world->locals[local]];
     uint64_t proof = atomic_load_explicit(&gy_segment_rank(segment, local)->proof, memory_order_acquire), word;
-    for (size_t done = 0;;) {                                    /* until one call brings the rest and the proof */
-        void *rest = done > 0 ? (unsigned char *)to + done : to; /* nothing is added to a NULL, of no bytes */
+    for (size_t done = 0;;) { /* until one call brings the rest and the proof */
+        /* Nothing is added to a NULL, of no bytes. */
+        void *rest = done > 0 ? (unsigned char *)to + done : to;
         ssize_t n = read_both(member->pid, address + done, bytes - done, rest, proof, &word);
         if (n <= 0)
             return blame(member->pid, proof, member->nonce, n < 0 ? errno : EFAULT);
