@@ -207,22 +207,33 @@ static void note_first(gyre_status *first, gyre_status status)
         *first = status;
 }
 
-static bool has_ended(const gyre_request *r, const struct gy_context *ctx)
+static inline bool has_ended(const gyre_request *r)
 {
-    return r && gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && r->complete && r->comm && r->comm->ctx == ctx;
+    return r && gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && r->complete && r->comm;
+}
+
+/* The caller is inside; most have nothing to give back. */
+static inline gyre_status take_of(struct gy_context *ctx, gyre_request **request)
+{
+    gyre_request *r = *request;
+    if (r->persistent || !r->light || r->lent)
+        return take(request);
+    *request = NULL;
+    gy_request_rest(ctx, r);
+    return r->status;
 }
 
 /* Those from here on that are over, of one world: one time inside serves them all. Returns the place of the first that is not. */
 static size_t take_ended(const struct set *set, size_t i, gyre_status *first)
 {
-    struct gyre_comm *comm = set->requests[i]->comm;
-    if (!comm || !has_ended(set->requests[i], comm->ctx))
+    if (i == set->count || !has_ended(set->requests[i]))
         return i;
-    struct gy_context *ctx = comm->ctx; /* outlives what is taken: a world ends with no caller inside */
+    struct gy_context *ctx =
+        set->requests[i]->comm->ctx; /* outlives what is taken: a world ends with no caller inside */
     gy_driver_enter(ctx);
     do
-        note_first(first, take(&set->requests[i++]));
-    while (i < set->count && has_ended(set->requests[i], ctx));
+        note_first(first, take_of(ctx, &set->requests[i++]));
+    while (i < set->count && has_ended(set->requests[i]) && set->requests[i]->comm->ctx == ctx);
     gy_driver_leave(ctx);
     return i;
 }
@@ -235,7 +246,7 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
     struct set set = {requests, count};
     bool several = true; /* may what is left belong to several worlds? Nobody asks while all are over */
     unsigned rounds = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; (i = take_ended(&set, i, &first)) < count; i++) {
         if (!requests[i])
             continue;
         if (is_stale(requests[i], __func__)) {
@@ -245,11 +256,7 @@ gyre_status gyre_wait_all(gyre_request **requests, size_t count)
         while (several && !requests[i]->complete && comm_of(&set, &several) && several)
             if (turn_all(&set, &rounds) != GYRE_SUCCESS)
                 return GYRE_FORKED;
-        size_t ended = take_ended(&set, i, &first);
-        if (ended > i)
-            i = ended - 1;
-        else
-            note_first(&first, wait_for(&requests[i]));
+        note_first(&first, wait_for(&requests[i]));
     }
     return first;
 }

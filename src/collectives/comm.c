@@ -142,6 +142,7 @@ void gy_comm_free(struct gyre_comm *comm)
     gy_group_free(&comm->group);
     gy_grouping_free(&comm->grouping);
     gy_free(comm->tuned);
+    gy_free(comm->bundle);
     gy_free(comm->repeats);
     gy_free(comm->standing);
     gy_free(comm->control);

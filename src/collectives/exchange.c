@@ -185,10 +185,8 @@ void gy_exchange_prepare(const struct gy_exchange *it)
         each_part(it, it->number + 1, fetch_back);
 }
 
-struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
+struct gy_owned gy_exchange_owned_longer(const struct gy_exchange *it)
 {
-    if (it->kind->bytes <= GY_TINY_FIRST_LINE || !it->kind->gives)
-        return (struct gy_owned){.flag = true};
     if (it->kind->bytes <= GY_WINDOW_INLINE)
         return (struct gy_owned){.flag = true, .beside = true};
     size_t shown = it->kind->bytes -

@@ -181,6 +181,16 @@ static inline enum gy_answer gy_exchange_verify(const struct gy_exchange *it, in
     bool same = comm->control[peer]->line[it->number % GY_WINDOW_LINES].shape == gy_exchange_word(it);
     return same && comm->compared + 1 == it->shape->sequence ? GY_YES : gy_exchange_compare(it, peer);
 }
+/* Both at once: has the peer shown it, and does it mean the same? */
+static inline enum gy_answer gy_exchange_look(const struct gy_exchange *it, int peer)
+{
+    const struct gyre_comm *comm = it->comm;
+    const struct gy_window_line *line = &comm->control[peer]->line[it->number % GY_WINDOW_LINES];
+    if (atomic_load_explicit(&line->sequence, memory_order_acquire) < it->number)
+        return GY_NOT_YET;
+    bool same = line->shape == gy_exchange_word(it) && comm->compared + 1 == it->shape->sequence;
+    return same ? GY_YES : gy_exchange_compare(it, peer);
+}
 /* tiny.c: the whole of one that this rank has found its call to be, from the numbers on, which go into *shape, that the exchange points
  * to. Nothing else is under way, and there is an idle request. */
 gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape);
@@ -206,12 +216,29 @@ static inline struct gy_ranks gy_exchange_awaits(const struct gyre_comm *comm, u
     return comm->ctx->crowded ? gy_exchange_needs(comm, collective, root) : (struct gy_ranks){0, comm->size};
 }
 
+static inline void gy_exchange_expect_from(const struct gyre_comm *comm, int peer, uint64_t exchanges)
+{
+    const struct gy_window_line *lines = comm->control[peer]->line;
+    for (uint64_t next = 1; next <= exchanges; next++)
+        gy_line_expect(&lines[(comm->inline_done + next) % GY_WINDOW_LINES]);
+}
+
+/* One, and so it is not this rank. */
+static inline bool gy_ranks_is_one(struct gy_ranks ranks)
+{
+    return ranks.end - ranks.first == 1;
+}
+
 /* The lines of those that are awaited in the next exchanges: where peers have been faster, what they have published comes meanwhile. */
 static inline void gy_exchange_expect_next(const struct gyre_comm *comm, struct gy_ranks awaited, uint64_t exchanges)
 {
+    if (gy_ranks_is_one(awaited)) {
+        gy_exchange_expect_from(comm, awaited.first, exchanges);
+        return;
+    }
     for (int p = awaited.first; p < awaited.end && p < GY_EXPECTED_RANKS; p++)
-        for (uint64_t next = 1; next <= exchanges && p != comm->rank; next++)
-            gy_line_expect(&comm->control[p]->line[(comm->inline_done + next) % GY_WINDOW_LINES]);
+        if (p != comm->rank)
+            gy_exchange_expect_from(comm, p, exchanges);
 }
 
 static inline void gy_exchange_expect_of(const struct gyre_comm *comm, struct gy_ranks awaited)
@@ -237,7 +264,13 @@ static inline void gy_exchange_expect(const struct gyre_comm *comm, const struct
 struct gy_owned {
     bool flag, beside, vector;
 };
-struct gy_owned gy_exchange_owned(const struct gy_exchange *it);
+struct gy_owned gy_exchange_owned_longer(const struct gy_exchange *it);
+static inline struct gy_owned gy_exchange_owned(const struct gy_exchange *it)
+{
+    if (it->kind->bytes <= GY_TINY_FIRST_LINE || !it->kind->gives)
+        return (struct gy_owned){.flag = true};
+    return gy_exchange_owned_longer(it);
+}
 void gy_exchange_fetch_place(const struct gy_exchange *it); /* the vector's, for the exchange's number */
 static inline void gy_exchange_fetch_owned(const struct gy_exchange *it, struct gy_owned owned)
 {

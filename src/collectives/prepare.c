@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "collectives/bundle.h"
 #include "collectives/ends.h"
 #include "collectives/order.h"
 #include "collectives/request.h"
@@ -263,6 +264,8 @@ static gyre_status reserve_window(struct gyre_comm *comm)
         return GYRE_SUCCESS;
     gyre_status status = gy_segment_window_reserve(comm->ctx->segment, comm->window, &comm->error);
     comm->window_reserved = status == GYRE_SUCCESS;
+    if (comm->window_reserved)
+        comm->bundle = gy_bundle_make(comm);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* What is kept, and why it is right: repeat.h. */
 #include "collectives/repeat_kept.h"
 
+#include "collectives/bundle.h"
 #include "core/mem.h"
 
 struct gy_repeat *gy_repeat_make(void)
@@ -19,6 +20,8 @@ static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call
 {
     enum gy_collective collective = call->collective;
     struct gy_repeat *repeat = &comm->repeats[collective];
+    if (comm->bundle)
+        gy_bundle_keep(comm->bundle, &repeat->kind);
     size_t block = call->count * gy_dtype_bytes(call->dtype), all = block * (size_t)comm->size;
     bool scatters = collective == GY_REDUCE_SCATTER || collective == GY_ALL_TO_ALL,
          gathers = collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "collectives/bundle.h"
 #include "collectives/ends.h"
 #include "collectives/exchange.h"
 #include "collectives/mapped.h"
@@ -34,14 +35,6 @@ static struct gyre_request *request_take(struct gy_context *ctx)
     return r;
 }
 
-/* It was never anybody's, or was collected: an old handle is told from one that is under way. */
-void gy_request_rest(struct gy_context *ctx, struct gyre_request *r)
-{
-    r->collected = true;
-    r->next = ctx->idle;
-    ctx->idle = r;
-}
-
 static void active_append(struct gy_context *ctx, struct gyre_request *r)
 {
     r->next = NULL;
@@ -60,13 +53,6 @@ static void active_remove(struct gy_context *ctx, struct gyre_request *r)
     *(r->next ? &r->next->previous : &ctx->active_last) = r->previous;
     r->next = r->previous = NULL;
     ctx->active--;
-}
-
-/* Its owner may look from outside: what it has brought is there before. */
-static void set_complete(struct gyre_request *r, gyre_status status)
-{
-    r->status = status;
-    atomic_store_explicit(&r->complete, true, memory_order_release);
 }
 
 static void window_enqueue(struct gyre_request *r)
@@ -183,7 +169,8 @@ bool gy_request_stands_behind(const struct gyre_comm *comm)
     const struct gy_context *ctx = comm->ctx;
     if (!ctx->active_first)
         return true;
-    return ctx->active - ctx->queued == 1 && comm->window_last && comm->window_last->shape.sequence == comm->arrived &&
+    const struct gyre_request *last = comm->window_last;
+    return ctx->active - ctx->queued == 1 && last && (last->bundle || last->shape.sequence == comm->arrived) &&
            comm->arrived + 1 - comm->window_first->shape.sequence < GY_WINDOW_SHOWN;
 }
 
@@ -282,7 +269,7 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
         return status;
     struct gyre_request *r = *request_p;
     r->persistent = true;
-    set_complete(r, GYRE_SUCCESS);
+    gy_request_set_complete(r, GYRE_SUCCESS);
     return GYRE_SUCCESS;
 }
 
@@ -293,77 +280,6 @@ void gy_request_restart(struct gyre_request *r)
         return;
     reset(r);
     gy_request_launch(r);
-}
-
-/* A direct exchange. */
-static inline void queue(struct gyre_request *r, bool begun)
-{
-    r->tiny_next = r->kind.awaited.first;
-    r->light = r->tiny = true;
-    r->begun = begun;
-    active_append(r->comm->ctx, r);
-    window_enqueue(r);
-}
-
-struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
-{
-    struct gyre_comm *comm = it->comm;
-    struct gy_context *ctx = comm->ctx;
-    struct gyre_request *r = ctx->idle;
-    ctx->idle = r->next;
-    /* In two: of more at once compilers make a string instruction, which takes longer than all the rest of this. */
-    memset(&r->tiny_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, tiny_next));
-    r->offer = (struct gy_offer){0};
-    r->comm = comm;
-    r->plan = comm->plans[it->shape->collective][it->shape->algorithm];
-    gy_arrival_copy(&r->shape, it->shape);
-    r->input = it->input;
-    r->output = it->output;
-    r->operation = gy_exchange_operation(it);
-    r->element = gy_dtype_bytes(r->operation.dtype);
-    r->record = comm->recorder.page->started;
-    r->kind = *it->kind;
-    gy_exchange_set(&r->exchange, comm, &r->kind, &r->shape, it->number, it->input, it->output);
-    r->exchange.claims = it->claims;
-    r->exchange.kept = it->kept;
-    r->waiting_for = -1;
-    r->canonical = gy_comm_canonical(comm);
-    r->status = GYRE_IN_PROGRESS;
-    queue(r, begun);
-    return r;
-}
-
-void gy_request_queue(struct gyre_request *r, bool begun)
-{
-    reset(r);
-    queue(r, begun);
-}
-
-struct gyre_request *gy_request_ended(struct gyre_comm *comm)
-{
-    struct gyre_request *r = comm->ctx->idle;
-    comm->ctx->idle = r->next;
-    r->comm = comm;
-    r->light = true;
-    r->persistent = r->launched = r->collected = false;
-    set_complete(r, GYRE_SUCCESS);
-    return r;
-}
-
-static void record_end(struct gyre_request *r)
-{
-    struct gy_recorder *recorder = &r->comm->recorder;
-    struct gyre_page_record *record = gy_recorder_at(recorder, r->record);
-    bool good = r->status == GYRE_SUCCESS;
-    *(good ? &recorder->page->done : &recorder->page->failed) += 1;
-    bool timed = !r->light || recorder->trace || !good;
-    int64_t now = timed ? gy_now() : 0;
-    gy_recorder_trace(recorder, &r->shape, r->status, record ? record->began : 0, now);
-    if (!record)
-        return;
-    record->ended = now;
-    record->state = good ? GYRE_PAGE_DONE : GYRE_PAGE_FAILED;
-    record->waited_for = good || r->waiting_for < 0 ? -1 : gy_group_world(&r->comm->group, r->waiting_for);
 }
 
 /* Are others to be shown now that it is over? Behind a direct exchange, when what comes next is not shown yet. */
@@ -381,17 +297,128 @@ static void let_others(const struct gyre_request *r)
         gy_request_arrive(comm);
 }
 
-void gy_request_finish_light(struct gyre_request *r)
+void gy_request_stand(struct gyre_request *r)
+{
+    reset(r);
+    r->light = r->tiny = r->begun = true;
+    active_append(r->comm->ctx, r);
+    window_enqueue(r);
+}
+
+void gy_request_leave(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
-    struct gyre_page_record *record = gy_recorder_at(&comm->recorder, r->record);
-    set_complete(r, GYRE_SUCCESS);
+    gy_request_set_complete(r, GYRE_SUCCESS);
     active_remove(comm->ctx, r);
     window_dequeue_first(comm);
     let_others(r);
     gy_driver_wake(comm->ctx);
+}
+
+void gy_request_open(struct gyre_request *r)
+{
+    atomic_store_explicit(&r->complete, false, memory_order_relaxed);
+    r->light = true;
+    r->collected = false;
+    r->status = GYRE_IN_PROGRESS;
+}
+
+/* An idle one, its owner's. */
+static inline struct gyre_request *hand_out(struct gyre_comm *comm)
+{
+    struct gyre_request *r = comm->ctx->idle;
+    comm->ctx->idle = r->next;
+    r->comm = comm;
+    r->persistent = r->launched = false;
+    return r;
+}
+
+struct gyre_request *gy_request_opened(struct gyre_comm *comm)
+{
+    struct gyre_request *r = hand_out(comm);
+    gy_request_open(r);
+    return r;
+}
+
+struct gyre_request *gy_request_ended(struct gyre_comm *comm)
+{
+    struct gyre_request *r = hand_out(comm);
+    r->light = true;
+    r->collected = false;
+    gy_request_set_complete(r, GYRE_SUCCESS);
+    return r;
+}
+
+/* A direct exchange. */
+static inline void queue(struct gyre_request *r, bool begun)
+{
+    r->tiny_next = r->kind.awaited.first;
+    r->light = r->tiny = true;
+    r->begun = begun;
+    active_append(r->comm->ctx, r);
+    window_enqueue(r);
+}
+
+struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
+{
+    struct gyre_comm *comm = it->comm;
+    struct gyre_request *r = gy_request_opened(comm);
+    /* In two: of more at once compilers make a string instruction, which takes longer than all the rest of this. */
+    memset(&r->tiny_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, tiny_next));
+    r->offer = (struct gy_offer){0};
+    r->plan = comm->plans[it->shape->collective][it->shape->algorithm];
+    gy_arrival_copy(&r->shape, it->shape);
+    r->input = it->input;
+    r->output = it->output;
+    r->operation = gy_exchange_operation(it);
+    r->element = gy_dtype_bytes(r->operation.dtype);
+    r->record = comm->recorder.page->started;
+    r->kind = *it->kind;
+    gy_exchange_set(&r->exchange, comm, &r->kind, &r->shape, it->number, it->input, it->output);
+    r->exchange.claims = it->claims;
+    r->exchange.kept = it->kept;
+    r->waiting_for = -1;
+    r->canonical = gy_comm_canonical(comm);
+    queue(r, begun);
+    return r;
+}
+
+void gy_request_queue(struct gyre_request *r, bool begun)
+{
+    reset(r);
+    queue(r, begun);
+}
+
+void gy_request_note_beginning(const struct gyre_request *r)
+{
+    struct gyre_page_record *record = gy_recorder_at(&r->comm->recorder, r->record);
+    if (record && record->began == 0)
+        record->began = gy_now_coarse();
+}
+
+void gy_request_record_end(struct gyre_request *r)
+{
+    struct gy_recorder *recorder = &r->comm->recorder;
+    struct gyre_page_record *record = gy_recorder_at(recorder, r->record);
+    bool good = r->status == GYRE_SUCCESS;
+    *(good ? &recorder->page->done : &recorder->page->failed) += 1;
+    bool timed = !r->light || recorder->trace || !good;
+    int64_t now = timed ? gy_now() : 0;
+    gy_recorder_trace(recorder, &r->shape, r->status, record ? record->began : 0, now);
+    if (!record)
+        return;
+    record->ended = now;
+    record->state = good ? GYRE_PAGE_DONE : GYRE_PAGE_FAILED;
+    record->waited_for = good || r->waiting_for < 0 ? -1 : gy_group_world(&r->comm->group, r->waiting_for);
+}
+
+void gy_request_finish_light(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    struct gyre_page_record *record = gy_recorder_at(&comm->recorder, r->record);
+    gy_request_leave(r);
     if (!record) {
-        record_end(r);
+        gy_request_record_end(r);
         return;
     }
     record->waited_for = -1;
@@ -402,7 +429,7 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
 {
     if (r->complete)
         return;
-    set_complete(r, status);
+    gy_request_set_complete(r, status);
     if (status == GYRE_SUCCESS && r->plan->output_blocks > 0 && !r->tiny)
         gy_prepare_end(r);
     if (status == GYRE_SUCCESS && r->comm->verify)
@@ -415,7 +442,10 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     if (status == GYRE_SUCCESS)
         let_others(r);
     gy_driver_wake(r->comm->ctx);
-    record_end(r);
+    if (r->bundle)
+        gy_bundle_end(r->bundle, status);
+    else
+        gy_request_record_end(r);
     if (!r->persistent && !r->light)
         gy_prepare_undo(r);
 }

@@ -104,36 +104,39 @@ enum gy_phase {
 };
 
 struct gyre_request {
-    /* What a direct exchange needs lies together, and is all that one sets which has no other buffers (`light`). */
+    /* What its owner's calls look at, and what a start of a short vector does, lies in as few lines as may be. */
     struct gyre_comm *comm;
-    struct gyre_request *next, *previous; /* active list, or (next) free list */
-    struct gyre_request *next_window;     /* queue of the communicator's window collectives */
-    struct gy_plan *plan;
-    struct gy_arrival shape;
-    const unsigned char *input; /* what the plan reads: the call's, or its staged copy */
-    unsigned char *output;      /* what the plan writes: the call's, or a float32 copy */
-    struct gy_operation operation;
-    size_t element;              /* bytes of one */
-    uint64_t record;             /* in the flight recorder */
-    struct gy_exchange exchange; /* of a direct exchange; of that, too: */
-    struct gy_exchange_kind kind;
-    int tiny_next;         /* peers below this one have published, as far as they are waited for */
-    int waiting_for;       /* a rank that the last attempt missed, in the first lane that missed one; −1 */
+    struct gyre_request *next; /* active list, or free list */
+    gyre_status status;
     _Atomic bool complete; /* the owner may look from outside */
-    bool canonical;        /* order of operands */
     bool light;            /* a direct exchange that began before it was a request: it has nothing to give back */
     bool persistent;       /* keeps plan and buffers from one start to the next */
     bool launched;         /* and has been started since its owner collected it last */
     bool collected;        /* its owner has had it: on the free list, or another's by now */
+    bool lent;             /* it is over, and links still have frames of it: lent.c */
+    bool canonical;        /* order of operands */
+    bool tiny;             /* windows: a direct exchange, see tiny.c */
+    uint64_t record;       /* in the flight recorder */
+    struct gy_operation operation;
+    struct gy_arrival shape;
+    struct gy_exchange exchange; /* of a direct exchange; of that, too: */
+    struct gy_exchange_kind kind;
+    /* Of one that stands in the queue; what is here is all that a direct exchange sets which has no other buffers (`light`). */
+    struct gyre_request *previous;    /* active list */
+    struct gyre_request *next_window; /* queue of the communicator's window collectives */
+    struct gy_plan *plan;
+    const unsigned char *input; /* what the plan reads: the call's, or its staged copy */
+    unsigned char *output;      /* what the plan writes: the call's, or a float32 copy */
+    size_t element;             /* bytes of one */
+    int tiny_next;              /* peers below this one have published, as far as they are waited for */
+    int waiting_for;            /* a rank that the last attempt missed, in the first lane that missed one; −1 */
     enum gy_phase phase;
-    bool lent;      /* it is over, and links still have frames of it: lent.c */
-    bool given_up;  /* likewise, and collected */
-    int lent_lanes; /* of it, when its plan may be gone; 0: nothing has been copied aside yet */
-    bool verified;  /* windows: every peer's arrival has been compared with ours */
-    bool begun;     /* windows: it has its numbers; a direct exchange: it has been shown */
-    bool tiny;      /* windows: a direct exchange, see tiny.c */
-    bool whole;     /* windows: takes blocks whole from those who offer them, see whole.h */
-    gyre_status status;
+    bool given_up;                   /* lent, and collected */
+    int lent_lanes;                  /* of it, when its plan may be gone; 0: nothing has been copied aside yet */
+    bool verified;                   /* windows: every peer's arrival has been compared with ours */
+    bool begun;                      /* windows: it has its numbers; a direct exchange: it has been shown */
+    bool whole;                      /* windows: takes blocks whole from those who offer them, see whole.h */
+    struct gy_bundle *bundle;        /* that it stands for; NULL: for itself */
     uint64_t ends;                   /* its number among those that end alike everywhere, 0: it is none; see ends.h */
     bool prefers_slots;              /* by the clock, which had other ways, too: ways.h */
     bool claims;                     /* lines of slots that it alone reads: ways.h */
@@ -181,6 +184,23 @@ void gy_request_queue(struct gyre_request *request, bool begun);
 void gy_request_finish_light(struct gyre_request *request);
 /* One of a direct exchange that was over when it had started; there is an idle one. */
 struct gyre_request *gy_request_ended(struct gyre_comm *comm);
+/* Its owner's of an exchange that has left a note in the bundle (bundle.h); there is an idle one. And the same of one that is started
+ * again. */
+struct gyre_request *gy_request_opened(struct gyre_comm *comm);
+void gy_request_open(struct gyre_request *request);
+/* Into the lists, of the one that stands for a bundle, and out of them, at the head of its queue. */
+void gy_request_stand(struct gyre_request *request);
+void gy_request_leave(struct gyre_request *request);
+/* Its owner may look from outside: what it has brought is there before. */
+static inline void gy_request_set_complete(struct gyre_request *request, gyre_status status)
+{
+    request->status = status;
+    atomic_store_explicit(&request->complete, true, memory_order_release);
+}
+/* It has to wait: when it began, within a tick, if that is not known yet. */
+void gy_request_note_beginning(const struct gyre_request *request);
+/* Counts and records its end. */
+void gy_request_record_end(struct gyre_request *request);
 /* One with all that it needs, which is not started. */
 gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 void gy_request_launch(struct gyre_request *request);
@@ -199,8 +219,14 @@ void gy_request_finish(struct gyre_request *request, gyre_status status);
 void gy_request_through(struct gyre_request *request);
 /* Back to the free list, after completion; also after the end of the communicator. */
 void gy_request_recycle(struct gyre_request *request);
-/* The same of one that is on no other list and holds nothing. */
-void gy_request_rest(struct gy_context *ctx, struct gyre_request *request);
+/* The same of one that is on no other list and holds nothing. It was never anybody's, or was collected: an old handle is told from one
+ * that is under way. */
+static inline void gy_request_rest(struct gy_context *ctx, struct gyre_request *request)
+{
+    request->collected = true;
+    request->next = ctx->idle;
+    ctx->idle = request;
+}
 /* lent.c. It is about to end, without all that it has posted having left: the caller's buffers are free from now on, and the request
  * serves nobody else before links have given its frames back. False: not yet. */
 bool gy_request_lend(struct gyre_request *request);

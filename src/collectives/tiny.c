@@ -6,9 +6,10 @@
  * the middle of its exchange, so that clocks and verdicts are the same for all.
  *
  * A start shows its contribution likewise. Where nothing else is under way and the others have been faster, that was all: its
- * request is over before anybody has it. Else it leaves one that holds nothing but its place in the queue. Whoever has a turn
- * completes as much of the queue as has come: a start itself, when it needs the place, so that of many in flight the first
- * are over before the last are started; and a wait, all that is there at once. */
+ * request is over before anybody has it. Else it leaves a note in the bundle (bundle.h), or, behind anything else, a request that
+ * holds nothing but its place in the queue. Whoever has a turn completes as much of that as has come: a start itself, when it needs
+ * the place, so that of many in flight the first are over before the last are started; and a wait, all that is there at once. */
+#include "collectives/bundle.h"
 #include "collectives/exchange.h"
 #include "collectives/order.h"
 #include "collectives/patience.h"
@@ -16,7 +17,7 @@
 #include "transport/fence.h"
 
 #define GY_TINY_GATHERED 65536 /* bytes of all contributions that one rank takes: beyond, sharing the work pays */
-#define GY_TINY_EXPECTED 2     /* exchanges of many in flight whose lines are asked for before they are looked at */
+#define GY_TINY_EXPECTED 3     /* exchanges of many in flight whose lines are asked for before they are looked at */
 #define GY_TINY_ROOTED 8192    /* bytes between two ranks: what is longer is used where it lies, see direct_root.c */
 
 /* Is it among those that may be shown before the first of them is complete? See exchange.h. */
@@ -142,36 +143,34 @@ static inline void enter_once(struct mode *mode, const struct gy_exchange *it)
     }
 }
 
-/* It has to wait: when it began, within a tick, if that is not known yet. */
-static void note_beginning(struct gyre_request *r)
-{
-    struct gyre_page_record *record = gy_recorder_at(&r->comm->recorder, r->record);
-    if (record && record->began == 0)
-        record->began = gy_now_coarse();
-}
-
 /* Rank p keeps it waiting, or has another one: then it is over. */
 static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
 {
-    note_beginning(r);
+    gy_request_note_beginning(r);
     r->tiny_next = r->waiting_for = p;
     return answer == GY_NO;
+}
+
+/* Looks at what the exchange waits for, from *peer_p on; not YES: that is the one. */
+static inline enum gy_answer look_from(const struct gy_exchange *it, int *peer_p)
+{
+    enum gy_answer answer = GY_YES;
+    for (; *peer_p < it->kind->awaited.end; ++*peer_p)
+        if (*peer_p != it->comm->rank && (answer = gy_exchange_look(it, *peer_p)) != GY_YES)
+            break;
+    return answer;
 }
 
 /* True: it is over, or has been found to be another one than a peer's. */
 static bool advance(struct gyre_request *r, struct mode *mode)
 {
-    const struct gyre_comm *comm = r->comm;
     const struct gy_exchange *it = &r->exchange;
     if (!r->begun)
         return gy_exchange_room(it, &r->waiting_for) == GY_NO;
-    for (int p = r->tiny_next; p < r->kind.awaited.end; p++) {
-        if (p == comm->rank)
-            continue;
-        enum gy_answer answer = gy_exchange_published(comm, p, it->number) ? gy_exchange_verify(it, p) : GY_NOT_YET;
-        if (answer != GY_YES)
-            return miss(r, p, answer);
-    }
+    int peer = r->tiny_next;
+    enum gy_answer answer = look_from(it, &peer);
+    if (answer != GY_YES)
+        return miss(r, peer, answer);
     enter_once(mode, it);
     finish(it, &r->operation, r->canonical);
     if (r->light) {
@@ -183,6 +182,28 @@ static bool advance(struct gyre_request *r, struct mode *mode)
     return true;
 }
 
+/* The same of those in the bundle, in their order. */
+static bool advance_bundle(struct gy_bundle *bundle, struct mode *mode)
+{
+    bool moved = false;
+    for (; bundle->count > 0; moved = true) {
+        const struct gy_note *note = gy_bundle_note(bundle, 0);
+        const struct gy_exchange *it = &note->exchange;
+        int peer = it->kind->awaited.first;
+        enum gy_answer answer = look_from(it, &peer);
+        if (answer != GY_YES) {
+            gy_bundle_miss(bundle, peer);
+            return moved || answer == GY_NO;
+        }
+        enter_once(mode, it);
+        const struct gy_operation operation = gy_exchange_operation(it);
+        finish(it, &operation, note->canonical);
+        gy_bundle_complete(bundle);
+    }
+    gy_request_leave(&bundle->request);
+    return true;
+}
+
 bool gy_tiny_advance(struct gyre_request *r)
 {
     struct gyre_comm *comm = r->comm;
@@ -191,7 +212,7 @@ bool gy_tiny_advance(struct gyre_request *r)
     do {
         if (comm->window_next)
             gy_tiny_show(comm);
-        moved |= advance(r, &mode);
+        moved |= r->bundle ? advance_bundle(r->bundle, &mode) : advance(r, &mode);
         if (!r->complete)
             break;
         r = comm->window_first;
@@ -455,35 +476,44 @@ bool gy_tiny_call(struct gyre_comm *comm, const struct gy_call *call, gyre_statu
     return true;
 }
 
-/* Has everything come that a start has just shown its part of? What is no match is left to the request's turns. */
-static bool has_come(const struct gy_exchange *it)
+/* Has it come? What is no match is left to the request's turns. */
+static inline bool has_come_from(const struct gy_exchange *it, int peer)
 {
-    for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++) {
-        if (p == it->comm->rank)
-            continue;
-        gy_span_expect(gy_exchange_expected(it, p));
-        if (!gy_exchange_published(it->comm, p, it->number) || gy_exchange_verify(it, p) != GY_YES)
+    gy_span_expect(gy_exchange_expected(it, peer));
+    return gy_exchange_look(it, peer) == GY_YES;
+}
+
+static __attribute__((noinline)) bool has_come_from_all(const struct gy_exchange *it)
+{
+    for (int p = it->kind->awaited.first; p < it->kind->awaited.end; p++)
+        if (p != it->comm->rank && !has_come_from(it, p))
             return false;
-    }
     return true;
 }
 
-/* A start that has nothing before it and nothing to wait for; its request is over. False: it has to have a place in the queue. */
-static inline bool end_at_once(const struct gy_exchange *it, bool canonical, struct gyre_page_record *record)
+/* Everything that a start waits for, which has just shown its own part? */
+static inline bool has_come(const struct gy_exchange *it)
+{
+    const struct gy_ranks awaited = it->kind->awaited;
+    return gy_ranks_is_one(awaited) ? has_come_from(it, awaited.first) : has_come_from_all(it);
+}
+
+/* A start that has nothing before it and nothing to wait for; its request is over. False: it has to wait. */
+static inline __attribute__((always_inline)) bool end_at_once(const struct gy_exchange *it, bool canonical,
+                                                              struct gyre_page_record *record)
 {
     struct gyre_comm *comm = it->comm;
     if (comm->ctx->active_first)
         return false;
     const uint32_t saved = enter_mode(it); /* before it looks: reading the mode waits for what has been looked at */
     if (!has_come(it)) {
-        leave_mode(it, saved);
+        if (it->kind->kernel)
+            gy_fp_leave_unused(saved);
         return false;
     }
     const struct gy_operation operation = gy_exchange_operation(it);
     finish(it, &operation, canonical);
     leave_mode(it, saved);
-    /* Peers that were there before may well be ahead. */
-    gy_exchange_expect_next(comm, it->kind->awaited, GY_TINY_EXPECTED);
     gy_recorder_done(&comm->recorder, record);
     return true;
 }
@@ -494,8 +524,7 @@ static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *i
 {
     struct gyre_comm *comm = it->comm;
     /* Those before it may well be over by now, and room is to be made for this one. */
-    if (comm->inline_started - comm->inline_done >= GY_WINDOW_AHEAD - 1 && comm->window_first &&
-        comm->window_first->tiny)
+    if (comm->inline_started - comm->inline_done >= GY_WINDOW_AHEAD && comm->window_first && comm->window_first->tiny)
         gy_request_advance(comm->window_first);
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
@@ -514,13 +543,18 @@ static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *i
     return now && end_at_once(it, canonical, record);
 }
 
-static bool begin(struct gy_exchange *it, struct gy_arrival *shape, bool canonical, bool *shown_p)
+static __attribute__((noinline)) bool begin_longer(struct gy_exchange *it, struct gy_arrival *shape, bool canonical,
+                                                   bool *shown_p)
 {
-    switch (form_of(it)) {
-    case LINE: return begin_as(it, shape, canonical, shown_p, LINE);
-    case PLAIN: return begin_as(it, shape, canonical, shown_p, PLAIN);
-    default: return begin_as(it, shape, canonical, shown_p, ASKED);
-    }
+    return form_of(it) == PLAIN ? begin_as(it, shape, canonical, shown_p, PLAIN)
+                                : begin_as(it, shape, canonical, shown_p, ASKED);
+}
+
+static inline __attribute__((always_inline)) bool begin(struct gy_exchange *it, struct gy_arrival *shape,
+                                                        bool canonical, bool *shown_p)
+{
+    return form_of(it) == LINE ? begin_as(it, shape, canonical, shown_p, LINE)
+                               : begin_longer(it, shape, canonical, shown_p);
 }
 
 /* What a start has shown, or could not yet, waits in the queue. */
@@ -529,7 +563,7 @@ static void wait_in_queue(struct gyre_request *r)
     if (r->comm->arrived < r->shape.sequence)
         gy_request_arrive(r->comm);
     if (!r->previous)
-        note_beginning(r); /* those behind it when they are the first */
+        gy_request_note_beginning(r); /* those behind it when they are the first */
 }
 
 static void end_start(const struct gy_exchange *it)
@@ -546,6 +580,9 @@ struct gyre_request *gy_tiny_begin(struct gy_exchange *it, struct gy_arrival *sh
     bool shown;
     if (begin(it, shape, gy_comm_canonical(comm), &shown)) {
         r = gy_request_ended(comm);
+    } else if (shown && gy_bundle_takes(comm)) {
+        r = gy_request_opened(comm);
+        gy_bundle_add(it, r, gy_comm_canonical(comm));
     } else {
         r = gy_request_adopt(it, shown);
         wait_in_queue(r);
@@ -566,7 +603,10 @@ bool gy_tiny_restart(struct gyre_request *r)
     gy_exchange_fetch_owned(it, gy_exchange_owned(it));
     bool over = begin(it, &r->shape, r->canonical, &shown);
     r->record = comm->recorder.page->started;
-    if (!over) {
+    if (!over && shown && gy_bundle_takes(comm)) {
+        gy_request_open(r);
+        gy_bundle_add(it, r, r->canonical);
+    } else if (!over) {
         gy_request_queue(r, shown);
         wait_in_queue(r);
     }

@@ -45,15 +45,22 @@ static __attribute__((noinline)) void ring_bells(const struct gyre_comm *comm)
             gy_segment_ring_bell(comm->ctx->segment, local_of(comm, p));
 }
 
-/* Most often nobody sleeps. */
+static inline bool any_sleeps(const struct gyre_comm *comm)
+{
+    if (comm->size == 2)
+        return sleeps(comm, 1 - comm->rank);
+    for (int p = 0; p < comm->size; p++)
+        if (sleeps(comm, p))
+            return true;
+    return false;
+}
+
+/* Most often nobody does. */
 void gy_window_wake(const struct gyre_comm *comm)
 {
     gy_segment_fence(comm->ctx->segment);
-    for (int p = 0; p < comm->size; p++)
-        if (sleeps(comm, p)) {
-            ring_bells(comm);
-            return;
-        }
+    if (any_sleeps(comm))
+        ring_bells(comm);
 }
 
 /* As long as the slot has room for, since ranks that share a core change places at every few tiles; but no longer than what

@@ -36,6 +36,12 @@ void gy_fp_leave(uint32_t saved)
         mode_set(saved);
 }
 
+void gy_fp_leave_unused(uint32_t saved)
+{
+    if ((saved & ~MXCSR_FLAGS) != MXCSR_DEFAULT)
+        mode_set(saved);
+}
+
 #elif defined(__aarch64__)
 
 uint32_t gy_fp_enter(void)
@@ -50,6 +56,11 @@ uint32_t gy_fp_enter(void)
 void gy_fp_leave(uint32_t saved)
 {
     __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)saved) : "memory");
+}
+
+void gy_fp_leave_unused(uint32_t saved)
+{
+    gy_fp_leave(saved);
 }
 
 #else
