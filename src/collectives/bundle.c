@@ -22,7 +22,8 @@ static void show_oldest(struct gy_bundle *bundle)
     if (r->record == note->serial)
         return;
     gy_arrival_copy(&r->shape, &note->shape);
-    r->plan = r->comm->plans[note->shape.collective][note->shape.algorithm];
+    r->plan = note->request->persistent ? note->request->plan
+                                        : r->comm->plans[note->shape.collective][note->shape.algorithm];
     r->record = note->serial;
     r->waiting_for = -1;
     r->idle_since = r->asked = r->told = 0;
