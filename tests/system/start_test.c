@@ -2,7 +2,12 @@
  *
  *   last     who starts when the other has shown its part is through when the start returns, however it collects that, and may write
  *            over its buffers at once; the other has its result all the same
- *   behind   a start that finds everything there, behind one that waits, does not overtake it */
+ *   behind   a start that finds everything there, behind one that waits, does not overtake it
+ *   several  four wait at once, of one collective with counts of their own, so that what is kept of the call before is replaced while it
+ *            waits, or persistent ones with roots of their own; the fourth is waited for first
+ *   dies     three wait, one behind another, and the other rank dies: all of them end so, the oldest is the one that is named, and counted
+ *            they are as failed
+ *   gone     the same where the communicator is destroyed instead: they are aborted, and their handles can be collected after it */
 #include <stdatomic.h>
 
 #include "support/launcher.h"
@@ -10,6 +15,7 @@
 #define MOST 1000
 #define ROUNDS 48
 #define WAYS 4
+#define AT_ONCE 4
 
 static struct page {
     _Atomic int step;
@@ -167,9 +173,132 @@ static void run_behind(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
+/* So many that wait, with results that tell them apart. */
+struct several {
+    float input[AT_ONCE][8], output[AT_ONCE][8];
+    gyre_request *requests[AT_ONCE];
+};
+
+static void begin_several(struct several *it, int rank, int round, bool persistent)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        for (int k = 0; k < 8; k++)
+            it->input[i][k] = (float)(round * 100 + i * 10 + k + 1000 * rank);
+        if (!persistent)
+            OK(comm, gyre_all_reduce_start(comm, it->input[i], it->output[i], (size_t)(1 + (i + round) % 8),
+                                           GYRE_FLOAT32, i % 2 ? GYRE_MAX : GYRE_SUM, &it->requests[i]));
+        else
+            OK(comm, gyre_start(it->requests[i]));
+    }
+}
+
+static void end_several(struct several *it, int round, bool persistent)
+{
+    gyre_request *waited[AT_ONCE];
+    memcpy(waited, it->requests, sizeof waited);
+    OK(comm, gyre_wait(&waited[AT_ONCE - 1]));
+    OK(comm, gyre_wait_all(waited, AT_ONCE));
+    for (int i = 0; i < AT_ONCE; i++)
+        for (int k = 0; k < (persistent ? 4 : 1 + (i + round) % 8); k++) {
+            float zero = (float)(round * 100 + i * 10 + k), one = zero + 1000;
+            float wanted = persistent ? (i % 2 ? one : zero) : i % 2 ? one : zero + one;
+            CHECK(memcmp(&it->output[i][k], &wanted, sizeof wanted) == 0);
+        }
+}
+
+static void run_several(int rank)
+{
+    begin(rank);
+    struct several it = {0}, kept = {0};
+    for (int i = 0; i < AT_ONCE; i++)
+        OK(comm, gyre_broadcast_init(comm, kept.input[i], kept.output[i], 4, GYRE_FLOAT32, i % 2, &kept.requests[i]));
+    for (int round = 0; round < ROUNDS; round++) {
+        const bool first = rank == round / 6 % 2, persistent = round % 2;
+        struct several *now = persistent ? &kept : &it;
+        OK(comm, gyre_barrier(comm));
+        if (!first)
+            await(round + 1);
+        begin_several(now, rank, round, persistent);
+        if (first)
+            tell(round + 1);
+        end_several(now, round, persistent);
+    }
+    for (int i = 0; i < AT_ONCE; i++)
+        OK(comm, gyre_request_free(&kept.requests[i]));
+    OK(comm, gyre_comm_destroy(comm));
+}
+
+#define LEFT 3
+
+static void leave_some(struct several *it, int rank)
+{
+    for (int i = 0; i < LEFT; i++)
+        OK(comm, gyre_all_reduce_start(comm, it->input[i], it->output[i], 2, GYRE_FLOAT32, GYRE_SUM, &it->requests[i]));
+    CHECK(rank == 0);
+}
+
+static void run_dies(int rank)
+{
+    begin(rank);
+    OK(comm, gyre_comm_trace(comm, NULL, NULL));
+    gyre_counters before = {.size = sizeof before}, after = {.size = sizeof after};
+    struct several it = {0};
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_comm_counters(comm, &before));
+    if (rank == 1) {
+        await(1);
+        kill(getpid(), SIGKILL);
+    }
+    leave_some(&it, rank);
+    tell(1);
+    for (int i = LEFT; i-- > 0;)
+        GIVES(GYRE_PEER_DEAD, comm, gyre_wait(&it.requests[i]));
+    char oldest[40];
+    snprintf(oldest, sizeof oldest, "in all_reduce #%llu ", (unsigned long long)before.started + 1);
+    if (!strstr(gyre_last_error(comm), oldest) || !strstr(gyre_last_error(comm), "waiting for rank 1"))
+        rank_fail("not '%s', or not whom it waits for: %s", oldest, gyre_last_error(comm));
+    OK(comm, gyre_comm_counters(comm, &after));
+    CHECK(after.failed - before.failed == LEFT && after.started - before.started == LEFT);
+    gyre_comm_destroy(comm);
+}
+
+static void run_gone(int rank)
+{
+    begin(rank);
+    gyre_comm *world = comm;
+    struct several it = {0};
+    OK(world, gyre_comm_duplicate(world, &comm));
+    for (int i = 0; i < 3; i++)
+        OK(comm, gyre_all_reduce(comm, it.input[0], it.output[0], 2, GYRE_FLOAT32, GYRE_SUM));
+    OK(world, gyre_barrier(world));
+    if (rank == 0) {
+        leave_some(&it, rank);
+        OK(world, gyre_comm_destroy(comm));
+        for (int i = LEFT; i-- > 0;)
+            GIVES(GYRE_ABORTED, world, gyre_wait(&it.requests[i]));
+        tell(1);
+    } else {
+        await(1);
+        gyre_comm_destroy(comm);
+    }
+    OK(world, gyre_barrier(world));
+    OK(world, gyre_comm_destroy(world));
+}
+
 int main(int argc, char **argv)
 {
-    const bool behind = argc > 1 && strcmp(argv[1], "behind") == 0;
+    static const struct {
+        const char *name;
+        void (*run)(int rank);
+    } suites[] = {
+        {"last", run_last}, {"behind", run_behind}, {"several", run_several}, {"dies", run_dies}, {"gone", run_gone}};
+    const char *name = argc > 1 ? argv[1] : "last";
     page = launch_share(sizeof *page);
-    return !launch(2, behind ? run_behind : run_last, 35, behind ? "behind" : "last");
+    if (strcmp(name, "dies") == 0)
+        launch_may_die = 1;
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
+        if (strcmp(name, suites[i].name) == 0)
+            return !launch(2, suites[i].run, 35, name);
+    fprintf(stderr, "start_test: there is no '%s'\n", name);
+    return 2;
 }
