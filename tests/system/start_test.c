@@ -5,8 +5,9 @@
  *   behind   a start that finds everything there, behind one that waits, does not overtake it
  *   several  four wait at once, of one collective with counts of their own, so that what is kept of the call before is replaced while it
  *            waits, or persistent ones with roots of their own; the fourth is waited for first
- *   dies     three wait, one behind another, and the other rank dies: all of them end so, the oldest is the one that is named, and counted
- *            they are as failed
+ *   full     more are started than may be shown at once; when some are over, another one is: it does not overtake what waits
+ *   dies     three wait, one behind another, and the other rank takes part in the first and dies: the others end so, the older of them is
+ *            the one that is named, and they are counted as failed
  *   gone     the same where the communicator is destroyed instead: they are aborted, and their handles can be collected after it */
 #include <stdatomic.h>
 
@@ -228,6 +229,42 @@ static void run_several(int rank)
     OK(comm, gyre_comm_destroy(comm));
 }
 
+/* One more than may be shown at once, and one more when two are over. */
+static void run_full(int rank)
+{
+    enum { CALLS = AT_ONCE + 2, EARLY = 2 };
+    struct call *it = begin(rank), *calls = calloc(CALLS, sizeof *calls);
+    CHECK(it && calls);
+    for (int round = 0; round < ROUNDS; round++) {
+        const bool first = rank == round / 6 % 2;
+        OK(comm, gyre_barrier(comm));
+        ends.count = 0;
+        int started = 0;
+        if (!first)
+            await(3 * round + 1);
+        while (started < (first ? CALLS - 1 : EARLY))
+            start(&calls[started++], rank, round);
+        tell(3 * round + (first ? 1 : 2));
+        if (first)
+            await(3 * round + 2);
+        while (first && ends.count < EARLY)
+            OK(comm, gyre_progress(comm));
+        if (first) {
+            start(&calls[started++], rank, round);
+            tell(3 * round + 3);
+        }
+        await(3 * round + 3);
+        while (started < CALLS)
+            start(&calls[started++], rank, round);
+        for (int i = CALLS; i-- > 0;)
+            collect(&calls[i], round % WAYS);
+        CHECK(ends.count == CALLS);
+        for (int i = 0; i < CALLS; i++)
+            check(&calls[i], round);
+    }
+    OK(comm, gyre_comm_destroy(comm));
+}
+
 #define LEFT 3
 
 static void leave_some(struct several *it, int rank)
@@ -240,25 +277,28 @@ static void leave_some(struct several *it, int rank)
 static void run_dies(int rank)
 {
     begin(rank);
-    OK(comm, gyre_comm_trace(comm, NULL, NULL));
     gyre_counters before = {.size = sizeof before}, after = {.size = sizeof after};
     struct several it = {0};
     OK(comm, gyre_barrier(comm));
     OK(comm, gyre_comm_counters(comm, &before));
     if (rank == 1) {
         await(1);
+        OK(comm, gyre_all_reduce(comm, it.input[0], it.output[0], 2, GYRE_FLOAT32, GYRE_SUM));
+        await(2);
         kill(getpid(), SIGKILL);
     }
     leave_some(&it, rank);
     tell(1);
-    for (int i = LEFT; i-- > 0;)
+    OK(comm, gyre_wait(&it.requests[0]));
+    tell(2);
+    for (int i = LEFT; i-- > 1;)
         GIVES(GYRE_PEER_DEAD, comm, gyre_wait(&it.requests[i]));
     char oldest[40];
-    snprintf(oldest, sizeof oldest, "in all_reduce #%llu ", (unsigned long long)before.started + 1);
+    snprintf(oldest, sizeof oldest, "in all_reduce #%llu ", (unsigned long long)before.started + 2);
     if (!strstr(gyre_last_error(comm), oldest) || !strstr(gyre_last_error(comm), "waiting for rank 1"))
         rank_fail("not '%s', or not whom it waits for: %s", oldest, gyre_last_error(comm));
     OK(comm, gyre_comm_counters(comm, &after));
-    CHECK(after.failed - before.failed == LEFT && after.started - before.started == LEFT);
+    CHECK(after.failed - before.failed == LEFT - 1 && after.started - before.started == LEFT);
     gyre_comm_destroy(comm);
 }
 
@@ -290,8 +330,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(int rank);
-    } suites[] = {
-        {"last", run_last}, {"behind", run_behind}, {"several", run_several}, {"dies", run_dies}, {"gone", run_gone}};
+    } suites[] = {{"last", run_last}, {"behind", run_behind}, {"several", run_several},
+                  {"full", run_full}, {"dies", run_dies},     {"gone", run_gone}};
     const char *name = argc > 1 ? argv[1] : "last";
     page = launch_share(sizeof *page);
     if (strcmp(name, "dies") == 0)
