@@ -212,11 +212,11 @@ static inline bool has_ended(const gyre_request *r)
     return r && gy_handle_lives(r, GY_HANDLE_REQUEST) && !r->collected && r->complete && r->comm;
 }
 
-/* The caller is inside; most have nothing to give back. */
+/* The caller is inside; most have nothing to give back. Another thread may have destroyed the communicator before it was. */
 static inline gyre_status take_of(struct gy_context *ctx, gyre_request **request)
 {
     gyre_request *r = *request;
-    if (r->persistent || !r->light || r->lent)
+    if (!r->comm || r->persistent || !r->light || r->lent)
         return take(request);
     *request = NULL;
     gy_request_rest(ctx, r);
