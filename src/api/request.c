@@ -226,10 +226,10 @@ static inline gyre_status take_of(struct gy_context *ctx, gyre_request **request
 /* Those from here on that are over, of one world: one time inside serves them all. Returns the place of the first that is not. */
 static size_t take_ended(const struct set *set, size_t i, gyre_status *first)
 {
-    if (i == set->count || !has_ended(set->requests[i]))
+    struct gyre_comm *comm = i < set->count && has_ended(set->requests[i]) ? set->requests[i]->comm : NULL;
+    if (!comm)
         return i;
-    struct gy_context *ctx =
-        set->requests[i]->comm->ctx; /* outlives what is taken: a world ends with no caller inside */
+    struct gy_context *ctx = comm->ctx; /* outlives what is taken: a world ends with no caller inside */
     gy_driver_enter(ctx);
     do
         note_first(first, take_of(ctx, &set->requests[i++]));
