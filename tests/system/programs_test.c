@@ -9,7 +9,9 @@
  *             ── split, sub, duplicate, destroy
  *
  * All ranks make the calls of all batches in one order, so that no program can deadlock that should not.
- * GYRE_TEST_SEED replays a program, GYRE_TEST_STEPS says how many batches. */
+ * GYRE_TEST_SEED replays a program, GYRE_TEST_STEPS is the number of batches, GYRE_TEST_SECONDS a limit on the time. */
+#include <limits.h>
+
 #include "programs_operations.h"
 #include "support/rank.h"
 #include "trial.h"
@@ -18,6 +20,7 @@
 #define BATCH 8
 #define KEPT 6
 #define SECONDS 55
+#define SECONDS_OF_STEPS 570 /* where GYRE_TEST_STEPS says how many */
 
 struct known { /* what everyone knows of a communicator; `comm` where this rank belongs to it */
     bool lives;
@@ -447,9 +450,11 @@ static bool is_over(int64_t end)
 int main(void)
 {
     const char *text = getenv("GYRE_TEST_SEED"), *steps = getenv("GYRE_TEST_STEPS");
-    unsigned long most = steps ? strtoul(steps, NULL, 0) : 1000;
+    const char *limit = getenv("GYRE_TEST_SECONDS");
+    unsigned long most = steps ? strtoul(steps, NULL, 0) : limit ? ULONG_MAX : 1000;
+    int seconds = limit ? atoi(limit) : steps ? SECONDS_OF_STEPS : SECONDS;
     seed = text ? strtoull(text, NULL, 0) : 1;
-    gyre_comm *world = rank_begin(steps ? 590 : SECONDS + 60);
+    gyre_comm *world = rank_begin((unsigned)seconds + (steps ? 20 : 60));
     world_rank = gyre_comm_rank(world);
     world_size = gyre_comm_size(world);
     CHECK(world_size <= TRIAL_RANKS);
@@ -459,7 +464,7 @@ int main(void)
     GOOD(programs_operations_make(world));
     common = seed;
     own = seed * 1000 + 17 + (uint64_t)world_rank;
-    int64_t end = rank_now_ns() + (int64_t)(steps ? 570 : SECONDS) * 1000000000;
+    int64_t end = rank_now_ns() + (int64_t)seconds * 1000000000;
     for (step = 1; step <= most && !is_over(end); step++)
         run_step();
     if (world_rank == 0)

@@ -13,7 +13,7 @@
 
 #include <gyre/gyre.h>
 
-#define TRIAL_RANKS 9
+#define TRIAL_RANKS 16
 
 enum trial_kind {
     TRIAL_ALL_REDUCE,
