@@ -63,6 +63,12 @@ static gyre_status map_target(struct gyre_window *window, int r, const struct ex
     return GYRE_SUCCESS;
 }
 
+/* True if what rank r has exposed is reached by loads and stores, and not by frames. */
+static bool is_reached_by_memory(const struct gyre_comm *comm, int r, const struct exposure *told)
+{
+    return gy_exposed_to(comm, r) && told->memory && told->control;
+}
+
 static gyre_status map_targets(struct gyre_window *window, const struct exposure *all)
 {
     struct gyre_comm *comm = window->comm;
@@ -73,7 +79,7 @@ static gyre_status map_targets(struct gyre_window *window, const struct exposure
         if (r == comm->rank) {
             target->memory = window->memory;
             target->control = window->control;
-        } else if (gy_exposed_to(comm, r) && all[r].memory && all[r].control) {
+        } else if (is_reached_by_memory(comm, r, &all[r])) {
             status = map_target(window, r, &all[r]);
         } else {
             gy_window_take_key(window, r, &all[r].far);
@@ -82,15 +88,21 @@ static gyre_status map_targets(struct gyre_window *window, const struct exposure
     return status;
 }
 
-/* Both ends of a link have to be open for anything to come in, and nobody can know who will ask for something. */
-static gyre_status open_links(struct gyre_window *window)
+/* Opens the links of the window. A frame is delivered only where both ends of its link are open, and the owner of a
+ * window cannot know which rank will access it. So the link of two ranks is opened by both if either reaches the
+ * other's part by frames, also by the one that needs no frames itself. */
+static gyre_status open_links(struct gyre_window *window, const struct exposure *all)
 {
     struct gyre_comm *comm = window->comm;
     gyre_status status = GYRE_SUCCESS;
     struct gy_link *link;
-    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++)
-        if (!window->targets[r].memory)
+    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) {
+        bool by_memory = r == comm->rank ? window->memory != NULL
+                                         : is_reached_by_memory(comm, r, &all[r]) &&
+                                               is_reached_by_memory(comm, r, &all[comm->rank]);
+        if (!by_memory)
             status = gy_context_link(comm->ctx, gy_group_world(&comm->group, r), &link);
+    }
     if (status != GYRE_SUCCESS) {
         gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->ctx->error.text);
         gy_context_fail(comm->ctx); /* others may have been at work in the window for a while */
@@ -138,9 +150,9 @@ gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes,
         return status;
     }
     status = map_targets(window, all);
-    gy_free(all);
     if (status == GYRE_SUCCESS)
-        status = open_links(window);
+        status = open_links(window, all);
+    gy_free(all);
     if (status != GYRE_SUCCESS) {
         gy_window_free(window);
         return status;

@@ -307,7 +307,14 @@ static void *expose_nothing(void *instance, void *what, size_t bytes, struct gy_
     return NULL;
 }
 
-static const struct gy_transport_ops without_devices = {.expose = expose_nothing};
+static gyre_status open_link(void *instance, int peer, struct gy_link **link_p, struct gy_error *error)
+{
+    (void)instance, (void)peer, (void)error;
+    *link_p = &links[0];
+    return GYRE_SUCCESS;
+}
+
+static const struct gy_transport_ops without_devices = {.expose = expose_nothing, .link = open_link};
 
 /* A world of two processes of one host, of which this is rank 0. */
 static void begin_two(void)
@@ -321,7 +328,9 @@ static void begin_two(void)
     cr_assert(segment.fd >= 0);
     segment.base = mmap(NULL, 2 * HEAP, PROT_READ | PROT_WRITE, MAP_SHARED, segment.fd, 0);
     cr_assert(segment.base != MAP_FAILED);
-    ctx = (struct gy_context){.world = &world, .segment = &segment, .peers = peers, .ops = {&without_devices}};
+    memset(peers, 0, sizeof(peers));
+    ctx = (struct gy_context){
+        .world = &world, .segment = &segment, .peers = peers, .linked = linked, .ops = {&without_devices}};
     comm = (struct gyre_comm){.ctx = &ctx, .size = 2};
 }
 
@@ -359,6 +368,7 @@ Test(one_sided, a_place_outside_of_the_heap_is_not_believed, .timeout = 60)
         if (cases[i].good) {
             cr_assert(status == GYRE_SUCCESS && verdict == GYRE_SUCCESS, "case %zu: %s", i, ctx.error.text);
             cr_assert(made->targets[1].memory == segment.base + HEAP + cases[i].place);
+            cr_assert(peers[1].link, "rank 1 reaches this rank's memory, which is not on the heap, by frames");
             cr_assert(gy_window_conceal(made) == GYRE_SUCCESS);
         } else {
             cr_assert(status == GYRE_PROTOCOL && ctx.closed && !made && !comm.windows, "case %zu: %d", i, status);

@@ -67,3 +67,16 @@ foreach(how putting adding getting)
   gyre_system_test(window.gone.${how}.sealed 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_INTEGRITY=encrypt
     $<TARGET_FILE:window_gone_test> ${how})
 endforeach()
+
+# Parts of different kinds of memory: links open at both ends where either side needs them.
+add_executable(window_mixed_test window_mixed_test.c)
+target_include_directories(window_mixed_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(window_mixed_test PRIVATE gyre_compile gyre Threads::Threads)
+foreach(ranks 1 2 3 4)
+  foreach(transport shm tcp)
+    gyre_system_test(window.memories.${transport}.${ranks} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
+      $<TARGET_FILE:gyre-run> -n ${ranks} $<TARGET_FILE:window_mixed_test>)
+    gyre_system_test(window.memories.threads.${transport}.${ranks} 60 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport}
+      $<TARGET_FILE:window_mixed_test> ${ranks})
+  endforeach()
+endforeach()
