@@ -21,6 +21,7 @@
 #include "cores.h"
 
 #define LOCALS_MOST 1024
+#define WATCH_MS 10 /* the barrier looks at the world so often once it has waited so long */
 #define PATIENCE_S 60
 
 struct stamp {
@@ -39,6 +40,7 @@ struct card {
 };
 
 struct gy_meet {
+    gyre_comm *comm;
     int local, locals;
     bool one_host, crowded;
     uint64_t barriers;
@@ -108,6 +110,7 @@ struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin)
     if (!meet || !cards || fd < 0 || ftruncate(fd, sizeof(struct page)) || !gather_cards(comm, fd, cards))
         goto fail;
     meet->fd = fd;
+    meet->comm = comm;
     while (cards[leader].place != cards[rank].place)
         leader++; /* the first rank on this host; this rank at the latest */
     for (int i = leader; i < size; i++) {
@@ -155,12 +158,34 @@ static inline void relax(void)
 #endif
 }
 
+/* The page cannot tell that a rank has died; the world can. Ends the program with the world's message where it has
+ * failed, and after PATIENCE_S. A wait below WATCH_MS makes no call of gyre, which would disturb what is measured. */
+static void watch(const struct gy_meet *meet, int64_t waited_ms)
+{
+    gyre_status status = gyre_progress(meet->comm);
+    if (status == GYRE_SUCCESS && waited_ms < PATIENCE_S * 1000)
+        return;
+    if (status != GYRE_SUCCESS)
+        fprintf(stderr, "gyre-perf: barrier of the harness: %s\n", gyre_last_error(meet->comm));
+    else
+        fprintf(stderr, "gyre-perf: a rank of this host did not come to the barrier of the harness within %d s\n",
+                PATIENCE_S);
+    _exit(1);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 void gy_meet_barrier(struct gy_meet *meet)
 {
     uint64_t goal = ++meet->barriers * (uint64_t)meet->locals;
     /* Release and acquire: the stamps written before the barrier are seen after it. */
     atomic_fetch_add_explicit(&meet->page->arrived, 1, memory_order_acq_rel);
-    time_t begun = 0;
+    int64_t begun = 0, watched = 0;
     for (uint64_t turns = 1; atomic_load_explicit(&meet->page->arrived, memory_order_acquire) < goal; turns++) {
         if (meet->crowded)
             sched_yield();
@@ -168,13 +193,12 @@ void gy_meet_barrier(struct gy_meet *meet)
             relax();
         if (turns % 4096)
             continue;
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t now = now_ms();
         if (begun == 0)
-            begun = now.tv_sec;
-        if (now.tv_sec - begun > PATIENCE_S) {
-            fprintf(stderr, "gyre-perf: a rank of this host did not come to the barrier within %d s\n", PATIENCE_S);
-            _exit(1);
+            begun = watched = now;
+        if (now - watched >= WATCH_MS) {
+            watched = now;
+            watch(meet, now - begun);
         }
     }
 }

@@ -17,7 +17,8 @@ struct gy_meet *gy_meet_open(gyre_comm *comm, bool pin);
 void gy_meet_close(struct gy_meet *meet);
 
 bool gy_meet_one_host(const struct gy_meet *meet);
-/* All ranks of this host wait for one another. Ends the program when one does not come within a minute. */
+/* Returns when all ranks of this host have called it. Ends the program with a message on stderr when the world of the
+ * communicator fails meanwhile, as it does when a rank dies, or when a rank does not come within a minute. */
 void gy_meet_barrier(struct gy_meet *meet);
 /* Gives this rank's start and end (ns, CLOCK_MONOTONIC) of one call, waits for the others' and returns the call's time
  * in ns on this host:

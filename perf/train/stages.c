@@ -27,6 +27,22 @@ static void must(gyre_status status)
     exit(1);
 }
 
+static void communicate(const gyre_comm *comm, gyre_status status)
+{
+    if (status == GYRE_SUCCESS)
+        return;
+    fprintf(stderr, "perf-train-stages: %s\n", gyre_last_error(comm));
+    exit(1);
+}
+
+static void *need(void *memory)
+{
+    if (memory)
+        return memory;
+    fprintf(stderr, "perf-train-stages: out of memory\n");
+    exit(1);
+}
+
 static double now(void)
 {
     struct timespec at;
@@ -45,8 +61,10 @@ static size_t parse_widths(const char *text, size_t *widths)
     size_t count = 0;
     for (char *stop; *text && count < MOST; text = *stop ? stop + 1 : stop) {
         widths[count++] = strtoul(text, &stop, 10);
-        if (stop == text)
+        if (stop == text) {
+            fprintf(stderr, "perf-train-stages: '%s' is no list of widths, such as 512,512\n", text);
             exit(2);
+        }
     }
     return count;
 }
@@ -77,8 +95,8 @@ static size_t micro_samples(const struct bench *bench)
 /* Everybody goes on at about the same time. */
 static void meet(const struct bench *bench)
 {
-    if (bench->run.comm && gyre_barrier(bench->run.comm) != GYRE_SUCCESS)
-        exit(1);
+    if (bench->run.comm)
+        communicate(bench->run.comm, gyre_barrier(bench->run.comm));
 }
 
 /* One micro-batch up and down through all parts, as one rank would compute it: with the data, and the caches, of training. */
@@ -146,14 +164,12 @@ static void report(struct bench *bench)
     struct gyre_nn_run *run = &bench->run;
     struct gyre_nn_array arrays[GYRE_NN_MOST_ARRAYS];
     size_t n = 0, count = bench->count, ranks = (size_t)run->ranks;
-    double *all = calloc(ranks * count, sizeof(*all)), mine[MOST * 2];
-    if (!all)
-        exit(1);
+    double *all = need(calloc(ranks * count, sizeof(*all))), mine[MOST * 2];
     for (size_t i = 0; i < count; i++)
         mine[i] = median(bench->parts[i].beside, ROUNDS);
     memcpy(all, mine, count * sizeof(*all));
-    if (run->comm && gyre_all_gather(run->comm, mine, all, count, GYRE_FLOAT64) != GYRE_SUCCESS)
-        exit(1);
+    if (run->comm)
+        communicate(run->comm, gyre_all_gather(run->comm, mine, all, count, GYRE_FLOAT64));
     must(run->strategy->arrays(run->self, arrays, &n));
     if (run->rank == 0) {
         printf("{\"parts\": [");
@@ -179,12 +195,10 @@ static void make_parts(struct bench *bench)
     size_t samples = micro_samples(bench);
     for (size_t v = 0; v <= n; v++)
         largest = gyre_nn_value_size(bench->model, v) > largest ? gyre_nn_value_size(bench->model, v) : largest;
-    bench->x = calloc(samples * largest, sizeof(*bench->x));
-    bench->down = calloc(samples * largest, sizeof(*bench->down));
-    bench->labels = calloc(samples, sizeof(*bench->labels));
-    bench->seconds = calloc(bench->steps + 2, sizeof(*bench->seconds));
-    if (!bench->x || !bench->down || !bench->labels || !bench->seconds)
-        exit(1);
+    bench->x = need(calloc(samples * largest, sizeof(*bench->x)));
+    bench->down = need(calloc(samples * largest, sizeof(*bench->down)));
+    bench->labels = need(calloc(samples, sizeof(*bench->labels)));
+    bench->seconds = need(calloc(bench->steps + 2, sizeof(*bench->seconds)));
     gyre_nn_dataset_gather(bench->data, bench->data->train, samples, GYRE_FLOAT32, bench->x, bench->labels);
     for (size_t i = 1; i <= n; i++)
         if (gyre_nn_cut_values(bench->model, i) > 0) {
@@ -216,11 +230,11 @@ int main(int argc, char **argv)
     gyre_nn_model *model = NULL;
     gyre_nn_dataset *data = NULL;
     char settings[96];
-    if (count == 0 || argc > 6 || bench.batch == 0 || bench.micro == 0 || bench.steps == 0 ||
-        gyre_comm_create(NULL, &comm) != GYRE_SUCCESS) {
+    if (count == 0 || argc > 6 || bench.batch == 0 || bench.micro == 0 || bench.steps == 0) {
         fprintf(stderr, "usage: gyre-run -n S perf-train-stages WIDTH,... BATCH MICRO STEPS [1f1b|gpipe]\n");
         return 2;
     }
+    communicate(NULL, gyre_comm_create(NULL, &comm));
     must(gyre_nn_dataset_open("digits", &data));
     must(gyre_nn_mlp(64, widths, count, GYRE_NN_RELU, 10, GYRE_FLOAT32, 1, &model));
     must(gyre_nn_clone(model, &bench.model));
