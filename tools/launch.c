@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 #define GRACE_MS 2000
-#define SETTLED_MS 3000    /* a rank that has run so long has probably met the others */
+#define SETTLED_MS 3000 /* a rank that has run so long has probably met the others */
+#define ENDS_AT_ONCE 64
 #define NEWCOMERS_MS 10000 /* who joined has so long after the first who has ended in order */
 
 int64_t gy_launch_now_ms(void)
@@ -60,19 +61,30 @@ void gy_launch_tell(const struct gy_launch_job *job, const char *format, ...)
     fprintf(stderr, "%s: %s\n", job->launch->tool, text);
 }
 
+static void look_for_end(struct gy_launch_job *job, int rank)
+{
+    siginfo_t info = {0};
+    struct gy_launch_rank *it = &job->ranks[rank];
+    if (it->ended || waitid(P_PID, (id_t)it->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
+        return;
+    it->ended = true;
+    job->alive--;
+    it->wake_ms = 0;
+    it->struck = false;
+    gy_launch_judge(job, rank, &info);
+}
+
+/* In the order in which they have ended; then those whose order is not known. */
 static void look_for_ends(struct gy_launch_job *job)
 {
-    for (int i = 0; i < job->started; i++) {
-        siginfo_t info = {0};
-        struct gy_launch_rank *it = &job->ranks[i];
-        if (it->ended || waitid(P_PID, (id_t)it->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
-            continue;
-        it->ended = true;
-        job->alive--;
-        it->wake_ms = 0;
-        it->struck = false;
-        gy_launch_judge(job, i, &info);
-    }
+    int ranks[ENDS_AT_ONCE], found;
+    do {
+        found = gy_launch_order_next(job, ranks, ENDS_AT_ONCE);
+        for (int i = 0; i < found; i++)
+            look_for_end(job, ranks[i]);
+    } while (found > 0);
+    for (int i = 0; i < job->started; i++)
+        look_for_end(job, i);
     if (job->phase == RUNNING && job->verdict[0])
         enter(job, GRACE);
 }
@@ -254,6 +266,7 @@ static void clean_up(struct gy_launch_job *job)
         if (job->ranks[i].pid > 0)
             waitpid(job->ranks[i].pid, NULL, 0);
     }
+    gy_launch_order_close(job);
     if (job->keyboard >= 0)
         close(job->keyboard);
 }
@@ -287,11 +300,11 @@ static void start_all(struct gy_launch_job *job)
 
 int gy_launch_run(const struct gy_launch *launch)
 {
-    struct gy_launch_job job = {.launch = launch, .keyboard = -1};
+    struct gy_launch_job job = {.launch = launch, .keyboard = -1, .order = -1, .meeting.reserved = -1};
     job.ranks = calloc((size_t)launch->ranks, sizeof *job.ranks);
     struct pollfd *fds = calloc(2 + 2 * (size_t)launch->ranks, sizeof *fds);
     for (int i = 0; job.ranks && i < launch->ranks; i++)
-        job.ranks[i].out.in = job.ranks[i].err.in = -1;
+        job.ranks[i].out.in = job.ranks[i].err.in = job.ranks[i].end = -1;
     catch_signals(&job);
     if (!job.ranks || !fds || job.signals < 0 || gy_meeting_choose(&job.meeting)) {
         job.status = 1;
@@ -305,6 +318,7 @@ int gy_launch_run(const struct gy_launch *launch)
         run_until_ended(&job, fds);
         clean_up(&job);
     }
+    gy_meeting_end(&job.meeting);
     if (job.verdict[0])
         fprintf(stderr, "%s: %s\n", launch->tool, job.verdict);
     if (job.signals >= 0)

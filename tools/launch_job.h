@@ -1,5 +1,5 @@
-/* A job of gyre-run's while it runs, shared by launch.c (the loop), launch_start.c (how a rank starts) and
- * launch_judge.c (what its end means). One thread touches it. */
+/* A job of gyre-run's while it runs, shared by launch.c (the loop), launch_start.c (how a rank starts),
+ * launch_order.c (in which order ranks end) and launch_judge.c (what an end means). One thread touches it. */
 #ifndef GYRE_TOOLS_LAUNCH_JOB_H
 #define GYRE_TOOLS_LAUNCH_JOB_H
 
@@ -16,6 +16,7 @@ enum gy_launch_phase { RUNNING, GRACE, TERMINATING, KILLING };
 
 struct gy_launch_rank {
     pid_t pid; /* 0: it could not be started again */
+    int end;   /* pidfd, −1: none */
     bool ended, newcomer;
     bool ending; /* its process was, when another's failure was the first to be seen */
     bool struck; /* dead by our own hand; its end has not come here yet */
@@ -38,6 +39,7 @@ struct gy_launch_job {
     int64_t began_ms;
     sigset_t old_mask;
     int signals; /* signalfd */
+    int order;   /* epoll instance over the pidfds, −1: none yet */
     struct gy_meeting meeting;
     int keyboard; /* pipe to rank 0 when stdin is a terminal, −1: none */
 };
@@ -51,6 +53,14 @@ __attribute__((format(printf, 2, 3))) void gy_launch_tell(const struct gy_launch
 int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again);
 /* Ends what is left of a rank that has ended, and starts it again, as a newcomer. */
 void gy_launch_start_again(struct gy_launch_job *job, int rank);
+
+/* launch_order.c. Begins to watch a rank that has started; without pidfds (Linux before 5.3) it does nothing. */
+void gy_launch_order_watch(struct gy_launch_job *job, int rank);
+/* Ends the watch of a rank whose process is about to be reaped or replaced. */
+void gy_launch_order_forget(struct gy_launch_job *job, int rank);
+/* Returns how many of the watched ranks have ended since the last call, at most `most`, and which, the first to end first. */
+int gy_launch_order_next(const struct gy_launch_job *job, int *ranks, int most);
+void gy_launch_order_close(struct gy_launch_job *job);
 
 /* launch_judge.c. What the end of a rank, as waitid() tells it, means for the job: nothing, another start that becomes
  * due, or the verdict with which the job ends. */

@@ -80,6 +80,7 @@ int gy_launch_start_rank(struct gy_launch_job *job, int rank, bool again)
         job->alive++;
         it->ended = false;
         it->newcomer = again;
+        gy_launch_order_watch(job, rank);
         gy_restart_began(&it->again, gy_launch_now_ms());
         setpgid(it->pid, it->pid); /* also here: whoever is first, a kill of the group always finds it */
         if (read(report[0], &problem, sizeof problem) != (ssize_t)sizeof problem)
@@ -94,6 +95,7 @@ void gy_launch_start_again(struct gy_launch_job *job, int rank)
 {
     struct gy_launch_rank *it = &job->ranks[rank];
     kill(-it->pid, SIGKILL);
+    gy_launch_order_forget(job, rank);
     gy_label_close(&it->out);
     gy_label_close(&it->err);
     waitpid(it->pid, NULL, 0);

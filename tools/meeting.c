@@ -26,9 +26,12 @@ static unsigned first_given_port(void)
     return first;
 }
 
-/* A port that is free now. Rank 0 binds it a moment later; torchrun lives with the same gap. */
-static int find_port(char port[8])
+/* Finds a free port and keeps a socket bound to it, so that no other job takes the port before rank 0 binds it, or
+ * between two worlds of this job. The bind itself fails where any socket has the port. SO_REUSEADDR, set afterwards, lets
+ * rank 0, which sets it too, bind and listen beside a socket that does not listen. */
+static int reserve_port(struct gy_meeting *meeting)
 {
+    const int on = 1;
     unsigned end = first_given_port();
     for (int tries = 0; tries < PORT_TRIES; tries++) {
         unsigned dice;
@@ -40,12 +43,13 @@ static int find_port(char port[8])
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
             return -1;
-        int failed = bind(fd, (struct sockaddr *)&address, sizeof address);
-        close(fd);
-        if (!failed) {
-            snprintf(port, 8, "%u", (unsigned)ntohs(address.sin_port));
+        if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) {
+            snprintf(meeting->port, sizeof meeting->port, "%u", (unsigned)ntohs(address.sin_port));
+            meeting->reserved = fd;
             return 0;
         }
+        close(fd);
     }
     return -1;
 }
@@ -88,7 +92,15 @@ void gy_meeting_tell(const struct gy_meeting *meeting, int rank, int ranks, bool
 
 int gy_meeting_choose(struct gy_meeting *meeting)
 {
-    return find_port(meeting->port) || make_secret(meeting->secret) ? -1 : 0;
+    meeting->reserved = -1;
+    return reserve_port(meeting) || make_secret(meeting->secret) ? -1 : 0;
+}
+
+void gy_meeting_end(struct gy_meeting *meeting)
+{
+    if (meeting->reserved >= 0)
+        close(meeting->reserved);
+    meeting->reserved = -1;
 }
 
 static bool is_set(const char *name)

@@ -7,10 +7,12 @@
 
 struct gy_meeting {
     char port[8], secret[65];
+    int reserved; /* socket that is bound to the port and never listens */
 };
 
-/* A free port of this host and a new secret; −1: there is none, errno says why. */
+/* Reserves a free port of this host for the life of the job, and makes a secret. −1: there is none, errno says why. */
 int gy_meeting_choose(struct gy_meeting *meeting);
+void gy_meeting_end(struct gy_meeting *meeting);
 /* Writes this process's environment: rank `rank` of `ranks`, all of this host. A newcomer joins a world that runs. */
 void gy_meeting_tell(const struct gy_meeting *meeting, int rank, int ranks, bool newcomer);
 

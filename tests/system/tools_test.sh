@@ -114,6 +114,19 @@ expect 0 '^$' "$train" --quiet --epochs 2 --resume "$work/run" --checkpoint "$wo
 expect 1 'WORLD_SIZE' env WORLD_SIZE=1 RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$train" --epochs 1
 expect 0 '^$' "$run" -n 2 "$train" --quiet --steps 4 --hidden 16 --pipeline 2 --verify-single
 grep -q '^verified against one rank' "$work/out" || fail "--pipeline 2 --verify-single: $(cat "$work/out")"
+# Several ranks have ended when the launcher looks: the first of them is named, not the lowest.
+expect 3 '^gyre-run: rank 3 .* ended with exit status 3$' "$run" -n 4 bash -c 'case $RANK in
+    0) sleep 0.1; kill -STOP $PPID; sleep 0.8; kill -CONT $PPID; sleep 5 ;;
+    3) sleep 0.3; exit 3 ;;
+    *) sleep 0.5; exit 1 ;;
+esac'
+# The port of a job stays its own while no rank listens on it: nobody else can bind it.
+expect 0 '^$' "$run" -n 1 python3 -c 'import errno, os, socket
+try:
+    socket.socket().bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+except OSError as error:
+    raise SystemExit(error.errno != errno.EADDRINUSE)
+raise SystemExit("the port was free")'
 # gyre-run ignores SIGPIPE (13), its ranks do not.
 expect 0 '^$' "$run" -n 1 bash -c 'read -r _ mask < <(grep SigIgn /proc/self/status); exit $((0x$mask >> 12 & 1))'
 refused 'go with --elastic' "$train" --min 2
