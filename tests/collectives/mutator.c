@@ -382,13 +382,15 @@ static void mutate_groupings(enum gy_collective collective, enum gy_algorithm al
     }
 }
 
-int main(void)
+/* The argument is the largest world, 7 where there is none. */
+int main(int argc, char **argv)
 {
+    int largest = argc > 1 ? atoi(argv[1]) : 7;
     long made = 0, killed = 0, unexplained = 0;
     alarm(280);
     for (int c = 0; c < GY_COLLECTIVES; c++)
         for (int a = 0; a < GY_ALGORITHMS; a++)
-            for (int n = gy_is_point_to_point((unsigned)c) ? 1 : 2; n <= 7; n++)
+            for (int n = gy_is_point_to_point((unsigned)c) ? 1 : 2; n <= largest; n++)
                 mutate_groupings((enum gy_collective)c, (enum gy_algorithm)a, n);
     printf("%-16s %7s %7s %8s %8s %9s %7s %8s %s\n", "mutation", "mutants", "killed", "same", "stronger", "reordered",
            "paced", "barrier", "unexplained");

@@ -1,4 +1,5 @@
-/* Every plan of every collective for every world size from 1 to 130, through the checker and against the formulas. */
+/* Every plan of every collective for every world size from 1 to 130, or to GYRE_TEST_LARGEST, through the checker and
+ * against the formulas. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,12 @@
 #include "collectives/order.h"
 
 #define LARGEST 130
+
+static int largest(void)
+{
+    const char *text = getenv("GYRE_TEST_LARGEST");
+    return text && atoi(text) < LARGEST ? atoi(text) : LARGEST;
+}
 
 static void print(void *user, const char *line)
 {
@@ -116,7 +123,7 @@ static void check_algorithm(enum gy_algorithm algorithm)
 {
     int plans = 0;
     for (int collective = 0; collective < GY_COLLECTIVES; collective++) {
-        for (int n = 1; n <= LARGEST; n++) {
+        for (int n = 1; n <= largest(); n++) {
             if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
                 continue;
             for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
@@ -129,7 +136,7 @@ static void check_algorithm(enum gy_algorithm algorithm)
             }
         }
     }
-    cr_assert_gt(plans, LARGEST - 2);
+    cr_assert_gt(plans, largest() - 2);
 }
 
 Test(plan, direct_one_shot)
@@ -181,7 +188,7 @@ static void check_steps_apart(struct gy_plan *const *plans, int size, int lane)
 
 Test(plan, pairwise_keeps_every_link_busy)
 {
-    for (int size = 2; size <= LARGEST; size++) {
+    for (int size = 2; size <= largest(); size++) {
         struct gy_plan_shape shape = {.collective = GY_ALL_TO_ALL, .algorithm = GY_PAIRWISE, .size = size};
         struct gy_plan **plans = gy_checker_plans(&shape);
         int32_t sends = 0;
@@ -288,7 +295,7 @@ static void check_groupings(const struct gy_plan_shape *one)
 static void check_hierarchical(enum gy_algorithm algorithm)
 {
     for (int collective = 0; collective < GY_COLLECTIVES; collective++)
-        for (int n = 1; n <= LARGEST; n += n < 13 ? 1 : n < 32 ? 3 : n < 66 ? 11 : 22) {
+        for (int n = 1; n <= largest(); n += n < 13 ? 1 : n < 32 ? 3 : n < 66 ? 11 : 22) {
             if (!gy_plan_exists((enum gy_collective)collective, algorithm, n))
                 continue;
             for (int root = 0; root < (has_root(collective) ? n : 1); root++) {
@@ -375,7 +382,7 @@ Test(plan, counts_of_their_own)
     int plans = 0;
     for (int collective = 0; collective < GY_COLLECTIVES; collective++)
         for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++)
-            for (int n = 2; n <= LARGEST; n += n < 20 ? 1 : 22) {
+            for (int n = 2; n <= largest(); n += n < 20 ? 1 : 22) {
                 struct gy_plan_shape shape = {(enum gy_collective)collective, (enum gy_algorithm)algorithm, .size = n,
                                               .root = n / 3};
                 if (!gy_checker_by_rank(shape.collective) || shape.collective == GY_ALL_TO_ALL ||
@@ -409,7 +416,7 @@ Test(plan, message_to_oneself)
 Test(plan, every_collective_has_links_and_windows)
 {
     for (int collective = 0; collective < GY_COLLECTIVES; collective++) {
-        for (int n = 2; n <= LARGEST; n++) {
+        for (int n = 2; n <= largest(); n++) {
             bool kinds[2] = {false, false};
             for (int algorithm = 0; algorithm < GY_ALGORITHMS; algorithm++) {
                 struct gy_plan_shape shape = {

@@ -1,9 +1,11 @@
 #!/bin/bash
 # Two hosts on one link, which have no addresses but those that IPv6 gives every interface, and number their interfaces otherwise: ranks
 # meet by such an address, by a file; and where another interface than the first has an address that is good everywhere, by that. Each rank runs
-# the correctness sweep of the common types. Needs root. Usage: link_local_test.sh SWEEP-TEST
+# the correctness sweep of the common types, with GYRE_TEST_SHORT=1 of one. Needs root. Usage: link_local_test.sh SWEEP-TEST
 set -eu
 test=$1
+types=${GYRE_TEST_SHORT:+one}
+types=${types:-common}
 HOSTS=0
 . "$(dirname "$0")/hosts.sh"
 
@@ -27,7 +29,7 @@ index() { ip netns exec "$job-$1" cat /sys/class/net/net/ifindex; }
 
 run_job() # WHAT PORT RANKS-ON-HOST-1 RANKS-ON-HOST-2
 {
-    start_job "fe80::1%net" "$2" "$3 $4" "$test" links common
+    start_job "fe80::1%net" "$2" "$3 $4" "$test" links "$types"
     end_job || { echo "failed: $1"; exit 1; }
     echo "$1, $3 and $4 ranks: every bit right"
 }

@@ -1,9 +1,11 @@
 #!/bin/bash
 # Hosts as network namespaces around a router: 2 to 4 hosts with 1 to 3 ranks each, IPv4 and IPv6, and on every host one
 # more interface that leads nowhere; and a rank 0 whose own name means loopback to itself. Each rank runs the
-# correctness sweep of the common types. Needs root. Usage: namespaces_test.sh SWEEP-TEST
+# correctness sweep of the common types, with GYRE_TEST_SHORT=1 of one. Needs root. Usage: namespaces_test.sh SWEEP-TEST
 set -eu
 test=$1
+types=${GYRE_TEST_SHORT:+one}
+types=${types:-common}
 HOSTS=4
 . "$(dirname "$0")/hosts.sh"
 
@@ -12,7 +14,7 @@ run_job()
 {
     local address=$1 port=$2
     shift 2
-    start_job "$address" "$port" "$*" "$test" links common ${groups:-}
+    start_job "$address" "$port" "$*" "$test" links "$types" ${groups:-}
     end_job || { echo "failed: ranks per host $*, address $address"; exit 1; }
     echo "ranks per host $*, address $address: every bit right"
 }

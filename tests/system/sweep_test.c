@@ -3,8 +3,8 @@
  * list of counts, with exact data and every bit of the result compared.
  *
  * Arguments: "windows" or "links": whether the transport in GYRE_TRANSPORT can do the direct algorithms, which then
- * must have been used. A second one, "common": three types only, where not types but networks are tried. A third one,
- * "groups": the hierarchical algorithms instead of the others. */
+ * must have been used. A second one, "common": three types only, where not types but networks are tried; "one": sums of
+ * float32 only. A third one, "groups": the hierarchical algorithms instead of the others. */
 #include "collective.h"
 #include "support/rank.h"
 
@@ -29,7 +29,7 @@ static const size_t counts[] = {0, 1, 2, 3, 7, 1000, COUNT_MOST};
 
 static unsigned char *memory[2];
 static uint64_t iteration;
-static bool common_only;
+static bool common_only, one_only;
 
 static void set_count(struct gy_case *it, size_t count)
 {
@@ -89,11 +89,11 @@ static void sweep_types(struct gy_case *it, size_t count)
 {
     for (int d = 0; gyre_dtype_name((gyre_dtype)d); d++) {
         bool is_integer = d <= GYRE_UINT64, common = d == GYRE_FLOAT32 || d == GYRE_FLOAT64 || d == GYRE_INT32;
-        if (common_only && !common)
+        if ((common_only && !common) || (one_only && d != GYRE_FLOAT32))
             continue;
         for (int o = 0; gyre_op_name((gyre_op)o); o++) {
             bool bitwise = o == GYRE_BIT_AND || o == GYRE_BIT_OR || o == GYRE_BIT_XOR;
-            if (o == GYRE_PREMUL_SUM || (bitwise && !is_integer))
+            if (o == GYRE_PREMUL_SUM || (bitwise && !is_integer) || (one_only && o != GYRE_SUM))
                 continue;
             it->dtype = (gyre_dtype)d;
             it->op = (gyre_op)o;
@@ -160,6 +160,7 @@ int main(int argc, char **argv)
     bool windows = argc > 1 && strcmp(argv[1], "windows") == 0;
     bool groups = argc > 3 && strcmp(argv[3], "groups") == 0;
     common_only = argc > 2 && strcmp(argv[2], "common") == 0;
+    one_only = argc > 2 && strcmp(argv[2], "one") == 0;
     alarm(getenv("GYRE_TEST_FULL") ? 1800 : 240); /* all types of nine ranks take their time */
     for (int i = 0; i < 2; i++) {
         memory[i] = malloc(COUNT_MOST * sizeof(double) * 16 + 1);

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The sweep for several world sizes over one transport; of more than four ranks every type only with GYRE_TEST_FULL=1.
+# The sweep for several world sizes over one transport; of more than four ranks every type only with GYRE_TEST_FULL=1,
+# with GYRE_TEST_SHORT=1 sums of float32 only.
 # TRANSPORT mixed: two hosts by GYRE_HOST_ID, whose ranks take turns, so that every algorithm has links of shared memory
 # and of TCP; three types, and every type and up to nine ranks with GYRE_TEST_FULL=1.
 # Usage: sweep_test.sh GYRE-RUN SWEEP-TEST TRANSPORT SIZE...
@@ -10,6 +11,7 @@ reach=links
 [ "$transport" = shm ] && reach=windows
 if [ "$transport" = mixed ]; then
     types=common sizes=$*
+    [ -z "${GYRE_TEST_SHORT:-}" ] || types=one
     [ -z "${GYRE_TEST_FULL:-}" ] || types= sizes='2 3 4 5 6 7 8 9'
     for size in $sizes; do
         # shellcheck disable=SC2016 # each rank's own RANK
@@ -21,5 +23,6 @@ fi
 for size; do
     types=common
     [ "$size" -gt 4 ] && [ -z "${GYRE_TEST_FULL:-}" ] || types=
+    [ -z "${GYRE_TEST_SHORT:-}" ] || types=one
     GYRE_TRANSPORT=$transport "$run" -l -n "$size" "$test" $reach $types || { echo "failed with $size ranks over $transport"; exit 1; }
 done

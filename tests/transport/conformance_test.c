@@ -175,10 +175,10 @@ static void check_stand_in(void)
 
 int main(int argc, char **argv)
 {
-    static const int all[] = {2, 3, 5, 0}, few[] = {2, 5, 0}, small[] = {2, 3, 0};
+    static const int all[] = {2, 3, 5, 0}, few[] = {2, 5, 0}, small[] = {2, 3, 0}, two[] = {2, 0};
     const int *sizes = all;
-    CHECK(argc >= 2, "usage: conformance_test self|shm|tcp|tcp6 [processes]");
-    struct ranks_options how = {.transport = argv[1], .size = 1, .processes = argc > 2};
+    CHECK(argc >= 2, "usage: conformance_test self|shm|tcp|tcp6 [threads|processes [short]]");
+    struct ranks_options how = {.transport = argv[1], .size = 1, .processes = argc > 2 && argv[2][0] == 'p'};
     if (strncmp(argv[1], "tcp", 3) == 0) {
         how.ipv6 = strcmp(argv[1], "tcp6") == 0;
         how.transport = "tcp";
@@ -191,6 +191,8 @@ int main(int argc, char **argv)
     } else if (strcmp(argv[1], "rdma") == 0) {
         sizes = small; /* what these devices do costs many processors' time where they are software */
     }
+    if (argc > 3)
+        sizes = two;
     if (strcmp(how.transport, "rdma") == 0)
         setenv("GYRE_TRANSPORT", "rdma", 1);
     if (strcmp(argv[1], "self") == 0) {
