@@ -5,6 +5,7 @@
 #include "error.h"
 #include "optimizer.h"
 #include "plain.h"
+#include "require.h"
 #include "run_state.h"
 #include "safetensors.h"
 
@@ -153,6 +154,7 @@ static gyre_status write_file(const char *path, const gyre_nn_model *model, cons
 gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model, const gyre_nn_optimizer *optimizer,
                                      const struct gyre_nn_position *position)
 {
+    GY_NN_REQUIRE(path, model, position);
     return write_file(path, model, optimizer, position, &nothing);
 }
 
@@ -161,6 +163,9 @@ gyre_status gyre_nn_checkpoint_write_arrays(const char *path, const gyre_nn_mode
                                             const char *strategy, int ranks, const struct gyre_nn_array *arrays,
                                             size_t narrays)
 {
+    GY_NN_REQUIRE(path, model, position, strategy);
+    if (narrays > 0)
+        GY_NN_REQUIRE(arrays);
     struct beside beside = {.strategy = strategy, .ranks = ranks, .arrays = arrays, .narrays = narrays};
     return write_file(path, model, optimizer, position, &beside);
 }
@@ -384,6 +389,7 @@ static gyre_status read_file(const char *path, gyre_nn_model *model, gyre_nn_opt
 gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
                                     struct gyre_nn_position *position_p)
 {
+    GY_NN_REQUIRE(path, model, position_p);
     return read_file(path, model, optimizer, NULL, position_p);
 }
 
@@ -391,6 +397,9 @@ gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn_model *mode
                                            struct gyre_nn_position *position_p, const char *strategy, int ranks,
                                            const struct gyre_nn_array *arrays, size_t narrays)
 {
+    GY_NN_REQUIRE(path, model, position_p, strategy);
+    if (narrays > 0)
+        GY_NN_REQUIRE(arrays);
     struct beside beside = {.strategy = strategy, .ranks = ranks, .arrays = arrays, .narrays = narrays};
     return read_file(path, model, optimizer, &beside, position_p);
 }

@@ -2,6 +2,7 @@
 #include "evaluate.h"
 
 #include "error.h"
+#include "require.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,6 +68,9 @@ static gyre_status check_rows(const gyre_nn_dataset *data, const uint32_t *rows,
 gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
                          gyre_comm *comm, double *loss_p, double *accuracy_p)
 {
+    GY_NN_REQUIRE(model, data, loss_p, accuracy_p);
+    if (count > 0)
+        GY_NN_REQUIRE(rows);
     int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
     size_t first, mine, answers = count * gyre_nn_output_steps(model);
     double sums[2] = {0, 0}; /* cost, right answers */

@@ -2,6 +2,7 @@
  * A failure frees the chain and gives NULL, which every later call passes on. */
 #include "error.h"
 #include "model.h"
+#include "require.h"
 
 #include <stdlib.h>
 
@@ -251,6 +252,9 @@ static gyre_status build(const gyre_nn_layer *top, gyre_dtype dtype, gyre_nn_mod
 
 gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p)
 {
+    if (!model_p)
+        gyre_nn_layer_free(top);
+    GY_NN_REQUIRE(model_p);
     gyre_status status = GYRE_INVALID_ARGUMENT;
     gyre_nn_model *model = NULL;
     bool memory = starved;

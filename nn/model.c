@@ -6,6 +6,7 @@
 #include "model.h"
 
 #include "error.h"
+#include "require.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ void gyre_nn_free(gyre_nn_model *model)
 
 gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p)
 {
+    GY_NN_REQUIRE(model, model_p);
     gyre_status status = gyre_nn_settle(model);
     if (status != GYRE_SUCCESS)
         return status;
@@ -140,11 +142,13 @@ static gyre_status run_forward(const gyre_nn_model *model, const struct gy_nn_ta
 
 gyre_status gyre_nn_settle(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE(model);
     return model->settle ? model->settle(model->settle_user, 0, model->count) : GYRE_SUCCESS;
 }
 
 gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples, const void **outputs_p)
 {
+    GY_NN_REQUIRE(model, x);
     return gy_nn_range_forward(model, &model->tape, 0, model->nmodules, x, samples, outputs_p);
 }
 
@@ -190,6 +194,7 @@ static gyre_status refuse_spent(const char *what)
 gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets, double *cost_p,
                              size_t *correct_p)
 {
+    GY_NN_REQUIRE(model);
     return gy_nn_range_evaluate(model, &model->tape, labels, targets, cost_p, correct_p);
 }
 
@@ -285,6 +290,7 @@ static void backward_module(const gyre_nn_model *model, const struct gy_nn_tape 
 
 gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user)
 {
+    GY_NN_REQUIRE(model);
     return gy_nn_range_backward(model, &model->tape, NULL, passed, user, NULL);
 }
 
@@ -293,7 +299,7 @@ gyre_status gy_nn_range_backward(gyre_nn_model *model, struct gy_nn_tape *tape, 
 {
     if (tape->ready && tape->spent)
         return refuse_spent("gyre_nn_backward");
-    if (dy)
+    if (dy && tape->ready)
         gy_nn_range_gradient(model, tape, tape->last, dy);
     if (!tape->ready || !tape->have[tape->last])
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_backward comes after gyre_nn_evaluate");
@@ -331,6 +337,7 @@ double gy_nn_range_side_cost(const gyre_nn_model *model, const struct gy_nn_tape
 gyre_status gyre_nn_attention_weights(const gyre_nn_model *model, size_t sample, size_t step, double *weights,
                                       size_t room, size_t *count_p)
 {
+    GY_NN_REQUIRE(model, weights, count_p);
     size_t i = model->nmodules;
     while (i > 0 && model->modules[i - 1].ops != &gy_nn_attention)
         i--;
@@ -348,16 +355,19 @@ gyre_status gyre_nn_attention_weights(const gyre_nn_model *model, size_t sample,
 
 void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_t step, uint64_t first)
 {
+    GY_NN_REQUIRE_VOID(model);
     model->draw = (struct gy_nn_draw){.training = true, .seed = seed, .step = step, .first = first};
 }
 
 void gyre_nn_test_mode(gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_VOID(model);
     model->draw = (struct gy_nn_draw){0};
 }
 
 void gyre_nn_zero_grads(gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_VOID(model);
     gyre_nn_settle(model); /* a failure stays until the next forward */
     model->backend->zero(model->grads, model->count * model->backend->element);
     memset(model->stale, 0, model->nmodules * sizeof(*model->stale));
@@ -365,74 +375,88 @@ void gyre_nn_zero_grads(gyre_nn_model *model)
 
 void gyre_nn_renew_grads(gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_VOID(model);
     for (size_t i = 0; i < model->nmodules; i++)
         model->stale[i] = model->modules[i].params > 0;
 }
 
 void gyre_nn_place_grads(gyre_nn_model *model, void *memory)
 {
+    GY_NN_REQUIRE_VOID(model);
     gyre_nn_settle(model);
     model->grads = memory ? memory : model->own_grads;
 }
 
 void gyre_nn_trace_attach(gyre_nn_model *model, gyre_nn_trace *trace)
 {
+    GY_NN_REQUIRE_VOID(model);
     model->trace = trace;
 }
 
 gyre_dtype gyre_nn_dtype(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(GYRE_FLOAT32, model);
     return model->backend->dtype;
 }
 
 size_t gyre_nn_inputs(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return gy_nn_shape_size(model->in);
 }
 
 size_t gyre_nn_outputs(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return model->out.features;
 }
 
 size_t gyre_nn_output_steps(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return model->out.time;
 }
 
 gyre_nn_cost_kind gyre_nn_cost_of(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(GYRE_NN_CROSS_ENTROPY, model);
     return model->cost->kind;
 }
 
 size_t gyre_nn_param_count(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return model->count;
 }
 
 void *gyre_nn_params(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(NULL, model);
     gyre_nn_settle(model);
     return model->params;
 }
 
 void *gyre_nn_grads(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(NULL, model);
     gyre_nn_settle(model);
     return model->grads;
 }
 
 size_t gyre_nn_tensor_count(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return model->ntensors;
 }
 
 const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *model, size_t index)
 {
+    GY_NN_REQUIRE_OR(NULL, model);
     return index < model->ntensors ? &model->tensors[index] : NULL;
 }
 
 uint64_t gyre_nn_params_hash(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return XXH3_64bits(gyre_nn_params(model), model->count * model->backend->element);
 }

@@ -3,6 +3,7 @@
 #include "optimizer.h"
 
 #include "error.h"
+#include "require.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kin
 gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                      gyre_nn_optimizer **optimizer_p)
 {
+    GY_NN_REQUIRE(model, config, optimizer_p);
     return gyre_nn_optimizer_create_part(model, config, 0, model->count, optimizer_p);
 }
 
@@ -44,6 +46,7 @@ static bool is_fraction(double value)
 gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                           size_t first, size_t count, gyre_nn_optimizer **optimizer_p)
 {
+    GY_NN_REQUIRE(model, config, optimizer_p);
     if (first > model->count || count > model->count - first)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "parameters %zu to %zu of a model of %zu", first, first + count,
                           model->count);
@@ -95,11 +98,20 @@ void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer)
 
 void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer)
 {
+    GY_NN_REQUIRE_VOID(optimizer);
     optimizer->steps++;
 }
 
 void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate, double scale)
 {
+    GY_NN_REQUIRE_VOID(optimizer);
+    if (first < optimizer->first || count > optimizer->count || first - optimizer->first > optimizer->count - count) {
+        (void)gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                         "gyre_nn_optimizer_update: parameters from %zu on, %zu of them, are not "
+                         "all the optimiser's, which has %zu from %zu on",
+                         first, count, optimizer->count, optimizer->first);
+        return;
+    }
     const gyre_nn_model *model = optimizer->model;
     const struct gyre_nn_optimizer_config *config = &optimizer->config;
     double steps = (double)optimizer->steps;
@@ -129,21 +141,25 @@ void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t
 
 void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot)
 {
+    GY_NN_REQUIRE_OR(NULL, optimizer);
     gyre_nn_settle(optimizer->model);
     return slot == 0 || slot == 1 ? optimizer->slots[slot] : NULL;
 }
 
 uint64_t gyre_nn_optimizer_steps(const gyre_nn_optimizer *optimizer)
 {
+    GY_NN_REQUIRE_OR(0, optimizer);
     return optimizer->steps;
 }
 
 void gyre_nn_optimizer_set_steps(gyre_nn_optimizer *optimizer, uint64_t steps)
 {
+    GY_NN_REQUIRE_VOID(optimizer);
     optimizer->steps = steps;
 }
 
 gyre_nn_optimizer_kind gyre_nn_optimizer_get_kind(const gyre_nn_optimizer *optimizer)
 {
+    GY_NN_REQUIRE_OR(GYRE_NN_SGD, optimizer);
     return optimizer->config.kind;
 }

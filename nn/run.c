@@ -2,6 +2,7 @@
  * Invariant: where the strategy's parameters are local, the model holds this rank's own, except between show and hide,
  * when it holds the consensus and `shown` the own ones. */
 #include "error.h"
+#include "require.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,7 @@ gyre_status gyre_nn_run_open(gyre_nn_model *model, gyre_comm *comm, const struct
                              const gyre_nn_strategy *strategy, const char *settings, size_t bucket_bytes,
                              double clip_norm, struct gyre_nn_run *run)
 {
+    GY_NN_REQUIRE(model, optimizer, run);
     *run = (struct gyre_nn_run){.model = model, .bucket_bytes = bucket_bytes, .clip_norm = clip_norm};
     run->strategy = strategy ? strategy : gyre_nn_strategy_find("sync");
     run->ranks = comm ? gyre_comm_size(comm) : 1;
@@ -65,6 +67,7 @@ gyre_status gyre_nn_run_open(gyre_nn_model *model, gyre_comm *comm, const struct
 
 void gyre_nn_run_close(struct gyre_nn_run *run)
 {
+    GY_NN_REQUIRE_VOID(run);
     gyre_nn_run_hide(run);
     if (run->self)
         run->strategy->close(run->self);
@@ -75,6 +78,8 @@ void gyre_nn_run_close(struct gyre_nn_run *run)
 
 gyre_status gyre_nn_run_show(struct gyre_nn_run *run)
 {
+    GY_NN_REQUIRE(run);
+    GY_NN_REQUIRE(run->model, run->strategy);
     size_t bytes = param_bytes(run);
     if (run->strategy->params != GYRE_NN_LOCAL || run->shown)
         return GYRE_SUCCESS;
@@ -96,6 +101,7 @@ gyre_status gyre_nn_run_show(struct gyre_nn_run *run)
 
 void gyre_nn_run_hide(struct gyre_nn_run *run)
 {
+    GY_NN_REQUIRE_VOID(run);
     if (!run->shown)
         return;
     memcpy(gyre_nn_params(run->model), run->shown, param_bytes(run));
@@ -154,6 +160,8 @@ static gyre_status judge(const uint64_t *hashes, int ranks)
 
 gyre_status gyre_nn_run_compare(struct gyre_nn_run *run)
 {
+    GY_NN_REQUIRE(run);
+    GY_NN_REQUIRE(run->model, run->strategy);
     uint64_t mine;
     if (run->ranks == 1 || run->strategy->apart)
         return GYRE_SUCCESS;

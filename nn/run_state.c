@@ -9,6 +9,7 @@
 #include "run_state.h"
 
 #include "error.h"
+#include "require.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -216,6 +217,8 @@ gyre_status gy_nn_run_save(struct gyre_nn_run *run, const char *path, const stru
 
 gyre_status gyre_nn_run_save(struct gyre_nn_run *run, const char *path, const struct gyre_nn_position *position)
 {
+    GY_NN_REQUIRE(run, path, position);
+    GY_NN_REQUIRE(run->model, run->strategy);
     return gy_nn_run_save(run, path, position, &(struct gy_nn_best){0});
 }
 
@@ -266,5 +269,7 @@ gyre_status gy_nn_run_resume(struct gyre_nn_run *run, const char *path, const st
 
 gyre_status gyre_nn_run_resume(struct gyre_nn_run *run, const char *path, struct gyre_nn_position *position_p)
 {
+    GY_NN_REQUIRE(run, path, position_p);
+    GY_NN_REQUIRE(run->model, run->strategy);
     return gy_nn_run_resume(run, path, &(struct gy_nn_best){0}, position_p);
 }

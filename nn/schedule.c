@@ -1,9 +1,11 @@
 /* Learning rates: a pure function of the schedule and the step, so a resumed run needs no state of it. */
+#include "require.h"
 #include <gyre/nn.h>
 #include <math.h>
 
 double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule, uint64_t step)
 {
+    GY_NN_REQUIRE_OR(NAN, schedule);
     if (step < schedule->warmup)
         return schedule->rate * (double)(step + 1) / (double)schedule->warmup;
     uint64_t after = step - schedule->warmup;

@@ -3,7 +3,9 @@
  * does a branch from its beginning at the input. Which values go from stage to stage is the caller's to arrange. */
 #include "error.h"
 #include "model.h"
+#include "require.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct gyre_nn_tape {
@@ -15,6 +17,7 @@ struct gyre_nn_tape {
 
 size_t gyre_nn_module_count(const gyre_nn_model *model)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return model->nmodules;
 }
 
@@ -31,6 +34,7 @@ static bool branch_ended(const gyre_nn_model *model, size_t value, size_t place)
 
 size_t gyre_nn_cut_values(const gyre_nn_model *model, size_t place)
 {
+    GY_NN_REQUIRE_OR(0, model);
     if (place > model->nmodules)
         return 0;
     for (size_t i = place; i < model->nmodules; i++)
@@ -43,12 +47,14 @@ size_t gyre_nn_cut_values(const gyre_nn_model *model, size_t place)
 
 size_t gyre_nn_cut_offset(const gyre_nn_model *model, size_t place)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return place < model->nmodules ? model->modules[place].offset : model->count;
 }
 
 /* Each parameter is multiplied once a step, and each output has some work beside. */
 double gyre_nn_cut_work(const gyre_nn_model *model, size_t place)
 {
+    GY_NN_REQUIRE_OR(NAN, model);
     double work = 0;
     for (size_t i = 0; i < place && i < model->nmodules; i++)
         work += (double)model->modules[i].params * (double)model->modules[i].in.time +
@@ -58,6 +64,7 @@ double gyre_nn_cut_work(const gyre_nn_model *model, size_t place)
 
 double gyre_nn_cut_memory(const gyre_nn_model *model, size_t place)
 {
+    GY_NN_REQUIRE_OR(NAN, model);
     double memory = 0;
     for (size_t i = 0; i < place && i < model->nmodules; i++)
         memory += (double)gy_nn_shape_size(model->modules[i].out) + (double)model->modules[i].state;
@@ -66,16 +73,19 @@ double gyre_nn_cut_memory(const gyre_nn_model *model, size_t place)
 
 size_t gyre_nn_value_size(const gyre_nn_model *model, size_t value)
 {
+    GY_NN_REQUIRE_OR(0, model);
     return value <= model->nmodules ? gy_nn_shape_size(gy_nn_shape_of(model, value)) : 0;
 }
 
 bool gyre_nn_value_used(const gyre_nn_model *model, size_t value, size_t first, size_t last)
 {
+    GY_NN_REQUIRE_OR(false, model);
     return gy_nn_value_used(model, value, first, last < model->nmodules ? last : model->nmodules);
 }
 
 gyre_status gyre_nn_tape_create(gyre_nn_model *model, size_t first, size_t last, gyre_nn_tape **tape_p)
 {
+    GY_NN_REQUIRE(model, tape_p);
     if (first >= last || !gyre_nn_cut_values(model, first) || !gyre_nn_cut_values(model, last))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "the model cannot be cut before its modules %zu and %zu", first, last);
     gyre_nn_tape *tape = calloc(1, sizeof(*tape));
@@ -103,6 +113,12 @@ void gyre_nn_tape_free(gyre_nn_tape *tape)
 
 void gyre_nn_tape_set_input(gyre_nn_tape *tape, size_t value, const void *x)
 {
+    GY_NN_REQUIRE_VOID(tape);
+    if (value > tape->first) {
+        (void)gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_tape_set_input: value %zu is not at or below place %zu", value,
+                         tape->first);
+        return;
+    }
     tape->inputs[value] = x;
 }
 
@@ -119,6 +135,7 @@ static gyre_status check_inputs(const gyre_nn_tape *tape, const void *x)
 
 gyre_status gyre_nn_tape_forward(gyre_nn_tape *tape, const void *x, size_t samples, const void **y_p)
 {
+    GY_NN_REQUIRE(tape);
     gyre_status status = samples > 0 ? check_inputs(tape, x) : GYRE_SUCCESS;
     if (status == GYRE_SUCCESS)
         status = gy_nn_tape_reserve(tape->model, &tape->tape, tape->first, tape->last, samples ? samples : 1);
@@ -131,26 +148,36 @@ gyre_status gyre_nn_tape_forward(gyre_nn_tape *tape, const void *x, size_t sampl
 
 const void *gyre_nn_tape_output(const gyre_nn_tape *tape, size_t value)
 {
+    GY_NN_REQUIRE_OR(NULL, tape);
     return value > tape->first && value <= tape->last ? tape->tape.y[value - 1] : NULL;
 }
 
 void gyre_nn_tape_add_gradient(gyre_nn_tape *tape, size_t value, const void *dy)
 {
+    GY_NN_REQUIRE_VOID(tape, dy);
+    if (!tape->tape.ready || value <= tape->first || value > tape->last) {
+        (void)gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                         "gyre_nn_tape_add_gradient: no forward of this stage has made value %zu", value);
+        return;
+    }
     gy_nn_range_gradient(tape->model, &tape->tape, value, dy);
 }
 
 const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, size_t value)
 {
+    GY_NN_REQUIRE_OR(NULL, tape);
     return value > 0 && value <= tape->first ? tape->model->work.slots[tape->model->slot_of[value]] : NULL;
 }
 
 double gyre_nn_tape_side_cost(const gyre_nn_tape *tape)
 {
+    GY_NN_REQUIRE_OR(NAN, tape);
     return gy_nn_range_side_cost(tape->model, &tape->tape);
 }
 
 gyre_status gyre_nn_tape_evaluate(gyre_nn_tape *tape, const int32_t *labels, const void *targets, double *cost_p)
 {
+    GY_NN_REQUIRE(tape);
     if (tape->last != tape->model->nmodules || (tape->first > 0 && tape->model->cost->of_input && !targets))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "this stage does not know what the model's cost asks for");
     return gy_nn_range_evaluate(tape->model, &tape->tape, labels, targets, cost_p, NULL);
@@ -158,5 +185,6 @@ gyre_status gyre_nn_tape_evaluate(gyre_nn_tape *tape, const int32_t *labels, con
 
 gyre_status gyre_nn_tape_backward(gyre_nn_tape *tape, const void *dy, const void **dx_p)
 {
+    GY_NN_REQUIRE(tape);
     return gy_nn_range_backward(tape->model, &tape->tape, dy, NULL, NULL, dx_p);
 }

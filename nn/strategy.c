@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "plain.h"
+#include "require.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ const gyre_nn_strategy *gyre_nn_strategy_at(size_t index)
 
 const gyre_nn_strategy *gyre_nn_strategy_find(const char *name)
 {
+    GY_NN_REQUIRE_OR(NULL, name);
     const gyre_nn_strategy *strategy;
     for (size_t i = 0; (strategy = gyre_nn_strategy_at(i)); i++)
         if (strcmp(strategy->name, name) == 0)
@@ -93,6 +95,7 @@ static bool read_value(const struct gyre_nn_setting *setting, const char *word, 
 gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy, const char *text,
                                    double values[GYRE_NN_MOST_SETTINGS])
 {
+    GY_NN_REQUIRE(strategy, values);
     const struct gyre_nn_setting *settings = strategy->settings;
     double out[GYRE_NN_MOST_SETTINGS] = {0};
     size_t n = 0;

@@ -21,6 +21,7 @@
  * optimiser's state to `sync` until they have moved; model->settle is set as long as some have not. */
 #include "error.h"
 #include "optimizer.h"
+#include "require.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ static gyre_status make_buckets(gyre_nn_sync *sync, size_t bucket_bytes)
 gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,
                                 size_t bucket_bytes, gyre_nn_sync **sync_p)
 {
+    GY_NN_REQUIRE(model, sync_p);
     if (gy_nn_optimizer_check_whole(optimizer, model, "gyre_nn_sync_attach") != GYRE_SUCCESS)
         return GYRE_INVALID_ARGUMENT;
     gyre_nn_sync *sync = calloc(1, sizeof(*sync));
@@ -144,6 +146,7 @@ static void forget_all(gyre_nn_sync *sync)
 /* What a finish has left for later is done by the next forward, which comes after this. */
 void gyre_nn_sync_begin(gyre_nn_sync *sync)
 {
+    GY_NN_REQUIRE_VOID(sync);
     if (sync->waiting == 0)
         forget_all(sync);
 }
@@ -189,6 +192,7 @@ static void look(gyre_nn_sync *sync)
 
 void gyre_nn_sync_passed(void *user, size_t lower)
 {
+    GY_NN_REQUIRE_VOID(user);
     gyre_nn_sync *sync = user;
     if (!sync->comm)
         return;
@@ -221,6 +225,7 @@ static void wait_all(gyre_nn_sync *sync)
 
 gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync)
 {
+    GY_NN_REQUIRE(sync);
     gyre_nn_sync_passed(sync, 0);
     wait_all(sync);
     return sync->status;
@@ -288,6 +293,7 @@ static gyre_status settle(void *user, size_t first, size_t count)
 
 gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_rows, double clip_norm)
 {
+    GY_NN_REQUIRE(sync);
     gyre_nn_sync_passed(sync, 0); /* a backward without the callback: everything leaves now */
     sync->rate = rate;
     sync->scale = 1 / (double)(global_rows ? global_rows : 1);
@@ -314,6 +320,7 @@ gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_r
 
 void gyre_nn_sync_ahead(gyre_nn_sync *sync, bool ahead)
 {
+    GY_NN_REQUIRE_VOID(sync);
     gyre_nn_settle(sync->model);
     sync->ahead = ahead;
     make_order(sync);
@@ -341,11 +348,13 @@ void gyre_nn_sync_detach(gyre_nn_sync *sync)
 
 size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync)
 {
+    GY_NN_REQUIRE_OR(0, sync);
     return sync->nbuckets;
 }
 
 void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p)
 {
+    GY_NN_REQUIRE_VOID(sync, first_p, count_p);
     *first_p = sync->buckets[index].first;
     *count_p = sync->buckets[index].count;
 }

@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "plain.h"
+#include "require.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ static const char *const names[GY_NN_SPAN_COUNT] = {"forward", "backward", "wait
 
 gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p)
 {
+    GY_NN_REQUIRE(trace_p);
     gyre_nn_trace *trace = calloc(1, sizeof(*trace));
     if (trace)
         trace->spans = calloc(capacity ? capacity : 1, sizeof(*trace->spans));
@@ -113,6 +115,7 @@ static void print_spans(FILE *file, const struct span *spans, size_t count, int 
 
 gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path)
 {
+    GY_NN_REQUIRE(trace, path);
     int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
     struct span *all = NULL;
     size_t most = 0;

@@ -11,6 +11,7 @@
 #include "elastic.h"
 #include "error.h"
 #include "evaluate.h"
+#include "require.h"
 #include "run_state.h"
 #include "trace.h"
 
@@ -529,6 +530,7 @@ static gyre_status train(struct run *run, struct gyre_nn_train_result *result_p)
 gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                           const struct gyre_nn_train_options *options, struct gyre_nn_train_result *result_p)
 {
+    GY_NN_REQUIRE(model, data, options);
     struct run run = {.model = model, .data = data, .comm = comm, .options = *options};
     return train(&run, result_p);
 }
@@ -537,6 +539,7 @@ gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_nn_dataset *d
                                   const struct gyre_nn_train_options *options, const struct gyre_nn_elastic *elastic,
                                   struct gyre_nn_train_result *result_p)
 {
+    GY_NN_REQUIRE(model, data, comm, options, elastic);
     if (elastic->size != sizeof(*elastic))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "elastic.size is %zu, not %zu", elastic->size, sizeof(*elastic));
     if (elastic->replays > 0 && !elastic->replay)

@@ -26,7 +26,9 @@
  * takes NULL as well; pointers that a call returns belong to the object and live as long as it.
  *
  * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the sentence; output arguments are
- * written only on success. GYRE_INVALID_ARGUMENT: an argument, a file or data that do not fit; GYRE_NO_MEMORY: an
+ * written only on success. A pointer is required unless NULL is said to be allowed. A function without a status that is
+ * given NULL, or an index or a range that there is not, changes nothing, returns 0, NULL or NaN, and leaves the sentence too.
+ * GYRE_INVALID_ARGUMENT: an argument, a file or data that do not fit; GYRE_NO_MEMORY: an
  * allocation; GYRE_SYSTEM and GYRE_NO_DESCRIPTORS: the system refused a file; functions that communicate also return
  * whatever gyre returned (GYRE_PEER_DEAD, …), and the model's gradients are then undefined, its parameters perhaps half
  * updated: go on from a checkpoint. "Collective": every rank of the communicator calls it, in the same order.

@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "random.h"
+#include "require.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -141,6 +142,15 @@ gyre_status gy_nn_dataset_finish(gyre_nn_dataset *data, const char *name, gyre_n
 void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count, gyre_dtype dtype, void *x,
                             int32_t *labels)
 {
+    if (count == 0)
+        return;
+    GY_NN_REQUIRE_VOID(data, rows, x, labels);
+    for (size_t i = 0; i < count; i++)
+        if (rows[i] >= data->samples) {
+            (void)gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_dataset_gather: there is no sample %u of %zu",
+                             (unsigned)rows[i], data->samples);
+            return;
+        }
     for (size_t i = 0; i < count; i++) {
         const float *from = data->x + (size_t)rows[i] * data->features;
         memcpy(labels + i * data->steps, data->labels + rows[i] * data->steps, data->steps * sizeof(*labels));
@@ -168,6 +178,7 @@ static gyre_status open_sessions(const char *seed, gyre_nn_dataset **data_p)
 
 gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p)
 {
+    GY_NN_REQUIRE(name, data_p);
     if (strcmp(name, "digits") == 0)
         return gy_nn_digits_open(data_p);
     if (strncmp(name, "idx:", 4) == 0)

@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "error.h"
 #include "random.h"
+#include "require.h"
 
 #include <stdlib.h>
 
@@ -43,6 +44,7 @@ static void draw(uint64_t *state, const struct gyre_nn_sessions *how, float *x, 
 
 gyre_status gyre_nn_sessions_open(const struct gyre_nn_sessions *how, gyre_nn_dataset **data_p)
 {
+    GY_NN_REQUIRE(how, data_p);
     gyre_nn_dataset *data;
     if (how->samples < 2 || how->steps == 0 || how->steps > 4096 || how->items < CATEGORIES ||
         how->items % CATEGORIES != 0 || how->items > GY_NN_LARGEST_CLASS || how->features == 0 ||
@@ -63,6 +65,7 @@ gyre_status gyre_nn_sessions_open(const struct gyre_nn_sessions *how, gyre_nn_da
 
 size_t gyre_nn_sessions_cause(const struct gyre_nn_sessions *how, const float *x)
 {
+    GY_NN_REQUIRE_OR(0, how, x);
     size_t set[CATEGORIES] = {0}, favourite = 0, t = 0;
     for (size_t f = 0; f < how->features; f++)
         set[f % CATEGORIES] += x[how->steps + f] > 0;

@@ -7,6 +7,7 @@
  * Classes are the bytes that occur. The last tenth of the samples is for testing: a later part of the text. */
 #include "data/dataset.h"
 #include "error.h"
+#include "require.h"
 
 #include <stdlib.h>
 
@@ -56,6 +57,7 @@ static gyre_status parse(const struct gy_nn_bytes *text, const char *path, size_
 
 gyre_status gyre_nn_text_open(const char *path, size_t steps, gyre_nn_dataset **data_p)
 {
+    GY_NN_REQUIRE(path, data_p);
     struct gy_nn_bytes text;
     if (steps == 0 || steps > 65536)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "samples of %zu bytes; between 1 and 65536 are allowed", steps);

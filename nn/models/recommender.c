@@ -10,11 +10,13 @@
  * 2006) makes a dense profile of these; attention (Vaswani et al., 2017) lets the profile ask the states of the session
  * (an LSTM's, with the item itself added), and its weights tell what the answer rests on. The two branches depend on
  * nothing but the input, so a pipeline computes them side by side. */
+#include "require.h"
 #include <gyre/nn.h>
 
 gyre_status gyre_nn_recommender(size_t steps, size_t items, size_t features, size_t width, size_t hidden, size_t heads,
                                 gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p)
 {
+    GY_NN_REQUIRE(model_p);
     gyre_nn_layer *input = gyre_nn_input(steps + features), *net = gyre_nn_slice(input, input, 0, steps, 1);
     net = gyre_nn_embedding(net, items, width);
     const gyre_nn_layer *vectors = net;

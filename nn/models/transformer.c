@@ -2,7 +2,11 @@
  *
  *     block:   x ─┬─ norm ─ attention ─ dropout ─ + ─┬─ norm ─ 4·width, gelu ─ width ─ dropout ─ + ─
  *                 └───────────────────────────────┘  └───────────────────────────────────────────┘ */
+#include "error.h"
+#include "require.h"
 #include <gyre/nn.h>
+
+#define MOST_BLOCKS 4096
 
 static gyre_nn_layer *end_branch(gyre_nn_layer *net, const gyre_nn_layer *from, double dropout)
 {
@@ -23,6 +27,9 @@ static gyre_nn_layer *block(gyre_nn_layer *net, size_t width, size_t heads, doub
 gyre_status gyre_nn_transformer(size_t steps, size_t symbols, size_t width, size_t heads, size_t blocks, double dropout,
                                 gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p)
 {
+    GY_NN_REQUIRE(model_p);
+    if (blocks > MOST_BLOCKS)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%zu blocks; at most %d are allowed", blocks, MOST_BLOCKS);
     gyre_nn_layer *net = gyre_nn_position(gyre_nn_embedding(gyre_nn_input_sequence(steps, 1), symbols, width));
     for (size_t i = 0; i < blocks; i++)
         net = block(net, width, heads, dropout);
