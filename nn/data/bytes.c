@@ -1,19 +1,30 @@
 /* Whole files into memory. zlib reads plain files as they are, so .gz needs no second path. The size is bounded while
- * reading: a packed file may unpack to anything. */
+ * reading, by GY_NN_LARGEST_FILE and by half of the machine's memory: a packed file may unpack to anything, and a pipe may
+ * never end. A device is refused. */
 #include "data/dataset.h"
 #include "error.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
+
+static size_t largest(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t half = pages > 0 && page > 0 ? (size_t)pages / 2 * (size_t)page : GY_NN_LARGEST_FILE;
+    return half < GY_NN_LARGEST_FILE ? half : GY_NN_LARGEST_FILE;
+}
 
 static gyre_status grow(struct gy_nn_bytes *bytes, size_t *room, const char *name)
 {
-    if (*room >= GY_NN_LARGEST_FILE) {
-        gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is larger than %zu GiB", name, GY_NN_LARGEST_FILE >> 30);
-        return GYRE_INVALID_ARGUMENT;
-    }
+    if (*room >= largest())
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "%s is larger than %zu MiB, the most that is read into this machine's memory", name,
+                          largest() >> 20);
     size_t more = *room ? *room * 2 : 1 << 16;
     uint8_t *data = realloc(bytes->data, more + 1); /* the closing 0 has room of its own */
     if (!data) {
@@ -33,17 +44,32 @@ static gyre_status flaw(int code, const char *name, const char *text)
     return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is damaged: %s", name, text);
 }
 
+static gyre_status open_file(const char *path, gzFile *file_p, bool *missing_p)
+{
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (missing_p)
+        *missing_p = fd < 0 && errno == ENOENT;
+    if (fd < 0)
+        return gy_nn_fail_system(errno, "cannot open %s", path);
+    bool device = fstat(fd, &about) == 0 && (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode));
+    *file_p = device ? NULL : gzdopen(fd, "rb");
+    if (*file_p)
+        return GYRE_SUCCESS;
+    close(fd);
+    return device ? gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a device; a file or a pipe is expected", path)
+                  : gy_nn_fail(GYRE_NO_MEMORY, "no memory to read %s", path);
+}
+
 gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool *missing_p)
 {
     struct gy_nn_bytes bytes = {0};
     size_t room = 0;
     gyre_status status = GYRE_SUCCESS;
-    errno = 0;
-    gzFile file = gzopen(path, "rbe");
-    if (missing_p)
-        *missing_p = !file && errno == ENOENT;
-    if (!file)
-        return gy_nn_fail_system(errno ? errno : ENOMEM, "cannot open %s", path);
+    gzFile file;
+    status = open_file(path, &file, missing_p);
+    if (status != GYRE_SUCCESS)
+        return status;
     for (;;) {
         if (bytes.size == room && (status = grow(&bytes, &room, path)) != GYRE_SUCCESS)
             break;

@@ -28,6 +28,8 @@ static const struct {
     {"local_copy", offsetof(struct gy_cluster, local_copy), 1, 1e13, false},
 };
 
+#define TEXT_MOST 65536
+
 static _Thread_local char why[200]; /* ranks may be threads */
 
 struct gy_cluster gy_cluster_default(void)
@@ -88,25 +90,42 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
     return false;
 }
 
-bool gy_cluster_read(const char *path, struct gy_cluster *cluster, const char **why_p)
+/* The whole text of a description, at most TEXT_MOST bytes: a device would give bytes without end. NULL: *why_p. */
+static char *read_text(const char *path, const char **why_p)
 {
     FILE *file = fopen(path, "re");
-    char *line = NULL;
-    size_t room = 0;
-    bool right = file != NULL;
-    errno = file ? 0 : errno;
-    while (right && getline(&line, &room, file) >= 0) {
-        line[strcspn(line, "#\n")] = '\0';
+    char *text = malloc(TEXT_MOST + 2);
+    size_t got = file && text ? fread(text, 1, TEXT_MOST + 1, file) : 0;
+    bool failed = !file || !text || ferror(file);
+    *why_p = NULL;
+    if (failed) {
+        snprintf(why, sizeof(why), "it cannot be read: %s", strerror(errno));
+        *why_p = why;
+    } else if (got > TEXT_MOST) {
+        *why_p = "it is longer than 64 KiB, which no description is";
+    } else if (memchr(text, 0, got)) {
+        *why_p = "it is no text";
+    }
+    if (file)
+        fclose(file);
+    if (*why_p) {
+        free(text);
+        return NULL;
+    }
+    text[got] = '\0';
+    return text;
+}
+
+bool gy_cluster_read(const char *path, struct gy_cluster *cluster, const char **why_p)
+{
+    char *text = read_text(path, why_p), *rest = text;
+    bool right = text != NULL;
+    while (right && rest) {
+        char *line = strsep(&rest, "\n");
+        line[strcspn(line, "#")] = '\0';
         if (line[strspn(line, " \t\r")] != '\0')
             right = gy_cluster_set(cluster, line, why_p);
     }
-    if (!file || (right && !feof(file))) {
-        snprintf(why, sizeof(why), "it cannot be read: %s", strerror(errno));
-        *why_p = why;
-        right = false;
-    }
-    free(line);
-    if (file)
-        fclose(file);
+    free(text);
     return right;
 }

@@ -114,6 +114,13 @@ expect 0 '^$' "$train" --quiet --epochs 2 --resume "$work/run" --checkpoint "$wo
 expect 1 'WORLD_SIZE' env WORLD_SIZE=1 RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$train" --epochs 1
 expect 0 '^$' "$run" -n 2 "$train" --quiet --steps 4 --hidden 16 --pipeline 2 --verify-single
 grep -q '^verified against one rank' "$work/out" || fail "--pipeline 2 --verify-single: $(cat "$work/out")"
+# What never ends is refused at once: data, a checkpoint, a description of a cluster.
+for what in csv npy text; do
+    expect 1 '/dev/zero is a device; a file or a pipe is expected' "$train" --data "$what:/dev/zero"
+done
+expect 1 '/dev/zero is a device; a file or a pipe is expected' "$train" --epochs 1 --resume /dev/zero --checkpoint "$work/run"
+expect 2 'GYRE_TUNING=/dev/zero is invalid' env GYRE_TUNING=/dev/zero "$run" -n 2 "$perf" all_reduce -e 64 -n 1
+grep -q 'GYRE_TUNING.*/dev/zero.*no description' "$work/err" || fail "GYRE_TUNING=/dev/zero: $(cat "$work/err")"
 # Several ranks have ended when the launcher looks: the first of them is named, not the lowest.
 expect 3 '^gyre-run: rank 3 .* ended with exit status 3$' "$run" -n 4 bash -c 'case $RANK in
     0) sleep 0.1; kill -STOP $PPID; sleep 0.8; kill -CONT $PPID; sleep 5 ;;
