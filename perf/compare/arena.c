@@ -4,22 +4,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "driver.h"
 
 #define PATIENCE_NS (90 * INT64_C(1000000000))
+#define WATCH_NS (10 * INT64_C(1000000)) /* a wait that lasts looks at the other processes so often */
 #define SPINS_PER_LOOK 4096
 #define ROUNDS 40    /* of a round trip, */
 #define EXCHANGES 25 /* each of so many: microseconds, in which nobody else has a turn most of the time */
 
 struct gy_arena_line {
     _Alignas(128) _Atomic(uint64_t) reached;
+    _Atomic(int64_t) process; /* the rank's process id, 0 before it has opened the arena */
 };
 
 struct head {
@@ -57,6 +62,7 @@ void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks
         gy_die("cannot map the arena: %s", strerror(errno));
     close(fd);
     memset(&head->stamps[rank], 0, sizeof head->stamps[rank]); /* no page fault between two time stamps */
+    atomic_store_explicit(&head->lines[rank].process, getpid(), memory_order_release);
     *arena = (struct gy_arena){
         .rank = rank,
         .ranks = ranks,
@@ -70,9 +76,53 @@ void gy_arena_open(struct gy_arena *arena, const char *path, int rank, int ranks
     };
 }
 
+/* Has the process ended? A zombie has. */
+static bool has_ended(pid_t process)
+{
+    int fd = (int)syscall(SYS_pidfd_open, process, 0);
+    if (fd < 0)
+        return errno == ESRCH;
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    bool ended = poll(&polled, 1, 0) > 0;
+    close(fd);
+    return ended;
+}
+
+/* Writes the other ranks whose processes have ended, as "rank 1 (process 4711), rank 2 (process 4712)"; returns how many.
+ * Those that followed a rank that died are among them. */
+static int find_ended(const struct gy_arena *arena, char *text_p, size_t bytes)
+{
+    int found = 0;
+    size_t used = 0;
+    for (int rank = 0; rank < arena->ranks; rank++) {
+        int64_t process = atomic_load_explicit(&arena->lines[rank].process, memory_order_acquire);
+        if (rank == arena->rank || !process || !has_ended((pid_t)process))
+            continue;
+        if (used < bytes)
+            used += (size_t)snprintf(text_p + used, bytes - used, "%srank %d (process %d)", found ? ", " : "", rank,
+                                     (int)process);
+        found++;
+    }
+    return found;
+}
+
+/* Ends the process where another rank has ended, or none came for PATIENCE_NS. A rank that ends after its last wait has
+ * written its words before: the word is read again behind the look at the processes. */
+static void watch(const struct gy_arena *arena, const _Atomic(uint64_t) *word, uint64_t value, int64_t waited_ns)
+{
+    char ended[512];
+    int found = find_ended(arena, ended, sizeof ended);
+    if (atomic_load_explicit(word, memory_order_acquire) >= value)
+        return;
+    if (found)
+        gy_die("ended while this rank waited in a barrier of the harness: %s", ended);
+    if (waited_ns > PATIENCE_NS)
+        gy_die("another rank did not come in time");
+}
+
 void gy_arena_wait(const struct gy_arena *arena, const _Atomic(uint64_t) *word, uint64_t value)
 {
-    int64_t deadline = 0;
+    int64_t begun = 0, watched = 0;
     for (unsigned spins = 0; atomic_load_explicit(word, memory_order_acquire) < value;) {
         if (arena->crowded)
             sched_yield();
@@ -80,10 +130,13 @@ void gy_arena_wait(const struct gy_arena *arena, const _Atomic(uint64_t) *word, 
             pause_core();
         if (++spins % SPINS_PER_LOOK)
             continue;
-        if (deadline == 0)
-            deadline = gy_now() + PATIENCE_NS;
-        else if (gy_now() > deadline)
-            gy_die("another rank did not come in time");
+        int64_t now = gy_now();
+        if (begun == 0)
+            begun = watched = now;
+        if (now - watched < WATCH_NS)
+            continue;
+        watched = now;
+        watch(arena, word, value, now - begun);
     }
 }
 
