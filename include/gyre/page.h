@@ -14,7 +14,7 @@
 
 #define GYRE_PAGE_NAME "gyre-page"
 #define GYRE_PAGE_MAGIC UINT64_C(0x6567617065727967) /* "gyrepage" */
-#define GYRE_PAGE_VERSION 1
+#define GYRE_PAGE_VERSION 2
 #define GYRE_PAGE_COMMS 16 /* communicators that are shown; further ones are not */
 #define GYRE_PAGE_RECORDS 256
 #define GYRE_PAGE_WAITS 16
@@ -50,12 +50,14 @@ struct gyre_page_comm {
     struct gyre_page_record record[GYRE_PAGE_RECORDS];
 };
 
-/* A rank that an operation under way misses. */
+/* A rank that an operation under way misses, or a one-sided call, which has no record. */
 struct gyre_page_wait {
-    uint64_t serial; /* of its record */
+    uint64_t serial; /* of its record; 0: a one-sided call */
     int64_t since;   /* nothing of the operation has moved here since then; 0: only just */
     uint32_t comm;   /* index of page.comm */
-    int32_t rank;    /* in the world */
+    int32_t rank;    /* in the world; of a one-sided call −1: any */
+    uint32_t window; /* of a one-sided call: the number of its window, from 1; else 0 */
+    uint32_t unused;
 };
 
 struct gyre_page_member {

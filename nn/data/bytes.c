@@ -21,10 +21,11 @@ static size_t largest(void)
 
 static gyre_status grow(struct gy_nn_bytes *bytes, size_t *room, const char *name)
 {
-    if (*room >= largest())
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                          "%s is larger than %zu MiB, the most that is read into this machine's memory", name,
-                          largest() >> 20);
+    if (*room >= largest()) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is larger than %zu MiB, the most that is read into this machine's memory",
+                   name, largest() >> 20);
+        return GYRE_INVALID_ARGUMENT;
+    }
     size_t more = *room ? *room * 2 : 1 << 16;
     uint8_t *data = realloc(bytes->data, more + 1); /* the closing 0 has room of its own */
     if (!data) {
@@ -66,9 +67,9 @@ gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool
     struct gy_nn_bytes bytes = {0};
     size_t room = 0;
     gyre_status status = GYRE_SUCCESS;
-    gzFile file;
+    gzFile file = NULL;
     status = open_file(path, &file, missing_p);
-    if (status != GYRE_SUCCESS)
+    if (status != GYRE_SUCCESS || !file)
         return status;
     for (;;) {
         if (bytes.size == room && (status = grow(&bytes, &room, path)) != GYRE_SUCCESS)

@@ -347,6 +347,23 @@ static void add_way(const struct gy_context *ctx, struct gy_error *error)
         snprintf(error->text + used, sizeof(error->text) - used, "; its link here: %s, %s", ops->name, way);
 }
 
+/* Writes what this rank was in on the communicator: a request, a one-sided call that waits, or what `what` says already.
+ * Returns the world's rank that it waited for, −1: none. */
+static int say_where(const struct gyre_comm *comm, const struct gyre_request *r, char *what, size_t bytes)
+{
+    const struct gy_one_sided_wait *wait = gy_one_sided_wait_of(comm);
+    if (r) {
+        char shape[180];
+        gy_shape_print(&r->shape, shape, sizeof(shape));
+        snprintf(what, bytes, "in %s", shape);
+        return r->waiting_for >= 0 ? gy_group_world(&comm->group, r->waiting_for) : -1;
+    }
+    if (!wait)
+        return -1;
+    snprintf(what, bytes, "in %s of window %u", wait->call, wait->window);
+    return wait->world;
+}
+
 void gy_context_fail(struct gy_context *ctx)
 {
     if (ctx->closed)
@@ -366,16 +383,15 @@ void gy_context_fail(struct gy_context *ctx)
         while (r && r->comm != comm)
             r = r->next;
         char what[200] = "between two operations";
-        if (r)
-            gy_shape_print(&r->shape, what, sizeof(what));
+        int awaited = say_where(comm, r, what, sizeof(what));
         if (!comm->refused) {
             comm->error = ctx->error;
-            if (r && r->waiting_for >= 0)
-                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was in %s, waiting for rank %d",
-                         ctx->error.text, ctx->world->rank, what, gy_group_world(&comm->group, r->waiting_for));
+            if (awaited >= 0)
+                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was %s, waiting for rank %d",
+                         ctx->error.text, ctx->world->rank, what, awaited);
             else
-                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was %s%s", ctx->error.text,
-                         ctx->world->rank, r ? "in " : "", what);
+                snprintf(comm->error.text, sizeof(comm->error.text), "%.700s; rank %d was %s", ctx->error.text,
+                         ctx->world->rank, what);
         }
     }
     struct gyre_request *next;

@@ -47,6 +47,16 @@ struct gy_awaited {
     bool arrived;
 };
 
+/* A one-sided call that waits, on the stack of its caller: for errors, gyre-top and the log (one_sided_wait.c). */
+struct gy_one_sided_wait {
+    struct gyre_comm *comm;
+    const char *call; /* "a flush": what is waited for is "CALL of window WINDOW" */
+    uint32_t window;
+    int world; /* the rank that is awaited, −1: any */
+    int64_t since, told;
+    struct gy_one_sided_wait *next;
+};
+
 struct gy_context {
     struct gy_config config;
     struct gy_driver driver;
@@ -75,6 +85,7 @@ struct gy_context {
     struct gy_operations operations;
     struct gy_registry registry;
     struct gy_channel *buried;          /* of freed communicators, while a link still holds their last frame */
+    struct gy_one_sided_wait *one_sided_waits;
     struct gyre_window *buried_windows; /* likewise */
     struct gyre_request *active_first, *active_last;
     unsigned active; /* requests in that list */

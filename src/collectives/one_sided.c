@@ -270,6 +270,7 @@ struct bounded {
     const void *what;
     int64_t since, deadline;
     int64_t *asked; /* see gy_liveness_ask */
+    struct gy_one_sided_wait *wait;
 };
 
 static bool is_gone(const struct bounded *b)
@@ -285,6 +286,7 @@ static bool is_over(const void *what)
     if (b->done(b->what) || b->ctx->closed || is_gone(b) || now > b->deadline)
         return true;
     gy_liveness_ask(b->window, b->rank, b->since, now, b->asked);
+    gy_one_sided_wait_tell(b->wait, now);
     return false;
 }
 
@@ -304,9 +306,12 @@ gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void 
     int world = gy_group_world(&window->comm->group, target);
     int64_t now = gy_now(), asked = now;
     int64_t timeout = window->comm->attributes.timeout_ns;
-    struct bounded bounded = {ctx, window, target, world, done, what, now, now + timeout, &asked};
-    if (!done(what))
-        gy_wait_until(ctx, is_over, &bounded);
+    struct gy_one_sided_wait wait;
+    struct bounded bounded = {ctx, window, target, world, done, what, now, now + timeout, &asked, &wait};
+    if (done(what)) /* the usual case, without a wait */
+        return ctx->closed ? ctx->error.status : GYRE_SUCCESS;
+    gy_one_sided_wait_begin(&wait, window, world, call);
+    gy_wait_until(ctx, is_over, &bounded);
     if (!ctx->closed && !done(what)) {
         char text[200];
         if (is_gone(&bounded)) {
@@ -319,6 +324,7 @@ gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void 
             gy_context_fail(ctx);
         }
     }
+    gy_one_sided_wait_end(&wait);
     return ctx->closed ? ctx->error.status : GYRE_SUCCESS;
 }
 
@@ -389,6 +395,7 @@ struct awaited {
     uint64_t value;
     int64_t since, deadline;
     int64_t *asked; /* see gy_liveness_ask */
+    struct gy_one_sided_wait *wait;
 };
 
 /* Or nobody is left who could signal, and what those sent who were there has been looked at. */
@@ -404,6 +411,7 @@ static bool has_come(const void *what)
     int rank = comm->size > 1 ? gy_window_signaller(a->window, a->since, &lost) : comm->rank;
     if (rank >= 0 && rank != comm->rank)
         gy_liveness_ask(a->window, rank, a->since, now, a->asked);
+    gy_one_sided_wait_tell(a->wait, now);
     return rank < 0;
 }
 
@@ -413,9 +421,12 @@ gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t
     struct gyre_comm *comm = window->comm;
     int64_t now = gy_now(), asked = now;
     int64_t timeout = comm->attributes.timeout_ns;
-    struct awaited awaited = {window, index, value, now, now + timeout, &asked};
+    struct gy_one_sided_wait wait;
+    struct awaited awaited = {window, index, value, now, now + timeout, &asked, &wait};
     int lost = -1;
+    gy_one_sided_wait_begin(&wait, window, -1, "a wait for a signal");
     gy_wait_until(ctx, has_come, &awaited);
+    gy_one_sided_wait_end(&wait);
     bool alone = !ctx->closed && comm->size > 1 && gy_window_signaller(window, now, &lost) < 0;
     uint64_t count = atomic_load_explicit(&window->control->signal[index].count, memory_order_acquire);
     if (count >= value)

@@ -104,6 +104,13 @@ gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t
 gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
                             const char *call);
 
+/* one_sided_wait.c. Makes a wait visible from `begin` to `end`; `tell` logs a line a minute. */
+void gy_one_sided_wait_begin(struct gy_one_sided_wait *wait, struct gyre_window *window, int world, const char *call);
+void gy_one_sided_wait_tell(struct gy_one_sided_wait *wait, int64_t now);
+void gy_one_sided_wait_end(struct gy_one_sided_wait *wait);
+/* The wait of a call on the communicator, NULL: none waits. */
+const struct gy_one_sided_wait *gy_one_sided_wait_of(const struct gyre_comm *comm);
+
 /* The world has failed: all are told. */
 void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, const char *text);
 

@@ -58,7 +58,7 @@ static struct gy_frame_out *free_frame(struct gyre_window *window, int target)
  * bring. */
 static gyre_status settle(struct gyre_window *window, int target, gyre_status status)
 {
-    gyre_status settled = gy_window_until(window, is_quiet, window, target, "what was asked");
+    gyre_status settled = gy_window_until(window, is_quiet, window, target, "an access");
     if (settled != GYRE_SUCCESS)
         return settled;
     return status == GYRE_SUCCESS ? failure(window, target) : status;

@@ -88,29 +88,48 @@ static bool attend(struct gyre_window *window, bool sinking)
     return !ctx->closed;
 }
 
-gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking)
+/* Takes the lock if it is free; *holder_p: of whom it is not. A rank that sees the holder also sees the turns before it,
+ * since the holder took the lock as the last one had given it back. */
+static bool take(const struct gyre_window *window, struct gy_exposed_control *control, uint32_t *holder_p)
 {
-    struct gy_context *ctx = window->comm->ctx;
-    uint32_t mine = (uint32_t)ctx->world->rank + 1;
+    *holder_p = 0;
+    return atomic_compare_exchange_weak_explicit(&control->lock, holder_p, (uint32_t)window->comm->ctx->world->rank + 1,
+                                                 memory_order_acquire, memory_order_acquire);
+}
+
+static gyre_status wait_for_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking,
+                                 struct gy_one_sided_wait *shown)
+{
     struct wait wait = {0};
-    for (unsigned spins = 0;; spins++) {
-        uint32_t holder = 0;
-        /* Who sees the holder sees the turns before it, too: it took the lock as the last one had given it back. */
-        if (atomic_compare_exchange_weak_explicit(&control->lock, &holder, mine, memory_order_acquire,
-                                                  memory_order_acquire))
+    for (;;) {
+        uint32_t holder;
+        if (take(window, control, &holder))
             return GYRE_SUCCESS;
-        if (spins < SPINS) {
-            gy_cpu_relax();
-            continue;
-        }
+        shown->world = (int)holder - 1;
         if (!attend(window, sinking))
-            return ctx->error.status;
+            return window->comm->ctx->error.status;
         look(&wait, control, holder);
+        gy_one_sided_wait_tell(shown, wait.looked);
         gyre_status status = judge(window, &wait);
         if (status != GYRE_IN_PROGRESS)
             return status;
         sched_yield();
     }
+}
+
+gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking)
+{
+    struct gy_one_sided_wait shown;
+    uint32_t holder;
+    for (unsigned spins = 0; spins < SPINS; spins++) {
+        if (take(window, control, &holder))
+            return GYRE_SUCCESS;
+        gy_cpu_relax();
+    }
+    gy_one_sided_wait_begin(&shown, window, (int)holder - 1, "an accumulation");
+    gyre_status status = wait_for_lock(window, control, sinking, &shown);
+    gy_one_sided_wait_end(&shown);
+    return status;
 }
 
 void gy_window_unlock(struct gy_exposed_control *control)

@@ -145,6 +145,18 @@ static void add_wait(struct gyre_page *page, const struct gyre_request *r, int s
     page->waits++;
 }
 
+/* One-sided calls that wait for one rank. */
+static void add_one_sided(const struct gy_context *ctx, struct gyre_page *page)
+{
+    for (const struct gy_one_sided_wait *it = ctx->one_sided_waits; it && page->waits < GYRE_PAGE_WAITS;
+         it = it->next) {
+        int slot = slot_of(it->comm);
+        if (slot >= 0)
+            page->wait[page->waits++] = (struct gyre_page_wait){
+                .since = it->since, .comm = (uint32_t)slot, .rank = it->world, .window = it->window};
+    }
+}
+
 void gy_page_turn(struct gy_context *ctx, int64_t now)
 {
     struct gyre_page *page = ctx->page;
@@ -160,6 +172,7 @@ void gy_page_turn(struct gy_context *ctx, int64_t now)
             if (!r->lane[l].finished)
                 add_wait(page, r, slot, r->lane[l].waiting_for);
     }
+    add_one_sided(ctx, page);
     page->turned = now;
     page->beat++;
 }

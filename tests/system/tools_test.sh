@@ -115,8 +115,9 @@ expect 1 'WORLD_SIZE' env WORLD_SIZE=1 RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_W
 expect 0 '^$' "$run" -n 2 "$train" --quiet --steps 4 --hidden 16 --pipeline 2 --verify-single
 grep -q '^verified against one rank' "$work/out" || fail "--pipeline 2 --verify-single: $(cat "$work/out")"
 # What never ends is refused at once: data, a checkpoint, a description of a cluster.
-for what in csv npy text; do
-    expect 1 '/dev/zero is a device; a file or a pipe is expected' "$train" --data "$what:/dev/zero"
+for what in csv npy 'text --model lstm'; do
+    # shellcheck disable=SC2086 # two words
+    expect 1 '/dev/zero is a device; a file or a pipe is expected' "$train" --data ${what%% *}:/dev/zero ${what#"${what%% *}"}
 done
 expect 1 '/dev/zero is a device; a file or a pipe is expected' "$train" --epochs 1 --resume /dev/zero --checkpoint "$work/run"
 expect 2 'GYRE_TUNING=/dev/zero is invalid' env GYRE_TUNING=/dev/zero "$run" -n 2 "$perf" all_reduce -e 64 -n 1

@@ -5,6 +5,7 @@
  *   away     rank 2 has started the all_reduce and does not come back to it
  *   chain    0 waits for a message of 1, 1 for one of 2, 2 for one of 3, which sleeps
  *   circle   each waits for a message of the next one
+ *   window   rank 2 sleeps outside of gyre; the others get from its part of a window
  *   busy     nobody is stuck
  *
  * The second argument is a folder in which each leaves its process number. */
@@ -33,6 +34,15 @@ int main(int argc, char **argv)
     if (strcmp(what, "busy") == 0)
         for (;;)
             OK(comm, gyre_all_reduce(comm, x, x, ELEMENTS, GYRE_FLOAT32, GYRE_SUM));
+    if (strcmp(what, "window") == 0) {
+        gyre_window *window;
+        OK(comm, gyre_window_create(comm, x, 4096, &window));
+        while (rank == 2)
+            sleep(80);
+        float got[10];
+        for (;;) /* the first may be answered while rank 2 is still in gyre_window_create */
+            OK(comm, gyre_window_get(window, got, 10, GYRE_FLOAT32, 2, 0));
+    }
     if (strcmp(what, "chain") == 0 || strcmp(what, "circle") == 0) {
         while (strcmp(what, "chain") == 0 && rank == 3)
             sleep(80);

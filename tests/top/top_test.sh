@@ -1,6 +1,6 @@
 #!/bin/bash
 # gyre-top --once until it says what it should of a job that is stuck; how long that takes is the machine's business.
-#   top_test.sh GYRE_RUN GYRE_TOP RANKS stop|sleep|away|chain|circle|busy
+#   top_test.sh GYRE_RUN GYRE_TOP RANKS stop|sleep|away|chain|circle|window|busy
 set -euo pipefail
 run=$1 top=$2 ranks=$3 what=$4
 export GYRE_LOG=error GYRE_TIMEOUT=300 GYRE_STALL_TIMEOUT=300
@@ -23,7 +23,11 @@ done
 waits='^ +RANK +PID  waiting .*gradients: all_reduce #6 \(float32 x 4000000, sum, [a-z_]+\), waits for rank '
 waiting() { local line=${waits/RANK/$1}; echo "${line/PID/${pids[$1]}}"; } # RANK: its line
 message() { echo "^ +$1 +${pids[$1]}  waiting .*gradients: message #1 of rank $2 \(float32 x 10, [a-z_ ]+\), waits for rank $2\$"; }
+one_sided() { echo "^ +$1 +${pids[$1]}  waiting .*gradients: one-sided call on window 1, waits for rank 2\$"; }
 case $what in
+window)
+    wanted=("$(one_sided 0)" "$(one_sided 1)" "^ +2 +${pids[2]}  outside" "$(one_sided 3)"
+            "^rank 2 \(process ${pids[2]}\) holds up 3 ranks, .*: it is outside gyre") ;;
 stop)
     wanted=("^ +2 +${pids[2]}  stopped" "$(waiting 0)" "$(waiting 1)" "$(waiting 3)"
             "^rank 2 \(process ${pids[2]}\) holds up 3 ranks, for [0-9.]+ s at the longest: it is stopped, by a signal or a debugger") ;;

@@ -63,7 +63,7 @@ static enum top_is classify(const struct top_rank *old, const struct top_state *
         return TOP_STOPPED;
     if (rank->page.status)
         return TOP_FAILED;
-    if (!state->running)
+    if (!state->running && rank->page.waits == 0) /* waits without an operation are one-sided */
         return lives || moves ? TOP_MOVING : TOP_OUTSIDE;
     if (lives && !moves && rank->page.waits > 0)
         return TOP_WAITING;
@@ -121,6 +121,8 @@ static int reach(const struct top_job *job, int from, bool *marked, int *list)
         }
         for (uint32_t w = 0; w < state->rank->page.waits; w++) {
             int next = state->rank->page.wait[w].rank;
+            if (next < 0) /* of a signal, which any rank may send */
+                continue;
             if (!marked[next])
                 list[count++] = next;
             marked[next] = true;

@@ -74,8 +74,12 @@ static bool check(struct gyre_page *page)
     for (uint32_t i = 0; i < page->waits && i < GYRE_PAGE_WAITS; i++) {
         struct gyre_page_wait wait = page->wait[i];
         const struct gyre_page_record *record;
-        if (wait.comm >= GYRE_PAGE_COMMS || wait.rank < 0 || wait.rank >= page->size)
+        if (wait.comm >= GYRE_PAGE_COMMS || wait.rank < (wait.window ? -1 : 0) || wait.rank >= page->size)
             continue;
+        if (wait.window) {
+            page->wait[kept++] = wait;
+            continue;
+        }
         record = top_record(&page->comm[wait.comm], wait.serial);
         if (record && record->state == GYRE_PAGE_RUNNING) /* else it has been answered since it was noted */
             page->wait[kept++] = wait;

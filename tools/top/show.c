@@ -50,7 +50,7 @@ static void print_waits(const struct top_state *state, char *text_p, size_t byte
 {
     int ranks[GYRE_PAGE_WAITS], count = 0;
     for (uint32_t i = 0; state->is == TOP_WAITING && i < state->rank->page.waits; i++) {
-        bool known = false;
+        bool known = state->rank->page.wait[i].rank < 0; /* any rank */
         for (int j = 0; j < count; j++)
             known |= ranks[j] == state->rank->page.wait[i].rank;
         if (!known)
@@ -71,6 +71,11 @@ static void print_operation(const struct top_state *state, char *text_p, size_t 
         top_describe(page, state->running, shape, sizeof shape);
         snprintf(text_p, bytes, "%s%s%s", name, *name ? ": " : "", shape);
         return;
+    }
+    for (uint32_t i = 0; state->is == TOP_WAITING && i < page->waits && !*text_p; i++) {
+        const char *name = page->comm[page->wait[i].comm].name;
+        if (page->wait[i].window)
+            snprintf(text_p, bytes, "%s%sone-sided call on window %u", name, *name ? ": " : "", page->wait[i].window);
     }
     for (uint32_t c = 0; c < GYRE_PAGE_COMMS && !*text_p; c++) {
         const struct gyre_page_record *last = page->comms & 1u << c ? top_record(&page->comm[c], page->comm[c].started)
