@@ -9,8 +9,8 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/tcp.h> /* the C library's own has an older tcp_info */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,4 +169,21 @@ bool gy_socket_is_unanswered(int fd, int64_t ns)
     /* Probes of a shut window come as rarely as every two minutes: there it is their number that counts. */
     bool waits = info.tcpi_unacked > 0 || info.tcpi_probes >= PROBES;
     return waits && (int64_t)info.tcpi_last_ack_recv * GY_MILLISECOND > ns;
+}
+
+bool gy_socket_is_stuck(int fd, int64_t now, int64_t ns, struct gy_socket_progress *seen)
+{
+    struct tcp_info info;
+    socklen_t bytes = sizeof(info);
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
+        bytes < offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof(info.tcpi_bytes_acked))
+        return false;
+    if (info.tcpi_unacked == 0 || info.tcpi_backoff == 0) {
+        seen->since = 0;
+        return false;
+    }
+    if (seen->since == 0 || seen->acked != info.tcpi_bytes_acked)
+        *seen = (struct gy_socket_progress){info.tcpi_bytes_acked, now};
+    return now - seen->since > ns;
 }

@@ -29,8 +29,17 @@ int gy_socket_check(int fd);
 void gy_socket_tune(int fd, int64_t peer_timeout_ns);
 /* From here on the peer may leave what is sent unread as long as it likes: no user timeout. */
 void gy_socket_await_readers(int fd);
-/* Has the peer's host answered nothing for so long, though there is something to be answered? To be believed when it is so twice: a
- * machine that stood still had no time to hear. */
+/* Returns true if the peer's host has answered nothing for `ns`, though there is something to be answered. To be believed when it is
+ * so twice: a machine that stood still had no time to hear. */
 bool gy_socket_is_unanswered(int fd, int64_t ns);
+/* What gy_socket_is_stuck has seen of a connection; zeros at first. */
+struct gy_socket_progress {
+    uint64_t acked; /* bytes */
+    int64_t since;  /* when they were seen to be so many first; 0: nothing is stuck */
+};
+/* Returns true if the kernel sends the oldest unacknowledged byte again and again and no byte has been acknowledged for
+ * `ns`, although the peer's host may answer keep-alive probes and short packets: the path drops long packets. A peer that
+ * leaves its receive window shut is not stuck. */
+bool gy_socket_is_stuck(int fd, int64_t now, int64_t ns, struct gy_socket_progress *seen);
 
 #endif

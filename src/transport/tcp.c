@@ -59,12 +59,20 @@ static void disconnect(struct tcp_link *link)
     }
 }
 
+const char *gy_tcp_reason(int reason)
+{
+    if (reason == EMSGSIZE)
+        return "nothing that was sent is acknowledged, though the host answers: does the path drop long packets? "
+               "Compare "
+               "the MTU of both interfaces (ip link), or set net.ipv4.tcp_mtu_probing=1";
+    return reason ? strerror(reason) : "closed by the peer";
+}
+
 void gy_tcp_fail(struct tcp_rail *rail, int reason)
 {
     char which[GY_TCP_RAIL_TEXT];
     gy_link_fail(&rail->link->base, GYRE_PEER_UNREACHABLE, "the tcp connection to rank %d%s broke: %s",
-                 rail->link->base.peer, gy_tcp_rails_name(rail, which),
-                 reason ? strerror(reason) : "closed by the peer");
+                 rail->link->base.peer, gy_tcp_rails_name(rail, which), gy_tcp_reason(reason));
     if (rail->link->rails)
         gy_tcp_rails_fail(rail, reason);
 }
@@ -75,7 +83,12 @@ static void tcp_check(struct gy_link *base, int64_t patience)
     struct tcp_link *link = (struct tcp_link *)base;
     for (int i = 0; i < link->tcp->rails && base->state == GY_LINK_OPEN && !link->mute; i++) {
         struct tcp_rail *rail = &link->rail[i];
-        if (rail->watch.fd < 0 || !gy_socket_is_unanswered(rail->watch.fd, patience))
+        if (rail->watch.fd >= 0 && gy_socket_is_stuck(rail->watch.fd, gy_now(), patience, &rail->progress)) {
+            if (link->rails)
+                gy_tcp_rails_mute(rail, EMSGSIZE);
+            else
+                gy_tcp_fail(rail, EMSGSIZE);
+        } else if (rail->watch.fd < 0 || !gy_socket_is_unanswered(rail->watch.fd, patience))
             rail->unanswered = 0;
         else if (++rail->unanswered < UNANSWERED_LOOKS)
             continue;

@@ -3,6 +3,7 @@
 #ifndef GY_TRANSPORT_TCP_PRIVATE_H
 #define GY_TRANSPORT_TCP_PRIVATE_H
 
+#include "boot/socket.h"
 #include "transport/envelope.h"
 #include "transport/link.h"
 
@@ -16,7 +17,8 @@ struct tcp_link;
 struct tcp_rail {
     struct gy_watch watch; /* fd −1: not connected yet, or no more */
     struct tcp_link *link;
-    size_t wakes_at;     /* bytes in the socket that end a sleep, 0 and 1 alike: any */
+    size_t wakes_at; /* bytes in the socket that end a sleep, 0 and 1 alike: any */
+    struct gy_socket_progress progress;
     unsigned unanswered; /* looks that found the peer's host silent, one after the other */
 };
 
@@ -122,6 +124,8 @@ void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *
 void gy_tcp_dialled(void *rail, int rank, int fd, const struct gy_seal_keys *keys);
 
 /* The connection is at its end, and the link with it; `reason` an errno, or 0: by the peer, in order. */
+const char *gy_tcp_reason(
+    int reason); /* a sentence for an errno; 0: the peer has closed it; EMSGSIZE: the path drops long packets */
 void gy_tcp_fail(struct tcp_rail *rail, int reason);
 /* Sends what the socket takes; true if anything moved. */
 bool gy_tcp_flush(struct tcp_link *link);

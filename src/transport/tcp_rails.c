@@ -213,7 +213,7 @@ static void tell_all(const struct tcp_rail *rail, int reason)
                  own_name(rail, which));
     else
         snprintf(text, sizeof(text), "rank %d cannot be reached%s: %s (seen by rank %d)", peer,
-                 gy_tcp_rails_name(rail, which), strerror(reason), world->rank);
+                 gy_tcp_rails_name(rail, which), gy_tcp_reason(reason), world->rank);
     if (!world->overlay)
         return;
     if (!own) {
