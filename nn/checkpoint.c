@@ -158,12 +158,30 @@ gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *mode
     return write_file(path, model, optimizer, position, &nothing);
 }
 
+static bool check_arrays(const char *function, int ranks, const struct gyre_nn_array *arrays, size_t narrays)
+{
+    bool bad = ranks < 1 || narrays > GYRE_NN_MOST_ARRAYS;
+    for (size_t i = 0; arrays && i < narrays && !bad; i++)
+        bad = !arrays[i].data || (unsigned)arrays[i].placement > GYRE_NN_SHARDED ||
+              (arrays[i].dtype != GYRE_FLOAT32 && arrays[i].dtype != GYRE_FLOAT64) ||
+              !memchr(arrays[i].name, 0, sizeof(arrays[i].name));
+    if (bad)
+        gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                   "%s: %d ranks and %zu arrays: at least one rank is needed, and at most %d arrays, each with a name, "
+                   "data, a "
+                   "placement, and the type float32 or float64",
+                   function, ranks, narrays, GYRE_NN_MOST_ARRAYS);
+    return !bad;
+}
+
 gyre_status gyre_nn_checkpoint_write_arrays(const char *path, const gyre_nn_model *model,
                                             const gyre_nn_optimizer *optimizer, const struct gyre_nn_position *position,
                                             const char *strategy, int ranks, const struct gyre_nn_array *arrays,
                                             size_t narrays)
 {
     GY_NN_REQUIRE(path, model, position, strategy);
+    if (!check_arrays(__func__, ranks, arrays, narrays))
+        return GYRE_INVALID_ARGUMENT;
     if (narrays > 0)
         GY_NN_REQUIRE(arrays);
     struct beside beside = {.strategy = strategy, .ranks = ranks, .arrays = arrays, .narrays = narrays};
@@ -398,6 +416,8 @@ gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn_model *mode
                                            const struct gyre_nn_array *arrays, size_t narrays)
 {
     GY_NN_REQUIRE(path, model, position_p, strategy);
+    if (!check_arrays(__func__, ranks, arrays, narrays))
+        return GYRE_INVALID_ARGUMENT;
     if (narrays > 0)
         GY_NN_REQUIRE(arrays);
     struct beside beside = {.strategy = strategy, .ranks = ranks, .arrays = arrays, .narrays = narrays};

@@ -45,5 +45,6 @@ gyre_status gy_nn_fail_comm(gyre_status status, const gyre_comm *comm, const cha
 gyre_status gyre_nn_fail(gyre_status status, const gyre_comm *comm, const char *what)
 {
     const char *text = comm ? gyre_last_error(comm) : "";
-    return *text ? gy_nn_fail_comm(status, comm, what) : gy_nn_fail(status, "%s", what);
+    return *text ? gy_nn_fail_comm(status, comm, what)
+                 : gy_nn_fail(status, "%s", what ? what : gyre_status_text(status));
 }

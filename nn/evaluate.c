@@ -12,8 +12,19 @@ bool gy_nn_labelled(const gyre_nn_model *model)
     return gyre_nn_cost_of(model) != GYRE_NN_RECONSTRUCTION;
 }
 
+/* A program may fill a data set itself. */
+static gyre_status check_lists(const gyre_nn_dataset *data)
+{
+    if (!data->x || !data->labels || data->samples == 0 || data->features == 0 || data->steps == 0 ||
+        (data->ntrain > 0 && !data->train) || (data->ntest > 0 && !data->test))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "the data set lacks samples, features, labels or lists of samples");
+    return GYRE_SUCCESS;
+}
+
 gyre_status gy_nn_check_data(const gyre_nn_model *model, const gyre_nn_dataset *data)
 {
+    if (check_lists(data) != GYRE_SUCCESS)
+        return GYRE_INVALID_ARGUMENT;
     if (gyre_nn_inputs(model) != data->features || (gy_nn_labelled(model) && gyre_nn_outputs(model) < data->classes))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT,
                           "the model maps %zu inputs to %zu outputs, the data have %zu features and %zu classes",
@@ -31,8 +42,8 @@ static gyre_status test_part(gyre_nn_model *model, const gyre_nn_dataset *data, 
                              double sums[2])
 {
     size_t most = count < TEST_SAMPLES ? count : TEST_SAMPLES;
-    gyre_status status = gy_nn_check_data(model, data);
-    if (status != GYRE_SUCCESS || count == 0)
+    gyre_status status = GYRE_SUCCESS;
+    if (count == 0)
         return status;
     void *x = calloc(most * data->features, gyre_dtype_size(gyre_nn_dtype(model)));
     int32_t *labels = calloc(most * data->steps, sizeof(*labels));
@@ -74,7 +85,8 @@ gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, cons
     int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
     size_t first, mine, answers = count * gyre_nn_output_steps(model);
     double sums[2] = {0, 0}; /* cost, right answers */
-    gyre_status status = check_rows(data, rows, count);
+    gyre_status status = gy_nn_check_data(model, data);
+    status = status ? status : check_rows(data, rows, count);
     if (status != GYRE_SUCCESS)
         return status;
     gyre_nn_shard(count, rank, ranks, &first, &mine);

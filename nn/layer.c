@@ -27,11 +27,12 @@ void gyre_nn_layer_free(gyre_nn_layer *top)
 }
 
 /* A chain that failed is NULL, and gyre_nn_new has to know why. */
-static _Thread_local bool starved;
+static _Thread_local gyre_status reason;
 
 static gyre_nn_layer *refuse(gyre_nn_layer *chain)
 {
     gyre_nn_layer_free(chain);
+    reason = reason ? reason : GYRE_INVALID_ARGUMENT;
     return NULL;
 }
 
@@ -40,7 +41,7 @@ static gyre_nn_layer *push(gyre_nn_layer *below, gyre_nn_layer layer)
     gyre_nn_layer *top = malloc(sizeof(*top));
     if (!top) {
         gy_nn_fail(GYRE_NO_MEMORY, "no memory for a layer");
-        starved = true;
+        reason = GYRE_NO_MEMORY;
         return refuse(below);
     }
     *top = layer;
@@ -72,9 +73,9 @@ static gyre_nn_layer *stack(gyre_nn_layer *below, const struct gy_nn_module_ops 
 
 gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features)
 {
-    starved = false;
+    reason = GYRE_SUCCESS;
     if (!allowed("steps", steps, LARGEST_TIME) || !allowed("outputs", features, LARGEST_LAYER))
-        return NULL;
+        return refuse(NULL);
     return push(NULL, (gyre_nn_layer){.in = {steps, features}});
 }
 
@@ -257,10 +258,11 @@ gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyr
     GY_NN_REQUIRE(model_p);
     gyre_status status = GYRE_INVALID_ARGUMENT;
     gyre_nn_model *model = NULL;
-    bool memory = starved;
-    starved = false;
-    if (!top) /* the sentence is there since the call that failed */
-        return memory ? GYRE_NO_MEMORY : status;
+    gyre_status before = reason;
+    reason = GYRE_SUCCESS;
+    if (!top && before) /* the call that failed has written the sentence */
+        return before;
+    GY_NN_REQUIRE(top);
     if (!top->cost || !gy_nn_backend_cpu(dtype))
         gy_nn_fail(status, top->cost ? "a model is of float32 or float64" : "the top of a model is a cost");
     else

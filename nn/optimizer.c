@@ -105,6 +105,11 @@ void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer)
 void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate, double scale)
 {
     GY_NN_REQUIRE_VOID(optimizer);
+    if (!isfinite(rate) || !isfinite(scale)) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_optimizer_update: rate %g and scale %g have to be finite", rate,
+                   scale);
+        return;
+    }
     if (first < optimizer->first || count > optimizer->count || first - optimizer->first > optimizer->count - count) {
         (void)gy_nn_fail(GYRE_INVALID_ARGUMENT,
                          "gyre_nn_optimizer_update: parameters from %zu on, %zu of them, are not "

@@ -12,6 +12,7 @@
  *
  * The time of a step is the slowest rank's. Nothing is clamped: noise may show a value below 0 or above 1. */
 #include "error.h"
+#include "evaluate.h"
 #include "require.h"
 #include "strategies/strategies.h"
 #include "trace.h"
@@ -188,6 +189,13 @@ gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_da
                                     struct gyre_nn_overlap *overlap_p)
 {
     GY_NN_REQUIRE(model, data, options, overlap_p);
+    if (options->size != sizeof(*options) || options->batch == 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "options.size is %zu, not %zu, or options.batch is 0: start from "
+                          "gyre_nn_train_defaults()",
+                          options->size, sizeof(*options));
+    if (gy_nn_check_data(model, data) != GYRE_SUCCESS)
+        return GYRE_INVALID_ARGUMENT;
     if (rounds == 0)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "at least one round is needed to measure");
     if (!comm || gyre_comm_size(comm) == 1) {

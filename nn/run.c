@@ -50,6 +50,8 @@ gyre_status gyre_nn_run_open(gyre_nn_model *model, gyre_comm *comm, const struct
                              double clip_norm, struct gyre_nn_run *run)
 {
     GY_NN_REQUIRE(model, optimizer, run);
+    if (!(clip_norm >= 0))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_run_open: clip_norm is %g: it is a norm, or 0", clip_norm);
     *run = (struct gyre_nn_run){.model = model, .bucket_bytes = bucket_bytes, .clip_norm = clip_norm};
     run->strategy = strategy ? strategy : gyre_nn_strategy_find("sync");
     run->ranks = comm ? gyre_comm_size(comm) : 1;

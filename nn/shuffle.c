@@ -12,6 +12,11 @@ void gyre_nn_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t coun
     if (count == 0)
         return;
     GY_NN_REQUIRE_VOID(order);
+    if (count > UINT32_MAX) {
+        (void)gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_shuffle: %zu samples; at most %u are allowed", count,
+                         UINT32_MAX);
+        return;
+    }
     uint64_t state = seed;
     state = gy_nn_random(&state) ^ epoch; /* mixed before the epoch joins: neighbouring seeds share no epochs */
     for (size_t i = 0; i < count; i++)

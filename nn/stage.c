@@ -146,9 +146,18 @@ gyre_status gyre_nn_tape_forward(gyre_nn_tape *tape, const void *x, size_t sampl
     return gy_nn_range_forward(tape->model, &tape->tape, tape->first, tape->last, x, samples, y_p);
 }
 
+static bool has_run(const gyre_nn_tape *tape, const char *function)
+{
+    if (!tape->tape.ready)
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s comes after gyre_nn_tape_forward", function);
+    return tape->tape.ready;
+}
+
 const void *gyre_nn_tape_output(const gyre_nn_tape *tape, size_t value)
 {
     GY_NN_REQUIRE_OR(NULL, tape);
+    if (!has_run(tape, __func__))
+        return NULL;
     return value > tape->first && value <= tape->last ? tape->tape.y[value - 1] : NULL;
 }
 
@@ -166,6 +175,8 @@ void gyre_nn_tape_add_gradient(gyre_nn_tape *tape, size_t value, const void *dy)
 const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, size_t value)
 {
     GY_NN_REQUIRE_OR(NULL, tape);
+    if (!has_run(tape, __func__))
+        return NULL;
     return value > 0 && value <= tape->first ? tape->model->work.slots[tape->model->slot_of[value]] : NULL;
 }
 

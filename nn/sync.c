@@ -110,6 +110,8 @@ gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimiz
                                 size_t bucket_bytes, gyre_nn_sync **sync_p)
 {
     GY_NN_REQUIRE(model, sync_p);
+    if (optimizer && optimizer->model != model)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_sync_attach: the optimiser is of another model");
     if (gy_nn_optimizer_check_whole(optimizer, model, "gyre_nn_sync_attach") != GYRE_SUCCESS)
         return GYRE_INVALID_ARGUMENT;
     gyre_nn_sync *sync = calloc(1, sizeof(*sync));
@@ -294,6 +296,13 @@ static gyre_status settle(void *user, size_t first, size_t count)
 gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_rows, double clip_norm)
 {
     GY_NN_REQUIRE(sync);
+    if (!sync->optimizer)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_sync_finish: this sync was attached without an optimiser");
+    if (!isfinite(rate) || !(clip_norm >= 0))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
+                          "gyre_nn_sync_finish: rate %g and clip_norm %g: the rate has to be "
+                          "finite, the norm at least 0",
+                          rate, clip_norm);
     gyre_nn_sync_passed(sync, 0); /* a backward without the callback: everything leaves now */
     sync->rate = rate;
     sync->scale = 1 / (double)(global_rows ? global_rows : 1);
@@ -355,6 +364,12 @@ size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync)
 void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p)
 {
     GY_NN_REQUIRE_VOID(sync, first_p, count_p);
+    if (index >= sync->nbuckets) {
+        (void)gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_sync_bucket: there is no bucket %zu of %zu", index,
+                         sync->nbuckets);
+        *first_p = *count_p = 0;
+        return;
+    }
     *first_p = sync->buckets[index].first;
     *count_p = sync->buckets[index].count;
 }

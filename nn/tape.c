@@ -3,6 +3,7 @@
 #include "error.h"
 #include "model.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define ALIGN ((size_t)16) /* elements: every part begins at 64 bytes at least */
@@ -27,11 +28,23 @@ static gyre_status refuse(size_t samples)
                       "no memory for the activations of %zu samples; use a smaller batch or --accumulate", samples);
 }
 
+/* BLAS counts rows in an int. */
+static bool fits_blas(const gyre_nn_model *model, size_t samples)
+{
+    for (size_t i = 0; i < model->nmodules; i++)
+        if (samples > INT_MAX / model->modules[i].in.time)
+            return false;
+    return true;
+}
+
 gyre_status gy_nn_tape_reserve(const gyre_nn_model *model, struct gy_nn_tape *tape, size_t first, size_t last,
                                size_t samples)
 {
     if (samples <= tape->capacity && tape->first == first && tape->last == last)
         return GYRE_SUCCESS;
+    if (!fits_blas(model, samples))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "a batch of %zu samples: samples times steps are at most %d", samples,
+                          INT_MAX);
     gy_nn_tape_free(model, tape);
     size_t n = model->nmodules, total = 0;
     size_t *offsets = calloc(2 * n, sizeof(*offsets));

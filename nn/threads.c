@@ -3,6 +3,7 @@
  * environment that OpenBLAS reads, stays as it is. */
 #include "threads.h"
 
+#include "error.h"
 #include "team.h"
 
 #include <sched.h>
@@ -14,8 +15,10 @@ static atomic_bool chosen; /* by the user of this library */
 
 void gyre_nn_set_blas_threads(int threads)
 {
-    if (threads < 1)
+    if (threads < 1) {
+        gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_set_blas_threads: %d threads; at least 1 is needed", threads);
         return;
+    }
     atomic_store(&chosen, true);
     gy_nn_blas_threads(threads);
 }

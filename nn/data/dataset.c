@@ -145,6 +145,11 @@ void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, s
     if (count == 0)
         return;
     GY_NN_REQUIRE_VOID(data, rows, x, labels);
+    if (dtype != GYRE_FLOAT32 && dtype != GYRE_FLOAT64) {
+        (void)gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_dataset_gather: the type %d is neither float32 nor float64",
+                         (int)dtype);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         if (rows[i] >= data->samples) {
             (void)gy_nn_fail(GYRE_INVALID_ARGUMENT, "gyre_nn_dataset_gather: there is no sample %u of %zu",
