@@ -253,16 +253,16 @@ static gyre_status build(const gyre_nn_layer *top, gyre_dtype dtype, gyre_nn_mod
 
 gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p)
 {
-    if (!model_p)
-        gyre_nn_layer_free(top);
-    GY_NN_REQUIRE(model_p);
-    gyre_status status = GYRE_INVALID_ARGUMENT;
+    gyre_status status = GYRE_INVALID_ARGUMENT, before = reason;
     gyre_nn_model *model = NULL;
-    gyre_status before = reason;
     reason = GYRE_SUCCESS;
     if (!top && before) /* the call that failed has written the sentence */
         return before;
-    GY_NN_REQUIRE(top);
+    if (!top || !model_p) {
+        (void)GY_NN_GIVEN(model_p, top);
+        gyre_nn_layer_free(top);
+        return status;
+    }
     if (!top->cost || !gy_nn_backend_cpu(dtype))
         gy_nn_fail(status, top->cost ? "a model is of float32 or float64" : "the top of a model is a cost");
     else

@@ -2,15 +2,14 @@
  * tensor's type and shape against its offsets, and then that the tensors, sorted by offset, tile the data exactly. */
 #include "safetensors.h"
 
+#include "files/aside.h"
+
 #include "error.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -217,106 +216,39 @@ static char *encode_header(const struct gy_st_tensor *tensors, size_t ntensors, 
     return text;
 }
 
-static bool write_all(int fd, const void *bytes, size_t size)
-{
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t done = write(fd, at, size);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        at += done;
-        size -= (size_t)done;
-    }
-    return true;
-}
-
-static bool flush_folder(const char *path)
-{
-    char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    bool ok = fd >= 0 && fsync(fd) == 0;
-    if (fd >= 0)
-        close(fd);
-    free(copy);
-    return ok;
-}
-
-static bool write_file(int fd, const char *header, size_t length, const struct gy_st_tensor *tensors, size_t ntensors)
+static bool write_file(FILE *file, const char *header, size_t length, const struct gy_st_tensor *tensors,
+                       size_t ntensors)
 {
     uint64_t prefix = htole64((uint64_t)length);
-    bool ok = write_all(fd, &prefix, sizeof(prefix)) && write_all(fd, header, length);
-    for (size_t i = 0; ok && i < ntensors; i++)
-        ok = write_all(fd, tensors[i].data, tensors[i].count * size_of(tensors[i].dtype));
-    return ok && fsync(fd) == 0;
-}
-
-/* Who may rename may replace a device, too: /dev/null would be a file from then on, for everybody. */
-static bool is_replaceable(const char *path)
-{
-    struct stat there;
-    return stat(path, &there) != 0 || S_ISREG(there.st_mode) || S_ISDIR(there.st_mode); /* rename refuses a folder */
-}
-
-/* Opens path.new, locked, for one writer at a time. A file that a killed writer left there is written over, so nothing
- * piles up; one that another writer renames in the meantime is not ours, and is opened anew. */
-static int open_aside(const char *aside)
-{
-    for (int tries = 0; tries < 100; tries++) {
-        struct stat mine, there;
-        errno = 0;
-        int fd = open(aside, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-        if (fd < 0)
-            return -1;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &mine) == 0 && stat(aside, &there) == 0 &&
-            mine.st_ino == there.st_ino && mine.st_dev == there.st_dev && ftruncate(fd, 0) == 0)
-            return fd;
-        int problem = errno;
-        close(fd);
-        errno = problem;
-        if (problem == EWOULDBLOCK)
-            return -1;
+    bool ok = fwrite(&prefix, sizeof(prefix), 1, file) == 1 && fwrite(header, 1, length, file) == length;
+    for (size_t i = 0; ok && i < ntensors; i++) {
+        size_t size = size_of(tensors[i].dtype);
+        ok = fwrite(tensors[i].data, size, tensors[i].count, file) == tensors[i].count;
     }
-    errno = EBUSY;
-    return -1;
+    return ok;
 }
 
 gyre_status gy_st_write(const char *path, const struct gy_st_tensor *tensors, size_t ntensors, json_t *metadata)
 {
+    struct gy_aside aside;
     gyre_status status = GYRE_SUCCESS;
-    char *aside = NULL;
     size_t length = 0;
-    int fd = -1;
-    if (!is_replaceable(path))
+    if (!gy_aside_replaceable(path))
         return gy_nn_fail(GYRE_INVALID_ARGUMENT,
                           "cannot write %s: it is a device or a pipe, and a new file would take its place", path);
     char *header = encode_header(tensors, ntensors, metadata, &length);
-    if (!header || asprintf(&aside, "%s.new", path) < 0) {
-        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for the header of %s", path);
-        goto free_header;
-    }
-    fd = open_aside(aside);
-    if (fd < 0) {
+    if (!header)
+        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for the header of %s", path);
+    if (!gy_aside_open(&aside, path)) {
         status = errno == EWOULDBLOCK
                      ? gy_nn_fail(GYRE_SYSTEM, "another run is writing %s; give each its own file", path)
-                     : gy_nn_fail_system(errno, "cannot create %s", aside);
-        goto free_aside;
+                     : gy_nn_fail_system(errno, "cannot create %s.new", path);
+        free(header);
+        return status;
     }
-    /* Flushed before it is renamed, and renamed before close gives up the lock. */
-    bool written = write_file(fd, header, length, tensors, ntensors) && rename(aside, path) == 0;
-    int problem = errno;
-    if (!written)
-        unlink(aside);
-    close(fd);
-    if (!written) {
-        status = gy_nn_fail_system(problem, "cannot write %s", path);
-    } else if (!flush_folder(path)) {
-        status = gy_nn_fail_system(errno, "%s is written, but its folder could not be flushed", path);
-    }
-free_aside:
-    free(aside);
-free_header:
+    bool written = write_file(aside.stream, header, length, tensors, ntensors);
+    if (!gy_aside_close(&aside, written))
+        status = gy_nn_fail_system(errno, "cannot write %s", path);
     free(header);
     return status;
 }

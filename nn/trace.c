@@ -5,6 +5,7 @@
 #include "trace.h"
 
 #include "error.h"
+#include "files/aside.h"
 #include "plain.h"
 #include "require.h"
 
@@ -124,11 +125,12 @@ gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const cha
         free(all);
         return status;
     }
-    FILE *file = fopen(path, "we");
-    if (!file) {
+    struct gy_aside aside;
+    if (!gy_aside_open(&aside, path)) {
         free(all);
         return gy_nn_fail_system(errno, "cannot create the trace %s", path);
     }
+    FILE *file = aside.stream;
     int64_t origin = INT64_MAX;
     for (size_t i = 0; i < most * (size_t)ranks; i++)
         if (all[i].end != 0 && all[i].start < origin)
@@ -141,8 +143,7 @@ gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const cha
     fprintf(file, "{\"name\":\"gyre\",\"ph\":\"M\",\"pid\":0,\"args\":{\"version\":\"%s\",\"origin_ns\":%lld}}\n]}\n",
             gyre_version(), (long long)origin);
     free(all);
-    bool bad = ferror(file) != 0;
-    if (fclose(file) != 0 || bad)
+    if (!gy_aside_close(&aside, true))
         return gy_nn_fail_system(errno, "cannot write the trace %s", path);
     return GYRE_SUCCESS;
 }

@@ -23,6 +23,8 @@
 
 #include <gyre/gyre.h>
 
+#include "aside.h"
+
 #include "burst.h"
 #include "launch.h"
 #include "meeting.h"
@@ -209,9 +211,11 @@ static void look_around(struct tune *tune, struct figures *figures_p)
 
 static bool write_file(const char *path, const struct figures *figures)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    if (!file)
+    struct gy_aside aside = {.stream = stdout};
+    bool printed = strcmp(path, "-") == 0;
+    if (!printed && !gy_aside_open(&aside, path))
         return false;
+    FILE *file = aside.stream;
     fprintf(file,
             "# made by gyre-tune %s: for GYRE_TUNING and gyre-sim --cluster; seconds and bytes per second\n"
             "hosts = %.0f\nranks_per_host = %.0f\nsend_overhead = %.4g\nreceive_overhead = %.4g\ncopy = %.4g\n"
@@ -227,8 +231,7 @@ static bool write_file(const char *path, const struct figures *figures)
     if (figures->hosts > 1)
         fprintf(file, "bandwidth = %.4g\nlatency = %.4g\nburst = %.4g\n", figures->bandwidth, figures->latency,
                 figures->burst);
-    bool written = fflush(file) == 0 && !ferror(file);
-    return (file == stdout || fclose(file) == 0) && written;
+    return printed ? fflush(file) == 0 && !ferror(file) : gy_aside_close(&aside, true);
 }
 
 static int run_rank(const struct arguments *arguments)

@@ -249,6 +249,34 @@ wrong()
 }
 
 # A disk of its own: mounted by root, or in a namespace in which this user is root.
+# outputs DISK: what is written at a run's end on a disk that is full: status 1 and a sentence, and the file of before stays.
+# The same on a device that is full; and where the writer is killed (SIGXFSZ) in the middle of the new file.
+outputs()
+{
+    local disk=$1 option status
+    for option in trace predict membership; do
+        local more=()
+        [ $option = membership ] && more=(--elastic)
+        printf 'before\n' >"$work/disk.$option"
+        rm -f "$disk/filler"
+        cp "$work/disk.$option" "$disk/$option"
+        dd if=/dev/zero of="$disk/filler" bs=1k count=512 2>/dev/null
+        refused "cannot write .*disk/$option: No space left" "${more[@]}" --$option "$disk/$option"
+        cmp "$disk/$option" "$work/disk.$option" || fail "a full disk changed the file of --$option"
+        [ ! -e "$disk/$option.new" ] || fail "--$option leaves $option.new"
+        refused 'cannot write .*/dev/full: No space left' "${more[@]}" --$option /dev/full
+        [ $option = membership ] && continue # one short line
+        { # the shell's own word about the signal is not wanted
+            (ulimit -c 0 && ulimit -f 1 && exec timeout 20 "$train" --quiet --epochs 1 --$option "$work/disk.$option") >"$work/out" 2>&1
+            status=$?
+        } 2>/dev/null
+        [ $status = 153 ] || fail "--$option: status $status, not by SIGXFSZ: $(cat "$work/out")"
+        [ "$(cat "$work/disk.$option")" = before ] || fail "a writer that was killed changed the file of --$option"
+        timeout 20 "$train" --quiet --epochs 1 --$option "$work/disk.$option" >"$work/out" 2>&1 || fail "--$option after a kill: $(cat "$work/out")"
+        [ "$(wc -l <"$work/disk.$option")" -gt 10 ] && [ ! -e "$work/disk.$option.new" ] || fail "--$option after a kill: no whole file"
+    done
+}
+
 full()
 {
     if ! mkdir "$work/disk" || ! mount -t tmpfs -o size=256k none "$work/disk" 2>/dev/null; then
@@ -268,6 +296,7 @@ full()
     refused 'cannot write .*disk/run: No space left' --checkpoint "$disk/run" --seed 2
     cmp "$disk/run" "$work/kept" || fail "a full disk changed the checkpoint"
     refused 'cannot write the metrics to .*disk/metrics: No space left' --metrics "$disk/metrics"
+    outputs "$disk"
     timeout 20 "$run" -n 4 "$train" --quiet --hidden 32 --epochs 1 --checkpoint "$disk/run" 2>"$work/err" >/dev/null
     [ $? = 1 ] || fail "4 ranks go on without their checkpoint"
     grep -q 'rank 0\]: .*No space left' "$work/err" || fail "rank 0 does not say why: $(cat "$work/err")"

@@ -1,6 +1,8 @@
 /* One sample at a time: what is written here is read by people, or by other programs, and not timed. */
 #include "answers.h"
 
+#include "aside.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -94,8 +96,9 @@ const char *answers_predict(gyre_nn_model *model, const gyre_nn_dataset *data, c
     static char text[512];
     struct sample sample = {0};
     gyre_status status = GYRE_SUCCESS;
-    FILE *file = fopen(path, "we");
-    bool ok = file && sample_make(model, data, &sample);
+    struct gy_aside aside;
+    bool opened = gy_aside_open(&aside, path), ok = opened && sample_make(model, data, &sample);
+    FILE *file = aside.stream;
     gyre_nn_test_mode(model);
     if (ok)
         fprintf(file, reconstructs(model) ? "sample,error\n" : "sample,row,label,answer,probability\n");
@@ -105,8 +108,8 @@ const char *answers_predict(gyre_nn_model *model, const gyre_nn_dataset *data, c
             write_sample(file, model, data->test[i], &sample);
     }
     sample_free(&sample);
-    ok = ok && !ferror(file);
-    if (file && fclose(file) != 0)
+    bool whole = ok && status == GYRE_SUCCESS;
+    if (opened && !gy_aside_close(&aside, whole))
         ok = false;
     snprintf(text, sizeof(text), "cannot write %s: %s", path, strerror(errno));
     return status ? gyre_nn_last_error() : ok ? NULL : text;

@@ -8,7 +8,9 @@
 
 #include "options.h"
 
-enum use { READ, WRITTEN, REPLACED }; /* replaced: a new file takes its place */
+/* written: line by line, into the file that is there; whole: a new file takes its place, or a device gets it; replaced: a new
+ * file takes its place, and a device is refused. */
+enum use { READ, WRITTEN, WHOLE, REPLACED };
 
 struct file {
     const char *option, *path;
@@ -31,9 +33,9 @@ static void list(const struct arguments *a, struct file files_p[FILES])
                                       {"--resume", a->train.resume, READ},
                                       {"--replay-membership", a->replay_membership, READ},
                                       {"--metrics", a->metrics, WRITTEN},
-                                      {"--predict", a->predict, WRITTEN},
-                                      {"--trace", a->trace, WRITTEN},
-                                      {"--membership", a->membership, WRITTEN},
+                                      {"--predict", a->predict, WHOLE},
+                                      {"--trace", a->trace, WHOLE},
+                                      {"--membership", a->membership, WHOLE},
                                       {"--checkpoint", a->train.checkpoint, REPLACED}};
     memcpy(files_p, files, sizeof(files));
 }
@@ -69,7 +71,7 @@ static const char *obstacle(const struct file *file)
     bool exists = stat(file->path, &there) == 0;
     if (exists && S_ISDIR(there.st_mode))
         return strerror(EISDIR);
-    if (exists && file->use == WRITTEN)
+    if (exists && (file->use == WRITTEN || (file->use == WHOLE && !S_ISREG(there.st_mode))))
         return access(file->path, W_OK) == 0 ? NULL : strerror(errno);
     if (exists && !S_ISREG(there.st_mode))
         return "it is a device or a pipe, and a new file would take its place";

@@ -35,6 +35,7 @@ struct job {
     double hidden;
     double staleness[GYRE_NN_STALENESS_BINS];
     bool began; /* an elastic run has told its first membership */
+    bool lost;  /* a membership or the metrics could not be written: the exit status says so */
 };
 
 static bool say(const struct job *job)
@@ -119,11 +120,12 @@ static void on_change(void *user, const gyre_comm *comm, const struct gyre_nn_me
     job->began = true;
     if (job->rank != 0)
         return;
-    open_metrics(job);
+    job->lost |= open_metrics(job) != 0;
     metrics_membership(job->metrics, now);
-    snprintf(text, sizeof(text), "cannot write %s", path ? path : "");
-    if (path && !membership_write(path, now, first))
-        complain(job, text);
+    if (path && !membership_write(path, now, first)) {
+        snprintf(text, sizeof(text), "cannot write the membership to %.400s: %s", path, strerror(errno));
+        job->lost |= complain(job, text) != 0;
+    }
     if (say(job) && !first)
         printf("step %" PRIu64 ": %d rank%s\n", now->step, now->ranks, now->ranks == 1 ? "" : "s");
     fflush(stdout);
@@ -354,6 +356,7 @@ int main(int argc, char **argv)
         snprintf(text, sizeof(text), "cannot write the metrics to %.400s: %s", job.arguments.metrics, strerror(errno));
         rc = complain(&job, text);
     }
+    rc = rc || job.lost;
     if (!gy_output_arrived("gyre-train", stdout, "the output") && rc == 0)
         rc = 1;
     gyre_nn_free(job.model);

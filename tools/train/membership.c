@@ -1,28 +1,40 @@
-/* Lines are appended one by one, each by the rank that is the first one then, so that the file is whole when any of them
- * dies. A line takes the place of those before it whose step is not below its own: the state of such a change was lost with
+/* Each change is written by the rank that is the first one then: the lines so far and one more, into a new file that takes the
+ * place of the old one, so that the file is whole when any of them dies. A line takes the place of those before it whose step is not below its own: the state of such a change was lost with
  * those who had it. Reading gives increasing steps. */
 #include "membership.h"
 
+#include "aside.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LINES_MOST 1000000
 
+/* What the file holds so far; true also where there is none. */
+static bool copy_lines(const char *path, FILE *to)
+{
+    char line[128];
+    FILE *from = fopen(path, "re");
+    while (from && fgets(line, sizeof(line), from))
+        fputs(line, to);
+    bool good = !from || !ferror(from);
+    if (from)
+        fclose(from);
+    return good;
+}
+
 bool membership_write(const char *path, const struct gyre_nn_membership *now, bool first)
 {
-    char line[64];
-    int length = snprintf(line, sizeof(line), "%" PRIu64 " %d\n", now->step, now->ranks);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (first ? O_TRUNC : O_APPEND), 0666);
-    if (fd < 0)
+    struct gy_aside aside;
+    if (!gy_aside_open(&aside, path))
         return false;
-    bool good = write(fd, line, (size_t)length) == length;
-    return close(fd) == 0 && good;
+    bool good = first || !aside.fresh || copy_lines(path, aside.stream);
+    fprintf(aside.stream, "%" PRIu64 " %d\n", now->step, now->ranks);
+    return gy_aside_close(&aside, good) && good;
 }
 
 static bool read_line(const char *line, struct gyre_nn_membership *out)
