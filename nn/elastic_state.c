@@ -8,6 +8,7 @@
  * Invariant: what is saved changes only as a whole: when a step is complete here, or all of another rank's has arrived. */
 #include "elastic.h"
 
+#include "agree.h"
 #include "error.h"
 
 #include <stdlib.h>
@@ -187,13 +188,7 @@ gyre_status gy_nn_elastic_checkpoint(struct gy_nn_elastic *elastic, const char *
     if (!apart(run))
         return gy_nn_run_save(run, path, position, best);
     gyre_status status = run->rank == 0 ? write_file(elastic, path, position, best) : GYRE_SUCCESS;
-    int32_t failed = status != GYRE_SUCCESS;
-    gyre_status sent = run->comm ? gyre_broadcast(run->comm, &failed, &failed, 1, GYRE_INT32, 0) : GYRE_SUCCESS;
-    if (sent != GYRE_SUCCESS)
-        return gy_nn_fail_comm(sent, run->comm, "agreement on the checkpoint");
-    if (failed && run->rank != 0)
-        return gy_nn_fail(GYRE_SYSTEM, "rank 0 could not write %s", path);
-    return status;
+    return gy_nn_agree_ready(run->comm, status);
 }
 
 gyre_status gy_nn_elastic_make_memory(struct gy_nn_elastic *elastic)

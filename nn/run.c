@@ -1,6 +1,7 @@
 /* A run: model, optimiser and strategy, opened together on every rank.
  * Invariant: where the strategy's parameters are local, the model holds this rank's own, except between show and hide,
  * when it holds the consensus and `shown` the own ones. */
+#include "agree.h"
 #include "error.h"
 #include "require.h"
 
@@ -60,6 +61,7 @@ gyre_status gyre_nn_run_open(gyre_nn_model *model, gyre_comm *comm, const struct
     gyre_status status = check(run->strategy);
     status = status ? status : gyre_nn_strategy_parse(run->strategy, settings, run->settings);
     status = status ? status : make_optimizer(run, optimizer);
+    status = gy_nn_agree_ready(run->comm, status);
     status = status ? status : share_params(run);
     status = status ? status : run->strategy->open(run, &run->self);
     if (status != GYRE_SUCCESS)

@@ -8,6 +8,7 @@
  * consensus, which is a model to use. Every rank learns whether rank 0 could read or write. */
 #include "run_state.h"
 
+#include "agree.h"
 #include "error.h"
 #include "require.h"
 
@@ -92,19 +93,6 @@ static void free_state(struct state *state)
     for (size_t i = 0; i < state->n; i++)
         free(state->whole[i].data);
     free(state->counts);
-}
-
-/* Collective: whether rank 0 succeeded. */
-static gyre_status agree(const struct gyre_nn_run *run, gyre_status status, gyre_status others, const char *what,
-                         const char *path)
-{
-    int32_t failed = status != GYRE_SUCCESS;
-    gyre_status sent = run->comm ? gyre_broadcast(run->comm, &failed, &failed, 1, GYRE_INT32, 0) : GYRE_SUCCESS;
-    if (sent != GYRE_SUCCESS)
-        return gy_nn_fail_comm(sent, run->comm, "agreement on the checkpoint");
-    if (failed && run->rank != 0)
-        return gy_nn_fail(others, "rank 0 could not %s %s", what, path);
-    return status;
 }
 
 static const size_t *shards(const struct gyre_nn_run *run, struct state *state, size_t count)
@@ -202,14 +190,14 @@ gyre_status gy_nn_run_save(struct gyre_nn_run *run, const char *path, const stru
     gyre_status status = list(run, best, &state);
     if (status != GYRE_SUCCESS)
         return status;
-    status = agree(run, make_whole(run, &state), GYRE_NO_MEMORY, "write", path);
+    status = gy_nn_agree_ready(run->comm, make_whole(run, &state));
     status = status ? status : collect(run, &state);
     status = status ? status : gyre_nn_run_show(run);
     if (status == GYRE_SUCCESS) {
         if (run->rank == 0)
             status = write_model(run, path, position, best, &state);
         gyre_nn_run_hide(run);
-        status = agree(run, status, GYRE_SYSTEM, "write", path);
+        status = gy_nn_agree_ready(run->comm, status);
     }
     free_state(&state);
     return status;
@@ -249,11 +237,11 @@ gyre_status gy_nn_run_resume(struct gyre_nn_run *run, const char *path, const st
     gyre_status status = list(run, best, &state);
     if (status != GYRE_SUCCESS)
         return status;
-    status = agree(run, make_whole(run, &state), GYRE_NO_MEMORY, "read", path);
+    status = gy_nn_agree_ready(run->comm, make_whole(run, &state));
     if (status == GYRE_SUCCESS) {
         if (run->rank == 0)
             status = gy_nn_checkpoint_read_run(path, run, &position, state.whole, state.n);
-        status = agree(run, status, GYRE_INVALID_ARGUMENT, "read", path);
+        status = gy_nn_agree_ready(run->comm, status);
     }
     if (status == GYRE_SUCCESS && run->comm)
         status = spread_rest(run, &position);

@@ -148,7 +148,11 @@ static gyre_status open_run(struct run *run)
     if (keeps)
         run->best.params = calloc(gyre_nn_param_count(run->model), gyre_dtype_size(gyre_nn_dtype(run->model)));
     if (!run->order || !run->labels || !run->x || (keeps && !run->best.params))
-        return gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", rows);
+        status = gy_nn_fail(GYRE_NO_MEMORY, "no memory for a batch of %zu samples", rows);
+    if (!run->elastic)
+        status = gy_nn_agree_ready(run->comm, status);
+    if (status != GYRE_SUCCESS)
+        return status;
     return run->elastic ? open_elastic(run) : resume(run);
 }
 
@@ -504,6 +508,8 @@ static gyre_status train(struct run *run, struct gyre_nn_train_result *result_p)
 {
     const struct gyre_nn_train_options *options = &run->options;
     gyre_status status = check(run->model, run->data, options);
+    if (!run->elastic)
+        status = gy_nn_agree_ready(run->comm, status);
     if (status != GYRE_SUCCESS)
         return status;
     gy_nn_note_alphabet(run->model, run->data);

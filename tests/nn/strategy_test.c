@@ -143,11 +143,11 @@ static void body(int rank)
     struct gyre_nn_train_options other = options_of(NULL);
     other.resume = file;
     refused(comm, &other, GYRE_INVALID_ARGUMENT,
-            rank ? "rank 0 could not read" : "was written with the strategy votes, and this run uses sync");
+            rank ? "rank 0: " : "was written with the strategy votes, and this run uses sync");
     OK(comm, gyre_comm_split(comm, rank < 2 ? 0 : -1, rank, &pair));
     if (pair)
         refused(pair, &options, GYRE_INVALID_ARGUMENT,
-                rank ? "rank 0 could not read" : "holds what 4 ranks had each, and this run has 2");
+                rank ? "rank 0: " : "holds what 4 ranks had each, and this run has 2");
     OK(comm, gyre_comm_destroy(pair));
 
     options = options_of(&votes_strategy);

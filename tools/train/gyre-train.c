@@ -43,9 +43,12 @@ static bool say(const struct job *job)
     return job->rank == 0 && !job->arguments.quiet;
 }
 
+static char said[FILES_TEXT]; /* the last complaint, for the other ranks */
+
 static int complain(const struct job *job, const char *text)
 {
     fflush(stdout);
+    snprintf(said, sizeof(said), "%s", text);
     fprintf(stderr, "gyre-train[rank %d]: %s\n", job->rank, text);
     return 1;
 }
@@ -158,6 +161,29 @@ static int prepare(struct job *job)
                job->ranks == 1 ? "" : "s");
     fflush(stdout);
     return 0;
+}
+
+/* Collective: before training, whether every rank has its data, its model and its files. Where one has not, the others say its
+ * rank and its sentence, and do not begin; an elastic run begins without it. Ranks that join a run do not take part. */
+static int agree_to_begin(struct job *job, int rc)
+{
+    int32_t first = rc ? job->rank : job->ranks;
+    char theirs[FILES_TEXT] = "", text[FILES_TEXT + 16];
+    if (!job->comm || joins())
+        return rc;
+    if (rc)
+        memcpy(theirs, said, sizeof(theirs));
+    gyre_status status = gyre_all_reduce(job->comm, &first, &first, 1, GYRE_INT32, GYRE_MIN);
+    if (status == GYRE_SUCCESS && first < job->ranks)
+        status = gyre_broadcast(job->comm, theirs, theirs, sizeof(theirs), GYRE_UINT8, first);
+    bool elastic = job->arguments.elastic || job->arguments.replay_membership;
+    if (rc || (status == GYRE_SUCCESS && first == job->ranks) || (status != GYRE_SUCCESS && elastic))
+        return rc;
+    if (status != GYRE_SUCCESS)
+        return complain(job, gyre_last_error(job->comm));
+    snprintf(text, sizeof(text), "rank %d: %.*s", (int)first, FILES_TEXT - 1, theirs);
+    complain(job, text);
+    return elastic ? 0 : 1;
 }
 
 static void print_result(const struct gyre_nn_train_result *r)
@@ -344,6 +370,7 @@ int main(int argc, char **argv)
     rc = rc ? rc : meet(&job);
     rc = rc || early ? rc : load(&job);
     rc = rc ? rc : prepare(&job);
+    rc = agree_to_begin(&job, rc);
     rc = rc ? rc : train(&job);
     rc = rc ? rc : measure_overlap(&job);
     rc = rc ? rc : verify_single(&job);
