@@ -185,5 +185,6 @@ bool gy_socket_is_stuck(int fd, int64_t now, int64_t ns, struct gy_socket_progre
     }
     if (seen->since == 0 || seen->acked != info.tcpi_bytes_acked)
         *seen = (struct gy_socket_progress){info.tcpi_bytes_acked, now};
-    return now - seen->since > ns;
+    /* A host that answers nothing at all is unanswered, and not stuck. */
+    return now - seen->since > ns && (int64_t)info.tcpi_last_ack_recv * GY_MILLISECOND <= ns;
 }
