@@ -193,6 +193,16 @@ GYRE_API size_t gyre_dtype_size(gyre_dtype dtype);
 GYRE_API const char *gyre_dtype_name(gyre_dtype dtype);
 GYRE_API const char *gyre_op_name(gyre_op op);
 
+/* The type or operation of a name: one of the lists above, or a name that other libraries give it, in any case of
+ * letters; GYRE_INVALID_ARGUMENT for any other text and for NULL, with a sentence in gyre_last_error(NULL).
+ *
+ *   half, fp16       float16       float, fp32, single  float32        fp8_e4m3, float8_e4m3fn  float8_e4m3
+ *   bf16             bfloat16      double, fp64         float64        fp8_e5m2                 float8_e5m2
+ *   char, byte       int8, uint8   int, uint            int32, uint32
+ *   avg, mean        average       prod                 product        band, bor, bxor          bit_and, bit_or, bit_xor */
+GYRE_API gyre_status gyre_dtype_from_name(const char *name, gyre_dtype *dtype_p);
+GYRE_API gyre_status gyre_op_from_name(const char *name, gyre_op *op_p);
+
 /* "0.1.0", static. */
 GYRE_API const char *gyre_version(void);
 

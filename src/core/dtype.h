@@ -17,6 +17,9 @@ static inline size_t gy_dtype_bytes(gyre_dtype dtype)
 #undef GY_DTYPE_BYTES
     return element_bytes[dtype];
 }
+/* The type or operation of a name of gyre.h's lists or of another library's, in any case of letters; -1: none. */
+int gy_dtype_find(const char *name);
+int gy_op_find(const char *name);
 /* Floats of 16 or 8 bits, which are computed in float32. */
 bool gy_dtype_narrow(gyre_dtype dtype);
 bool gy_op_known(int op);

@@ -52,3 +52,25 @@ Test(dtype, bit_operations_are_for_integers)
         }
     }
 }
+
+Test(dtype, names_of_other_libraries)
+{
+    static const struct {
+        const char *name;
+        int value;
+    } more[] = {{"half", 6},     {"fp16", 6},      {"bf16", 7},      {"float", 8}, {"FLOAT", 8},
+                {"double", 9},   {"fp8_e4m3", 10}, {"fp8_e5m2", 11}, {"int", 2},   {"char", 0},
+                {"float99", -1}, {"", -1},         {"float32 ", -1}, {"fp32", 8},  {"fp64", 9}},
+      others[] = {{"avg", 4}, {"prod", 1}, {"Sum", 0}, {"band", 5}, {"bor", 6}, {"bxor", 7}, {"summe", -1}};
+
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(types); i++)
+        cr_assert_eq(gy_dtype_find(types[i].name), types[i].value);
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(ops); i++)
+        cr_assert_eq(gy_op_find(ops[i]), (int)i);
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(more); i++)
+        cr_assert_eq(gy_dtype_find(more[i].name), more[i].value, "%s", more[i].name);
+    for (size_t i = 0; i < GY_ARRAY_LENGTH(others); i++)
+        cr_assert_eq(gy_op_find(others[i].name), others[i].value, "%s", others[i].name);
+    cr_assert_eq(gy_dtype_find(NULL), -1);
+    cr_assert_eq(gy_op_find(NULL), -1);
+}

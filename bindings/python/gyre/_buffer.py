@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from ._errors import InvalidArgument, Unsupported
 from ._memory import Memory
-from ._types import AnyDType, DType
+from ._types import DTYPE_ALIASES, AnyDType, DType
 
 
 class _PyBuffer(ctypes.Structure):
@@ -58,7 +58,10 @@ _BITS = tuple("BHILQNchsx?")  # what may be bits of any type: int16 and bool are
 def dtype_of(dtype: AnyDType) -> DType:
     """The type of this name or number."""
     try:
-        return DType[dtype.upper()] if isinstance(dtype, str) else DType(dtype)
+        if isinstance(dtype, str):
+            alias = DTYPE_ALIASES.get(dtype.lower())
+            return DType[dtype.upper()] if alias is None else alias
+        return DType(dtype)
     except (KeyError, ValueError):
         names = ", ".join(kind.name.lower() for kind in DType)
         raise InvalidArgument(f"{dtype!r} is not an element type; there are {names}") from None

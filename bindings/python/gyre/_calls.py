@@ -11,7 +11,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from ._buffer import AnyBuffer, Buffer, dtype_of
 from ._errors import InvalidArgument
-from ._types import AnyDType, DType, Op
+from ._types import OP_ALIASES, AnyDType, DType, Op
 from ._world import UserOp, World
 
 AnyOp = Union[Op, str, UserOp]
@@ -46,7 +46,10 @@ def op_number(comm: Ranks, op: AnyOp) -> int:
             raise InvalidArgument("the operation was made on a communicator of another world")
         return op.number
     try:
-        return Op[op.upper()] if isinstance(op, str) else Op(op)
+        if isinstance(op, str):
+            alias = OP_ALIASES.get(op.lower())
+            return Op[op.upper()] if alias is None else alias
+        return Op(op)
     except (KeyError, ValueError):
         names = ", ".join(kind.name.lower() for kind in Op)
         raise InvalidArgument(f"{op!r} is not an operation; there are {names}, and those of op_create") from None

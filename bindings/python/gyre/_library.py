@@ -71,6 +71,8 @@ _OTHERS: Dict[str, Tuple[Any, List[Any]]] = {
     "dtype_size": (c_size_t, [c_int]),
     "dtype_name": (c_char_p, [c_int]),
     "op_name": (c_char_p, [c_int]),
+    "dtype_from_name": (c_int, [c_char_p, POINTER(c_int)]),
+    "op_from_name": (c_int, [c_char_p, POINTER(c_int)]),
     "comm_create": (c_int, [POINTER(Config), _comm_p]),
     "comm_duplicate": (c_int, [c_void_p, _comm_p]),
     "comm_split": (c_int, [c_void_p, c_int, c_int, _comm_p]),

@@ -46,6 +46,36 @@ class Op(IntEnum):
     PREMUL_SUM = 8
 
 
+# Names of other libraries, as gyre_dtype_from_name and gyre_op_from_name know them.
+DTYPE_ALIASES = {
+    "half": DType.FLOAT16,
+    "fp16": DType.FLOAT16,
+    "bf16": DType.BFLOAT16,
+    "float": DType.FLOAT32,
+    "fp32": DType.FLOAT32,
+    "single": DType.FLOAT32,
+    "double": DType.FLOAT64,
+    "fp64": DType.FLOAT64,
+    "fp8_e4m3": DType.FLOAT8_E4M3,
+    "float8_e4m3fn": DType.FLOAT8_E4M3,
+    "f8e4m3": DType.FLOAT8_E4M3,
+    "fp8_e5m2": DType.FLOAT8_E5M2,
+    "f8e5m2": DType.FLOAT8_E5M2,
+    "char": DType.INT8,
+    "byte": DType.UINT8,
+    "int": DType.INT32,
+    "uint": DType.UINT32,
+}
+OP_ALIASES = {
+    "avg": Op.AVERAGE,
+    "mean": Op.AVERAGE,
+    "prod": Op.PRODUCT,
+    "band": Op.BIT_AND,
+    "bor": Op.BIT_OR,
+    "bxor": Op.BIT_XOR,
+}
+
+
 class Status(IntEnum):
     """What a call of libgyre returns. Below 20 the call is at fault, below 40 this process, else a peer or the world."""
 

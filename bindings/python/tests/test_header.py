@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Dict, Type
 
 import gyre
+from gyre._buffer import dtype_of
 from gyre._calls import COLLECTIVES
 from gyre._errors import _BY_STATUS
-from gyre._library import Config, prototypes
+from gyre._library import Config, lib, prototypes
 from gyre._observe import STRUCTS
+from gyre._types import DTYPE_ALIASES, OP_ALIASES
 
 HEADER = (Path(__file__).parents[3] / "include/gyre/gyre.h").read_text()
 
@@ -90,6 +92,22 @@ class Header(unittest.TestCase):
             self.assertEqual(gyre.DType(int(row[0])).name.lower(), row[2].strip('"'))
         for row in rows("GYRE_OP_MAP"):
             self.assertEqual(gyre.Op(int(row[0])).name.lower(), row[2].strip('"'))
+
+    def test_names_of_other_libraries(self) -> None:
+        """The package and the library know the same names."""
+        for known, names, find in (
+            (DTYPE_ALIASES, ("float99", "", "floats"), lib.gyre_dtype_from_name),
+            (OP_ALIASES, ("summe", "average ", "avgs"), lib.gyre_op_from_name),
+        ):
+            number = ctypes.c_int(-1)
+            for name, value in known.items():
+                for text in (name, name.upper()):
+                    self.assertEqual(find(text.encode(), ctypes.byref(number)), 0, text)
+                    self.assertEqual(number.value, int(value), text)
+            for name in names:
+                self.assertEqual(find(name.encode(), ctypes.byref(number)), int(gyre.Status.INVALID_ARGUMENT))
+        self.assertIs(dtype_of("bf16"), gyre.DType.BFLOAT16)
+        self.assertIs(dtype_of("Char"), gyre.DType.INT8)
 
     def test_an_exception_per_status(self) -> None:
         statuses = {int(row[0]) for row in rows("GYRE_STATUS_MAP")} - {0, 1}
