@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "algorithms.h"
+#include "foreign.h"
 #include "launch.h"
 #include "meeting.h"
 #include "options.h"
@@ -13,21 +14,30 @@
 
 #define DTYPES \
     "int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2"
-#define COLLECTIVES "all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier"
+#define COLLECTIVES \
+    "all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier, sendrecv"
 #define OPS "sum, product, min, max, average, bit_and, bit_or, bit_xor"
 
-enum { KEY_ALGORITHM = 256, KEY_TRANSPORT, KEY_MEMORY, KEY_MODE, KEY_JSON, KEY_NO_PIN };
+enum { KEY_ALGORITHM = 256, KEY_TRANSPORT, KEY_MEMORY, KEY_MODE, KEY_NO_PIN, KEY_SIZES };
 
 static const struct argp_option table[] = {
     {"ranks", 'N', "N", 0, "start N ranks on this machine (otherwise a launcher has: gyre-run, torchrun)", 0},
     {"min", 'b', "BYTES", 0, "smallest size, default 8", 0},
+    {"minbytes", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"max", 'e', "BYTES", 0, "largest size, default 64M", 0},
+    {"maxbytes", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"factor", 'f', "FACTOR", 0, "between sizes, default 2", 0},
+    {"stepfactor", 0, NULL, OPTION_ALIAS, NULL, 0},
+    {"stepbytes", 'i', "BYTES", 0, "between sizes, instead of a factor", 0},
     {"iterations", 'n', "COUNT", 0, "measured calls per row, default 20", 0},
+    {"iters", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"warmup", 'w', "COUNT", 0, "calls before them, default 5", 0},
-    {"dtype", 'd', "TYPE", 0, DTYPES "; default float32", 0},
-    {"op", 'o', "OP", 0, OPS "; default sum", 0},
-    {"root", 'r', "RANK", 0, "of what has a root, default 0", 0},
+    {"warmup_iters", 0, NULL, OPTION_ALIAS, NULL, 0},
+    {"dtype", 'd', "TYPE", 0, DTYPES ", all; default float32", 0},
+    {"datatype", 0, NULL, OPTION_ALIAS, NULL, 0},
+    {"op", 'o', "OP", 0, OPS ", all; default sum", 0},
+    {"root", 'r', "RANK", 0, "of what has a root, or all; default 0", 0},
+    {"window-size", 'W', "COUNT", 0, "sendrecv: messages under way at once, default 64", 0},
     {"check", 'c', "0|1", 0, "check every result exactly, default 1", 0},
     {"algorithm", KEY_ALGORITHM, "NAME", 0,
      "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree, canonical, recursive_doubling, binomial, "
@@ -38,8 +48,12 @@ static const struct argp_option table[] = {
     {"mem", KEY_MEMORY, "private|gyre", 0, "whose memory the buffers are, default private", 0},
     {"mode", KEY_MODE, "MODE", 0,
      "isolated (default): one call at a time, the median; streaming: back to back, the mean", 0},
-    {"json", KEY_JSON, "FILE", 0, "also write one object per row and placement; - is stdout", 0},
+    {"json", 'J', "FILE", 0, "also write one object per row and placement; - is stdout", 0},
+    {"output_file", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"no-pin", KEY_NO_PIN, NULL, 0, "do not keep each rank on a core of its own", 0},
+    {"message-size", KEY_SIZES, "[MIN:]MAX", OPTION_HIDDEN, NULL, 0},
+    {"help-nccl", 'h', NULL, OPTION_HIDDEN, NULL, 0},
+    GY_FOREIGN_OPTIONS,
     {0},
 };
 
@@ -65,23 +79,36 @@ static void check_transports(const char *names)
     }
 }
 
-/* The values are small and have no gaps. */
-static gyre_dtype find_dtype(const char *name)
+static int find_dtype(const char *name)
 {
-    for (int dtype = 0; gyre_dtype_name((gyre_dtype)dtype); dtype++) {
-        if (strcmp(name, gyre_dtype_name((gyre_dtype)dtype)) == 0)
-            return (gyre_dtype)dtype;
-    }
-    gy_options_refuse("--dtype '%s' is none of " DTYPES, name);
+    gyre_dtype dtype;
+    if (strcmp(name, "all") == 0)
+        return GY_ALL;
+    if (gyre_dtype_from_name(name, &dtype) != GYRE_SUCCESS)
+        gy_options_refuse("--dtype '%s' is none of " DTYPES, name);
+    return (int)dtype;
 }
 
-static gyre_op find_op(const char *name)
+static int find_op(const char *name)
 {
-    for (int op = 0; gyre_op_name((gyre_op)op); op++) {
-        if (strcmp(name, gyre_op_name((gyre_op)op)) == 0 && op != GYRE_PREMUL_SUM)
-            return (gyre_op)op;
-    }
-    gy_options_refuse("--op '%s' is none of " OPS, name);
+    gyre_op op;
+    if (strcmp(name, "all") == 0)
+        return GY_ALL;
+    if (gyre_op_from_name(name, &op) != GYRE_SUCCESS || op == GYRE_PREMUL_SUM)
+        gy_options_refuse("--op '%s' is none of " OPS, name);
+    return (int)op;
+}
+
+/* "MAX" or "MIN:MAX", as the OSU benchmarks have it. */
+static void find_sizes(const char *text, struct gy_arguments *to)
+{
+    char least[32] = "";
+    const char *colon = strchr(text, ':');
+    if (colon && (size_t)(colon - text) < sizeof least)
+        snprintf(least, sizeof least, "%.*s", (int)(colon - text), text);
+    if (least[0])
+        to->least = gy_options_bytes("--message-size", least, BYTES_MOST);
+    to->most = gy_options_bytes("--message-size", colon ? colon + 1 : text, BYTES_MOST);
 }
 
 /* Which of two words; true: the second. */
@@ -98,6 +125,14 @@ static error_t parse_size(int key, char *text, struct gy_arguments *to)
     case 'b': to->least = gy_options_bytes("-b", text, BYTES_MOST); return 0;
     case 'e': to->most = gy_options_bytes("-e", text, BYTES_MOST); return 0;
     case 'f': to->factor = gy_options_integer("-f", text, 2, 1 << 20); return 0;
+    case 'i':
+        to->step = gy_options_bytes("-i", text, BYTES_MOST);
+        if (to->step == 0)
+            gy_options_refuse("-i 0: sizes would not grow");
+        return 0;
+    case 'W': to->window = (int)gy_options_integer("-W", text, 1, GY_WINDOW_MOST); return 0;
+    case 'm': /* with a colon: foreign.c has taken the others */
+    case KEY_SIZES: find_sizes(text, to); return 0;
     case 'n': to->iterations = (int)gy_options_integer("-n", text, 1, 100000000); return 0;
     case 'w': to->warm_up = (int)gy_options_integer("-w", text, 0, 100000000); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -109,7 +144,9 @@ static error_t parse_what(int key, char *text, struct gy_arguments *to)
     switch (key) {
     case 'd': to->dtype = find_dtype(text); return 0;
     case 'o': to->op = find_op(text); return 0;
-    case 'r': to->root = (int)gy_options_integer("--root", text, 0, 1 << 30); return 0;
+    case 'r':
+        to->root = strcmp(text, "all") == 0 ? GY_ALL : (int)gy_options_integer("--root", text, 0, 1 << 30);
+        return 0;
     case 'c': to->check = choose("--check", text, "0", "1"); return 0;
     case KEY_TRANSPORT:
         check_transports(text);
@@ -117,7 +154,7 @@ static error_t parse_what(int key, char *text, struct gy_arguments *to)
         return 0;
     case KEY_MEMORY: to->gyre_memory = choose("--mem", text, "private", "gyre"); return 0;
     case KEY_MODE: to->streaming = choose("--mode", text, "isolated", "streaming"); return 0;
-    case KEY_JSON: to->json = text; return 0;
+    case 'J': to->json = text; return 0;
     case KEY_NO_PIN: to->pin = false; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -132,9 +169,15 @@ static void finish(struct parsing *parsing)
         gy_options_refuse("-b %zu must be at least 1 and at most -e %zu", to->least, to->most);
     if (to->ranks > 0 && to->root >= to->ranks)
         gy_options_refuse("--root %d is not one of %d ranks", to->root, to->ranks);
+    if (to->sendrecv && (parsing->algorithm || to->ranks > 2 || to->ranks == 1 || to->streaming))
+        gy_options_refuse("sendrecv has two ranks, no --algorithm and no --mode");
+    if (to->iterations < 0 && !to->sendrecv)
+        to->iterations = 20;
+    if (to->warm_up < 0 && !to->sendrecv)
+        to->warm_up = 5;
     if (parsing->algorithm) {
         char value[128];
-        snprintf(value, sizeof value, "%s:%s", parsing->collective, parsing->algorithm);
+        snprintf(value, sizeof value, "%s:%s", gy_kind_name(to->kind), parsing->algorithm);
         setenv("GYRE_ALGORITHM", value, 1);
     }
     if (to->transport)
@@ -148,6 +191,17 @@ static void finish(struct parsing *parsing)
     }
 }
 
+/* Latency and bandwidth of messages, by the name in nccl-tests or in the OSU benchmarks. */
+static bool is_sendrecv(const char *name)
+{
+    static const char *const known[] = {"sendrecv", "sendrecv_perf", "latency", "osu_latency", "bw", "osu_bw", NULL};
+    for (int i = 0; known[i]; i++) {
+        if (strcmp(name, known[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct parsing *parsing = state->input;
@@ -158,12 +212,16 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_ARG:
         if (parsing->collective)
             gy_options_refuse("unexpected argument '%s'", text);
-        if (!gy_kind_find(text, &parsing->arguments->kind))
+        parsing->arguments->sendrecv = is_sendrecv(text);
+        if (!parsing->arguments->sendrecv && !gy_kind_find(text, &parsing->arguments->kind))
             gy_options_refuse("collective '%s' is none of " COLLECTIVES, text);
         parsing->collective = text;
         return 0;
     case ARGP_KEY_END: finish(parsing); return 0;
+    case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); return 0;
     default:
+        if (gy_foreign_parse(key, text, parsing->arguments))
+            return 0;
         error = parse_size(key, text, parsing->arguments);
         return error == ARGP_ERR_UNKNOWN ? parse_what(key, text, parsing->arguments) : error;
     }
@@ -175,8 +233,9 @@ void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p)
         .least = 8,
         .most = (size_t)64 << 20,
         .factor = 2,
-        .iterations = 20,
-        .warm_up = 5,
+        .iterations = -1,
+        .warm_up = -1,
+        .window = 64,
         .dtype = GYRE_FLOAT32,
         .op = GYRE_SUM,
         .check = true,
@@ -187,8 +246,11 @@ void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p)
         .options = table,
         .parser = parse,
         .args_doc = "COLLECTIVE",
-        .doc = "Measures one of " COLLECTIVES
-               ": nccl-tests' columns, out of place and in place, with an exact check of the results.",
+        .doc =
+            "Measures one of " COLLECTIVES
+            ": nccl-tests' columns, out of place and in place, with an exact check of the results; of sendrecv the "
+            "latency and the bandwidth of messages between two ranks, as osu_latency and osu_bw.\vNames and options of "
+            "nccl-tests and of the OSU benchmarks are understood: allreduce, float, avg, -g 1, -m 8:1M.",
     };
     gy_options_parse("gyre-perf", &argp, 0, argc, argv, &parsing);
 }

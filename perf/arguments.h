@@ -7,15 +7,20 @@
 /* In the environment of the ranks that gyre-perf --ranks started: they run, instead of starting others. */
 #define GY_ARGUMENTS_STARTED "GYRE_TEST_PERF_STARTED"
 
+#define GY_WINDOW_MOST 4096
+#define GY_ALL (-1) /* of dtype, op, root: one after the other */
+
 struct gy_arguments {
     enum gy_kind kind;
-    int ranks; /* to start; 0: this process is a rank */
+    bool sendrecv; /* messages between two ranks instead of a collective */
+    int ranks;     /* to start; 0: this process is a rank */
     size_t least, most;
     long factor;
-    int iterations, warm_up;
-    gyre_dtype dtype;
-    gyre_op op;
-    int root;
+    size_t step;             /* bytes between sizes, instead of the factor; 0: the factor */
+    int iterations, warm_up; /* −1: by size (sendrecv) */
+    int window;              /* messages under way at once (sendrecv) */
+    int dtype, op, root;     /* gyre_dtype, gyre_op, rank, or GY_ALL */
+    char accepted[256];      /* options of other benchmarks that say what gyre-perf does anyway */
     bool check, gyre_memory, streaming, pin;
     const char *transport; /* NULL: gyre's own choice */
     const char *json;      /* NULL: none */

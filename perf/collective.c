@@ -14,10 +14,27 @@ const char *gy_kind_name(enum gy_kind kind)
     return names[kind];
 }
 
+/* Without underscores, "osu_" before and "_perf" behind. */
+static void strip(const char *name, char text_p[32])
+{
+    size_t used = 0;
+    name += strncmp(name, "osu_", 4) == 0 ? 4 : 0;
+    for (; *name && strcmp(name, "_perf") != 0 && used < 31; name++) {
+        if (*name != '_')
+            text_p[used++] = *name;
+    }
+    text_p[used] = '\0';
+}
+
 bool gy_kind_find(const char *name, enum gy_kind *kind_p)
 {
+    char wanted[32], known[32];
+    strip(name, wanted);
+    if (strcmp(wanted, "bcast") == 0)
+        strip("broadcast", wanted);
     for (int kind = 0; kind < GY_KINDS; kind++) {
-        if (strcmp(name, names[kind]) == 0) {
+        strip(names[kind], known);
+        if (strcmp(wanted, known) == 0) {
             *kind_p = (enum gy_kind)kind;
             return true;
         }
@@ -28,6 +45,11 @@ bool gy_kind_find(const char *name, enum gy_kind *kind_p)
 bool gy_kind_reduces(enum gy_kind kind)
 {
     return kind == GY_KIND_ALL_REDUCE || kind == GY_KIND_REDUCE_SCATTER || kind == GY_KIND_REDUCE;
+}
+
+bool gy_kind_has_root(enum gy_kind kind)
+{
+    return kind == GY_KIND_BROADCAST || kind == GY_KIND_REDUCE || kind == GY_KIND_GATHER || kind == GY_KIND_SCATTER;
 }
 
 double gy_kind_bus_factor(enum gy_kind kind, int size)

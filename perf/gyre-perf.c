@@ -17,6 +17,7 @@
 #include "meet.h"
 #include "output.h"
 #include "report.h"
+#include "sendrecv.h"
 
 struct perf {
     const struct gy_arguments *arguments;
@@ -24,6 +25,8 @@ struct perf {
     struct gy_meet *meet;
     int64_t *times, *wholes;
     size_t total_wrong;
+    double busbw; /* sum of the results' */
+    size_t results;
     FILE *json;
 };
 
@@ -136,6 +139,8 @@ static bool measure(struct perf *perf, bool in_place, struct gy_result *result_p
     result_p->busbw = result_p->algbw * gy_kind_bus_factor(perf->it.kind, perf->it.size);
     result_p->wrong = perf->arguments->check ? (long)total : -1;
     perf->total_wrong += total;
+    perf->busbw += result_p->busbw;
+    perf->results++;
     return true;
 }
 
@@ -161,17 +166,68 @@ static bool measure_size(struct perf *perf, size_t bytes)
     return true;
 }
 
-static bool measure_all(struct perf *perf)
+static bool measure_sizes(struct perf *perf)
 {
     const struct gy_arguments *arguments = perf->arguments;
     if (perf->it.kind == GY_KIND_BARRIER)
         return measure_size(perf, 0);
-    for (size_t bytes = arguments->least;; bytes *= (size_t)arguments->factor) {
+    for (size_t bytes = arguments->least;;) {
         if (!measure_size(perf, bytes))
             return false;
-        if (bytes > arguments->most / (size_t)arguments->factor)
+        if (arguments->step ? bytes + arguments->step > arguments->most
+                            : bytes > arguments->most / (size_t)arguments->factor)
             return true;
+        bytes = arguments->step ? bytes + arguments->step : bytes * (size_t)arguments->factor;
     }
+}
+
+/* Has the operation a meaning for the type, and are its results exact for so many ranks? */
+static bool can_measure(const struct perf *perf)
+{
+    const struct gy_case *it = &perf->it;
+    bool bitwise = it->op == GYRE_BIT_AND || it->op == GYRE_BIT_OR || it->op == GYRE_BIT_XOR;
+    bool integer = it->dtype <= GYRE_UINT64;
+    return (integer || !bitwise) && (!perf->arguments->check || it->size <= gy_exact_ranks(it->dtype, it->op));
+}
+
+/* Each root that was asked for. */
+static bool measure_roots(struct perf *perf)
+{
+    struct gy_case *it = &perf->it;
+    if (perf->arguments->root != GY_ALL || !gy_kind_has_root(it->kind))
+        return measure_sizes(perf);
+    for (it->root = 0; it->root < it->size; it->root++) {
+        if (!measure_sizes(perf))
+            return false;
+    }
+    return true;
+}
+
+/* Each operation of one type; of all operations those that have a meaning for it. */
+static bool measure_ops(struct perf *perf)
+{
+    struct gy_case *it = &perf->it;
+    if (perf->arguments->op != GY_ALL || !gy_kind_reduces(it->kind))
+        return (perf->arguments->dtype == GY_ALL && gy_kind_reduces(it->kind) && !can_measure(perf)) ||
+               measure_roots(perf);
+    for (int op = 0; op < GYRE_PREMUL_SUM; op++) {
+        it->op = (gyre_op)op;
+        if (can_measure(perf) && !measure_roots(perf))
+            return false;
+    }
+    return true;
+}
+
+static bool measure_all(struct perf *perf)
+{
+    if (perf->arguments->dtype != GY_ALL)
+        return measure_ops(perf);
+    for (int dtype = 0; gyre_dtype_name((gyre_dtype)dtype); dtype++) {
+        perf->it.dtype = (gyre_dtype)dtype;
+        if (!measure_ops(perf))
+            return false;
+    }
+    return true;
 }
 
 /* The largest row's needs; small worlds of large elements may exceed --max by rounding up to one element a rank. */
@@ -233,7 +289,16 @@ static void print_head(const struct perf *perf)
            gy_kind_name(perf->it.kind), perf->it.size, arguments->streaming ? "streaming" : "isolated",
            arguments->iterations, arguments->warm_up, arguments->gyre_memory ? "gyre" : "private",
            arguments->check ? "exact" : "none");
+    if (arguments->accepted[0])
+        printf("# accepted, as gyre-perf does so anyway: %s\n", arguments->accepted);
     gy_report_head(stdout);
+}
+
+static void print_end(const struct perf *perf)
+{
+    if (perf->it.rank == 0)
+        gy_report_end(stdout, perf->arguments->check ? (long)perf->total_wrong : -1,
+                      perf->results ? perf->busbw / (double)perf->results : 0);
 }
 
 static int run_rank(const struct gy_arguments *arguments)
@@ -244,9 +309,9 @@ static int run_rank(const struct gy_arguments *arguments)
     if (!succeeded(&perf, gyre_comm_create(NULL, &it->comm)))
         return 1;
     it->kind = arguments->kind;
-    it->dtype = arguments->dtype;
-    it->op = arguments->op;
-    it->root = arguments->root;
+    it->dtype = arguments->dtype == GY_ALL ? GYRE_INT8 : (gyre_dtype)arguments->dtype;
+    it->op = arguments->op == GY_ALL ? GYRE_SUM : (gyre_op)arguments->op;
+    it->root = arguments->root == GY_ALL ? 0 : arguments->root;
     it->rank = gyre_comm_rank(it->comm);
     it->size = gyre_comm_size(it->comm);
     if (it->root >= it->size) {
@@ -254,7 +319,8 @@ static int run_rank(const struct gy_arguments *arguments)
         gyre_comm_destroy(it->comm);
         return 2;
     }
-    if (arguments->check && gy_kind_reduces(it->kind) && it->size > gy_exact_ranks(it->dtype, it->op)) {
+    if (arguments->check && gy_kind_reduces(it->kind) && arguments->dtype != GY_ALL && arguments->op != GY_ALL &&
+        it->size > gy_exact_ranks(it->dtype, it->op)) {
         if (it->rank == 0)
             fprintf(stderr,
                     "gyre-perf: %s of %s is exact in any order for up to %d ranks only: -c 0 leaves the check\n",
@@ -268,8 +334,10 @@ static int run_rank(const struct gy_arguments *arguments)
     if (!open_json(&perf) || !allocate(&perf))
         goto no_memory;
     print_head(&perf);
-    if (measure_all(&perf))
+    if (measure_all(&perf)) {
         status = perf.total_wrong ? 1 : 0;
+        print_end(&perf);
+    }
     if (perf.total_wrong && it->rank == 0)
         fprintf(stderr, "gyre-perf: %zu elements are wrong\n", perf.total_wrong);
 no_memory:
@@ -288,7 +356,7 @@ int main(int argc, char **argv)
     struct gy_arguments arguments;
     gy_arguments_parse(argc, argv, &arguments);
     if (arguments.ranks == 0)
-        return run_rank(&arguments);
+        return arguments.sendrecv ? gy_sendrecv_run(&arguments) : run_rank(&arguments);
     setenv(GY_ARGUMENTS_STARTED, "1", 1);
     const struct gy_launch launch = {
         .tool = "gyre-perf", .path = "/proc/self/exe", .argv = argv, .ranks = arguments.ranks};

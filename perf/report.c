@@ -51,13 +51,7 @@ static const char *op_name(const struct gy_case *it)
 
 static int root_of(const struct gy_case *it)
 {
-    switch (it->kind) {
-    case GY_KIND_BROADCAST:
-    case GY_KIND_REDUCE:
-    case GY_KIND_GATHER:
-    case GY_KIND_SCATTER: return it->root;
-    default: return -1;
-    }
+    return gy_kind_has_root(it->kind) ? it->root : -1;
 }
 
 void gy_report_row(FILE *stream, const struct gy_case *it, const struct gy_result *out, const struct gy_result *in)
@@ -68,6 +62,16 @@ void gy_report_row(FILE *stream, const struct gy_case *it, const struct gy_resul
     fputc(' ', stream);
     print_result(stream, in);
     fputc('\n', stream);
+    fflush(stream);
+}
+
+void gy_report_end(FILE *stream, long wrong, double busbw)
+{
+    if (wrong < 0)
+        fprintf(stream, "# Out of bounds values : not checked\n");
+    else
+        fprintf(stream, "# Out of bounds values : %ld %s\n", wrong, wrong ? "FAILED" : "OK");
+    fprintf(stream, "# Avg bus bandwidth    : %g\n#\n", busbw);
     fflush(stream);
 }
 

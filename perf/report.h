@@ -23,6 +23,8 @@ struct gy_result {
 void gy_times_compute(int64_t *times, size_t count, struct gy_times *times_p);
 void gy_report_head(FILE *stream);
 void gy_report_row(FILE *stream, const struct gy_case *it, const struct gy_result *out, const struct gy_result *in);
+/* nccl-tests' last lines: wrong elements of all rows (−1: not checked), mean of the rows' bus bandwidths. */
+void gy_report_end(FILE *stream, long wrong, double busbw);
 void gy_report_json(FILE *stream, const struct gy_case *it, const char *algorithm, const char *transport,
                     const struct gy_result *result);
 

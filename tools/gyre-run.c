@@ -1,4 +1,6 @@
 /* gyre-run: starts N ranks of a program on this machine. The work is in launch.c; here is the command line. */
+#include <string.h>
+
 #include <gyre/gyre.h>
 
 #include "launch.h"
@@ -51,6 +53,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
+/* "-np", as mpirun has it, becomes "-n". Only before the program, whose arguments are its own. */
+static void accept_np(int argc, char **argv)
+{
+    static char plain[] = "-n";
+    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "-np") == 0)
+            argv[i] = plain;
+        i += strlen(argv[i]) == 2 && strchr("nmrc", argv[i][1]) != NULL;
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct gy_launch launch = {.tool = "gyre-run", .least = -1, .restarts = -1};
@@ -69,6 +82,7 @@ int main(int argc, char **argv)
                "0 when a rank has "
                "ended with 0, else that of the last one to fail.",
     };
+    accept_np(argc, argv);
     gy_options_parse("gyre-run", &argp, ARGP_IN_ORDER, argc, argv, &launch);
     gy_options_check_environment();
     return gy_launch_run(&launch);

@@ -80,7 +80,13 @@ refused "unexpected argument 'x'" "$info" x
 refused 'collective is missing' "$perf"
 refused "'all_reduced'" "$perf" all_reduced
 refused "'float99'" "$perf" all_reduce -d float99
-refused "'avg'" "$perf" all_reduce -o avg
+refused "'mulsum'" "$perf" all_reduce -o mulsum
+# Options of nccl-tests that have one legal value here, and those that sizes cannot be.
+refused '-g \(--ngpus\) 8: only 1 is possible here: .*--ranks' "$perf" all_reduce_perf -g 8
+refused '-G \(--cudagraph\) 2: only 0 is possible here' "$perf" allreduce --cudagraph 2
+refused 'sizes would not grow' "$perf" all_reduce -i 0
+refused 'sendrecv has two ranks' "$perf" sendrecv --ranks 3
+refused 'sendrecv has two ranks' "$perf" osu_latency --ranks 2 --algorithm ring
 refused "'star'" "$perf" all_reduce --algorithm star
 refused "'pigeon'" "$perf" all_reduce --transport shm,pigeon
 refused "'12q'" "$perf" all_reduce -b 12q
@@ -239,6 +245,30 @@ for collective in all_reduce reduce_scatter all_gather broadcast barrier; do
         [ "$(grep -c '"wrong":0}' "$work/json")" = $((2 * rows)) ] || fail "gyre-perf $collective: wrong elements"
     done
 done
+# The command lines of nccl-tests and of the OSU benchmarks, as users type them.
+column() # COLUMN: of the rows, distinct, in their order
+{
+    grep -v '^#' "$work/out" | awk -v column="$1" '!seen[$column]++ { printf "%s ", $column }'
+}
+expect 0 '^$' "$perf" all_reduce_perf --ranks 2 --minbytes 8 --maxbytes 128 --stepfactor 4 --iters 2 --warmup_iters 1 \
+    --datatype half -o avg -g 1 -t 1 -z 0 -p 0 -m 1 -c 1 -J "$work/json"
+[ "$(column 1)/$(column 3)/$(column 4)" = '8 32 128 /float16 /average ' ] || fail "nccl-tests' options: $(cat "$work/out")"
+grep -q '^# accepted, as gyre-perf does so anyway: -g 1, -t 1, -z 0, -p 0, -m 1$' "$work/out" || fail "accepted: $(cat "$work/out")"
+grep -q '^# Out of bounds values : 0 OK$' "$work/out" && grep -Eq '^# Avg bus bandwidth    : [0-9.e-]+$' "$work/out" ||
+    fail "nccl-tests' last lines: $(cat "$work/out")"
+[ "$(wc -l <"$work/json")" = 6 ] || fail "-J: $(cat "$work/json")"
+expect 0 '^$' "$run" -np 2 "$perf" osu_allreduce -m 8:64 --stepbytes 28 -d float -n 1 -w 0
+[ "$(column 1)" = '8 36 64 ' ] || fail "-m and --stepbytes: $(cat "$work/out")"
+expect 0 '^$' "$perf" reduce --ranks 2 -b 64 -e 64 -n 1 -w 0 -r all -d all -o all
+[ "$(column 3)" = 'int8 uint8 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3 float8_e5m2 ' ] &&
+    [ "$(column 4)" = 'sum product min max average bit_and bit_or bit_xor ' ] && [ "$(column 5)" = '0 1 ' ] &&
+    [ "$(grep -vc '^#' "$work/out")" = $((2 * (6 * 8 + 6 * 5))) ] || fail "-r all -d all -o all: $(cat "$work/out")"
+for name in sendrecv osu_bw; do
+    expect 0 '^$' "$perf" $name --ranks 2 -b 1 -e 64k -f 16 -n 3 -w 1 -W 4 --json "$work/json"
+    [ "$(grep -v '^#' "$work/out" | awk '$2 > 0 && $3 > 0 && $4 == 0' | wc -l)" = 5 ] &&
+        [ "$(grep -c '"latency_us":.*"bandwidth_mb":.*"wrong":0}' "$work/json")" = 5 ] || fail "gyre-perf $name: $(cat "$work/out")"
+done
+expect 1 'exit status 1$' "$run" -n 3 "$perf" sendrecv -e 8
 # What has a root names it, in the column and in JSON; the others have none.
 for case in broadcast:1 reduce:1 gather:1 scatter:1 all_reduce:-1 reduce_scatter:-1 all_gather:-1 all_to_all:-1 barrier:-1; do
     expect 0 '^$' "$perf" ${case%:*} --ranks 2 -b 1k -e 1k -n 2 -w 1 -r 1 --json "$work/json"
