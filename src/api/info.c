@@ -1,6 +1,7 @@
 /* What tools print: the build, the machine, the transports and why one is not there. */
 #include <stdio.h>
 
+#include "collectives/comm.h"
 #include "core/config.h"
 #include "core/topology.h"
 #include "transport/transport.h"
@@ -43,6 +44,10 @@ gyre_status gyre_config_check(char *text, size_t text_bytes)
     struct gy_config config;
     struct gy_error error = {.quiet = true};
     gyre_status status = gy_config_read_strict(&config, &error);
+    if (status == GYRE_SUCCESS)
+        status = gy_transports_check(config.transports, &error);
+    if (status == GYRE_SUCCESS)
+        status = gy_select_check(config.algorithm, &error);
     if (text && text_bytes > 0)
         snprintf(text, text_bytes, "%s", error.text);
     return status;

@@ -22,14 +22,14 @@ static void add_name(struct names *names, enum gy_algorithm algorithm)
         names->length += gy_min_size((size_t)n, room - 1);
 }
 
-static gyre_status fail_missing(enum gy_collective collective, enum gy_algorithm algorithm, struct gy_error *error)
+static gyre_status fail_missing(enum gy_collective collective, const char *algorithm, struct gy_error *error)
 {
     struct names names = {.length = 0};
     for (int a = 0; a < GY_ALGORITHMS; a++)
         if (gy_plan_exists(collective, (enum gy_algorithm)a, 1))
             add_name(&names, (enum gy_algorithm)a);
     return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_ALGORITHM: %s has no algorithm %s; it has %s",
-                        gy_collective_name(collective), gy_algorithm_name(algorithm), names.text);
+                        gy_collective_name(collective), algorithm, names.text);
 }
 
 /* The algorithm that GYRE_ALGORITHM forces for a collective; GY_ALGORITHMS: none. */
@@ -53,12 +53,12 @@ static gyre_status forced(const char *setting, enum gy_collective collective, en
         colon = strchr(item, ':');
         if (colon)
             *colon = '\0';
-        if (!colon || !gy_collective_find(item, &which) || !gy_algorithm_find(colon + 1, &algorithm))
+        if (!colon || !gy_collective_find(item, &which))
             return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
                                 "GYRE_ALGORITHM: \"%s%s%s\" is not collective:algorithm, such as all_reduce:ring", item,
                                 colon ? ":" : "", colon ? colon + 1 : "");
-        if (!gy_plan_exists(which, algorithm, 1))
-            return fail_missing(which, algorithm, error);
+        if (!gy_algorithm_find(colon + 1, &algorithm) || !gy_plan_exists(which, algorithm, 1))
+            return fail_missing(which, colon + 1, error);
         if (which == collective)
             *algorithm_p = algorithm;
     }

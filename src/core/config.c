@@ -46,7 +46,9 @@ static const struct gy_setting settings[] = {
     {"GYRE_ALGORITHM", &gy_setting_choices, FIELD(algorithm), 0, 0, "", "choices",
      "algorithms to force, the same on every rank: COLLECTIVE:ALGORITHM between commas; a call that one cannot do "
      "is an error",
-     "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree", SHARED},
+     "COLLECTIVE:ALGORITHM between commas, such as all_reduce:ring,broadcast:binary_tree, with COLLECTIVE one of "
+     "all_reduce, reduce_scatter, all_gather, broadcast, barrier, reduce, gather, scatter, all_to_all",
+     SHARED},
     {"GYRE_TUNING", &gy_setting_tuning, FIELD(tuning), 0, 0, "", "path",
      "a file that gyre-tune wrote: algorithms are chosen by what they cost on that cluster; the same content on "
      "every rank",

@@ -236,6 +236,8 @@ extern const struct gy_transport_ops *const gy_transports[];
 /* What a member says in the meeting about how it can be reached (gy_member.reach): two ranks with a bit in common can be
  * joined so. */
 enum gy_reach { GY_REACH_INFINIBAND = 1, GY_REACH_ROCE = 2 };
+/* BAD_CONFIGURATION where a list of GYRE_TRANSPORT names one that does not exist. */
+gyre_status gy_transports_check(const char *list, struct gy_error *error);
 /* Fills config->reach for the meeting, where GYRE_TRANSPORT names a transport that depends on it. BAD_CONFIGURATION when
  * it names one that does not exist, or a setting a device that is not there. */
 gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error);

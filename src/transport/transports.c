@@ -33,7 +33,7 @@ static bool exists(const char *name, size_t length)
     return false;
 }
 
-static gyre_status check_names(const char *list, struct gy_error *error)
+gyre_status gy_transports_check(const char *list, struct gy_error *error)
 {
     char there[64] = "";
 
@@ -55,7 +55,7 @@ gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error
     struct gy_rdma_reach reach = {0};
     char why[GY_RDMA_WHY] = "";
 
-    if (check_names(config->transports, error) != GYRE_SUCCESS)
+    if (gy_transports_check(config->transports, error) != GYRE_SUCCESS)
         return error->status;
 
     config->reach = 0;

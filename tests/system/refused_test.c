@@ -507,6 +507,16 @@ static void information(void)
     HOLDS(dtype_size, gyre_dtype_size((gyre_dtype)-1) == 0 && gyre_dtype_size((gyre_dtype)12) == 0);
     HOLDS(dtype_name, !gyre_dtype_name((gyre_dtype)-1) && !gyre_dtype_name((gyre_dtype)12));
     HOLDS(op_name, !gyre_op_name((gyre_op)-1) && !gyre_op_name((gyre_op)999));
+    gyre_dtype dtype = GYRE_INT64;
+    gyre_op op = GYRE_MIN;
+    HOLDS(dtype_from_name, gyre_dtype_from_name("float99", &dtype) == GYRE_INVALID_ARGUMENT && dtype == GYRE_INT64 &&
+                               strstr(gyre_last_error(NULL), "float99"));
+    HOLDS(dtype_from_name, gyre_dtype_from_name(NULL, &dtype) == GYRE_INVALID_ARGUMENT &&
+                               gyre_dtype_from_name("half", NULL) == GYRE_INVALID_ARGUMENT);
+    HOLDS(op_from_name, gyre_op_from_name("summe", &op) == GYRE_INVALID_ARGUMENT && op == GYRE_MIN &&
+                            strstr(gyre_last_error(NULL), "summe"));
+    HOLDS(op_from_name, gyre_op_from_name(NULL, &op) == GYRE_INVALID_ARGUMENT &&
+                            gyre_op_from_name("avg", NULL) == GYRE_INVALID_ARGUMENT);
     gyre_info(NULL, NULL);
     gyre_info(print_line, &lines);
     HOLDS(info, lines > 3);
