@@ -52,7 +52,7 @@ _SIGNED = {1: DType.INT8, 4: DType.INT32, 8: DType.INT64}
 _UNSIGNED = {1: DType.UINT8, 4: DType.UINT32, 8: DType.UINT64}
 _FLOATS = {"e": DType.FLOAT16, "f": DType.FLOAT32, "d": DType.FLOAT64}
 _FOREIGN = (">", "!") if sys.byteorder == "little" else ("<",)
-_BITS = tuple("BHILQNchsx?")  # what may be bits of any type: int16 and bool are no types of gyre's
+_BITS = tuple("BHILQNchsx?")  # what may be bits of any type: int16 is no type of gyre's
 
 
 def dtype_of(dtype: AnyDType) -> DType:
@@ -91,10 +91,19 @@ def _native(form: str, itemsize: int) -> str:
     return "convert them"
 
 
-class Buffer:
-    """`address`, `count` elements of `dtype`, in `nbytes` bytes. `what` names the argument in sentences."""
+# What gyre has no type of its own for: the type that its elements are moved and reduced as.
+_KINDS = {
+    "?": ("bool", DType.UINT8),
+    "Zf": ("complex", DType.FLOAT32),
+    "Zd": ("complex", DType.FLOAT64),
+}
 
-    __slots__ = ("_view", "_held", "address", "nbytes", "dtype", "count")
+
+class Buffer:
+    """`address`, `count` elements of `dtype`, in `nbytes` bytes. `what` names the argument in sentences. `kind` is "bool"
+    where the elements are booleans, "complex" where each two of them are a complex number, else empty."""
+
+    __slots__ = ("_view", "_held", "address", "nbytes", "dtype", "count", "kind")
 
     def __init__(
         self, what: str, source: Any, *, writable: bool, dtype: Optional[AnyDType] = None, raw: bool = False
@@ -117,6 +126,7 @@ class Buffer:
                 "array.array, bytearray, memoryview or another object with the buffer protocol"
             ) from None
         self._held = True
+        self.kind = ""
         try:
             self._check(what, source, writable)
             self.dtype = DType.UINT8 if raw else self._choose(what, source, dtype)
@@ -147,6 +157,8 @@ class Buffer:
             )
         if wanted is not None:
             return self._named(what, source, natural, dtype_of(wanted))
+        if natural is None and _letter(form) in _KINDS:
+            self.kind, natural = _KINDS[_letter(form)]
         if natural is None:
             raise InvalidArgument(
                 f"{what}: gyre has no type for elements of format {form!r} and {itemsize} bytes: convert them; or, if "

@@ -55,6 +55,36 @@ def op_number(comm: Ranks, op: AnyOp) -> int:
         raise InvalidArgument(f"{op!r} is not an operation; there are {names}, and those of op_create") from None
 
 
+# Booleans are bytes of 0 and 1: or is their maximum, and is their minimum.
+_BOOLEAN = {
+    Op.SUM: Op.MAX,
+    Op.MAX: Op.MAX,
+    Op.BIT_OR: Op.MAX,
+    Op.PRODUCT: Op.MIN,
+    Op.MIN: Op.MIN,
+    Op.BIT_AND: Op.MIN,
+    Op.BIT_XOR: Op.BIT_XOR,
+}
+
+
+def op_of(comm: Ranks, op: AnyOp, buffer: Buffer) -> int:
+    """The operation's number for the buffer's elements. Booleans: sum, max and bit_or are or, product, min and bit_and
+    are and. Complex numbers are summed and averaged as pairs of floats; nothing else is defined for them."""
+    number = op_number(comm, op)
+    if buffer.kind == "bool":
+        if number not in _BOOLEAN:
+            raise InvalidArgument(
+                f"{op!r} has no meaning for booleans: there are sum (or), product (and), min, max, bit_and, bit_or, "
+                "bit_xor; convert them, for instance with .astype('uint8')"
+            )
+        return _BOOLEAN[Op(number)]
+    if buffer.kind == "complex" and number not in (Op.SUM, Op.AVERAGE):
+        raise InvalidArgument(
+            f"{op!r} has no meaning for complex numbers, which are reduced as pairs of floats: there are sum and average"
+        )
+    return number
+
+
 def _rank(what: str, rank: int, comm: Ranks) -> int:
     if not 0 <= rank < comm.size:
         raise InvalidArgument(f"{what} {rank} is not a rank: there are {comm.size}")
@@ -70,10 +100,9 @@ def _write(name: str, source: AnyBuffer, dtype: Optional[AnyDType]) -> Buffer:
 
 
 def _same_type(name: str, input: Buffer, output: Buffer) -> None:
-    if input.dtype != output.dtype:
-        raise InvalidArgument(
-            f"{name}: input holds {input.dtype.name.lower()}, output {output.dtype.name.lower()}; both must be equal"
-        )
+    if input.dtype != output.dtype or input.kind != output.kind:
+        kinds = [f"{it.kind} {it.dtype.name.lower()}".strip() for it in (input, output)]
+        raise InvalidArgument(f"{name}: input holds {kinds[0]}, output {kinds[1]}; both must be equal")
 
 
 def _want(name: str, what: str, has: int, wants: int, why: str) -> None:
@@ -81,10 +110,13 @@ def _want(name: str, what: str, has: int, wants: int, why: str) -> None:
         raise InvalidArgument(f"{name}: {what} has {has} elements and needs {wants}: {why}")
 
 
-def _divide(name: str, what: str, count: int, comm: Ranks) -> int:
-    if count % comm.size:
-        raise InvalidArgument(f"{name}: {what} has {count} elements, which {comm.size} ranks cannot share evenly")
-    return count // comm.size
+def _divide(name: str, what: str, buffer: Buffer, comm: Ranks) -> int:
+    parts = 2 if buffer.kind == "complex" else 1
+    if buffer.count % (comm.size * parts):
+        raise InvalidArgument(
+            f"{name}: {what} has {buffer.count // parts} elements, which {comm.size} ranks cannot share evenly"
+        )
+    return buffer.count // comm.size
 
 
 def _vector(
@@ -113,7 +145,7 @@ def all_reduce(
 ) -> Call:
     """Reduces `input` over all ranks into `output` on every rank; without `output`, in place."""
     source, target = _vector("all_reduce", input, output, dtype)
-    arguments = (source.address, target.address, source.count, source.dtype, op_number(comm, op))
+    arguments = (source.address, target.address, source.count, source.dtype, op_of(comm, op, source))
     return Call("all_reduce", arguments, (source, target))
 
 
@@ -136,7 +168,7 @@ def reduce(
         source = target = _read("reduce", input, dtype)
         address = None
     return Call(
-        "reduce", (source.address, address, source.count, source.dtype, op_number(comm, op), root), (source, target)
+        "reduce", (source.address, address, source.count, source.dtype, op_of(comm, op, source), root), (source, target)
     )
 
 
@@ -152,9 +184,9 @@ def reduce_scatter(
     `output`, in place: in that block of `input`."""
     name = "reduce_scatter"
     source = _read(name, input, dtype) if output is not None else _write(name, input, dtype)
-    block = _divide(name, "input", source.count, comm)
+    block = _divide(name, "input", source, comm)
     target, address = _block_or_own(comm, name, source, output, block, dtype)
-    return Call(name, (source.address, address, block, source.dtype, op_number(comm, op)), (source, target))
+    return Call(name, (source.address, address, block, source.dtype, op_of(comm, op, source)), (source, target))
 
 
 def _block_or_own(
@@ -204,7 +236,7 @@ def _own_and_whole(
 ) -> Tuple[Buffer, Optional[int], Buffer, int]:
     """One block of input and all blocks of output; without input it is the output's own block."""
     target = _write(name, output, dtype)
-    block = _divide(name, "output", target.count, comm)
+    block = _divide(name, "output", target, comm)
     if input is None:
         return target, (target.address or 0) + comm.rank * block * target.dtype.size, target, block
     source = _read(name, input, dtype)
@@ -248,7 +280,7 @@ def scatter(
         if input is None:
             raise InvalidArgument("scatter: input is None on root")
         whole = _read("scatter", input, dtype)
-        block = _divide("scatter", "input", whole.count, comm)
+        block = _divide("scatter", "input", whole, comm)
         target, address = _block_or_own(comm, "scatter", whole, output, block, dtype)
         return Call("scatter", (whole.address, address, block, whole.dtype, root), (whole, target))
     target = _write("scatter", output, dtype)
@@ -260,7 +292,7 @@ def all_to_all(
 ) -> Call:
     """Sends block r of `input` to rank r; block r of `output` comes from rank r. Without `output`, in place."""
     source, target = _vector("all_to_all", input, output, dtype)
-    block = _divide("all_to_all", "input", source.count, comm)
+    block = _divide("all_to_all", "input", source, comm)
     return Call("all_to_all", (source.address, target.address, block, source.dtype), (source, target))
 
 
@@ -296,6 +328,10 @@ class _Blocks:
 
     def check(self, what: str, buffer: Buffer) -> None:
         """Does the buffer hold all the blocks?"""
+        if buffer.kind == "complex":
+            raise InvalidArgument(
+                f"{self.name}: counts of complex numbers are not understood: give views of floats, twice as many"
+            )
         place = 0
         for rank, count in enumerate(self.counts):
             if self.places is not None:
@@ -416,7 +452,7 @@ def reduce_scatterv(
         _same_type(blocks.name, source, target)
         _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
         address = target.address or 0
-    arguments = (source.address, address, blocks.arguments()[0], source.dtype, op_number(comm, op))
+    arguments = (source.address, address, blocks.arguments()[0], source.dtype, op_of(comm, op, source))
     return Call(blocks.name, arguments, (source, target))
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _group
 from ._buffer import AnyBuffer, Buffer
-from ._calls import AnyOp, op_number
+from ._calls import AnyOp, op_of
 from ._errors import InvalidArgument
 from ._library import lib
 from ._types import AnyDType, Op, Status
@@ -84,8 +84,8 @@ class Window:
     ) -> None:
         """memory = memory op source, element by element, in the memory of rank `target`, where accumulations of one
         window exclude one another. No average, no pre-multiplied sum."""
-        number = op_number(self._comm, op)
         buffer = Buffer("accumulate: source", source, writable=False, dtype=dtype)
+        number = op_of(self._comm, op, buffer)
         self._access(lib.gyre_window_accumulate, buffer, number, _rank(target), _offset(offset))
 
     def flush(self, target: int = -1) -> None:

@@ -36,6 +36,43 @@ class Collectives(RankTest):
     def same(self, got: Any, wanted: Any) -> None:
         numpy.testing.assert_array_equal(got, wanted)
 
+    def test_booleans(self) -> None:
+        mine = [(numpy.arange(1000) * 7 + rank * 3) % 5 < 2 for rank in range(self.size)]
+        for names, function in (
+            (("sum", "max", "bit_or", "bor"), numpy.logical_or),
+            (("product", "min", "bit_and", "prod"), numpy.logical_and),
+            (("bit_xor",), numpy.logical_xor),
+        ):
+            for name in names:
+                got = numpy.zeros(1000, "bool")
+                self.comm.all_reduce(mine[self.rank], got, name)
+                self.same(got, functools.reduce(function, mine))
+        for name in ("average", "avg"):
+            with self.assertRaisesRegex(gyre.InvalidArgument, "no meaning for booleans"):
+                self.comm.all_reduce(mine[self.rank].copy(), op=name)
+        with self.assertRaisesRegex(gyre.InvalidArgument, "input holds bool uint8, output uint8"):
+            self.comm.all_reduce(mine[self.rank], numpy.zeros(1000, "uint8"))
+
+    def test_complex_numbers(self) -> None:
+        for dtype in ("complex64", "complex128"):
+            mine = [data(rank, 1000, dtype) + 1j * data(rank + 3, 1000, dtype) for rank in range(self.size)]
+            wanted = functools.reduce(numpy.add, mine)
+            got = numpy.zeros(1000, dtype)
+            self.comm.all_reduce(mine[self.rank], got)
+            self.same(got, wanted)
+            self.comm.all_reduce(mine[self.rank], got, "avg")
+            self.same(got.real, wanted.real / numpy.dtype(dtype).type(self.size).real)
+            self.same(got.imag, wanted.imag / numpy.dtype(dtype).type(self.size).real)
+            whole = numpy.zeros(1000 * self.size, dtype)
+            self.comm.all_gather(mine[self.rank], whole)
+            self.same(whole, numpy.concatenate(mine))
+            for op in ("product", "min", "max"):
+                with self.assertRaisesRegex(gyre.InvalidArgument, "no meaning for complex numbers"):
+                    self.comm.all_reduce(mine[self.rank].copy(), op=op)
+            if self.size > 1:
+                with self.assertRaisesRegex(gyre.InvalidArgument, "cannot share evenly"):
+                    self.comm.reduce_scatter(numpy.zeros(self.size + 1, dtype))
+
     def test_all_reduce_of_every_type_and_operation(self) -> None:
         for dtype in TYPES:
             for name, op in OPERATIONS.items():
