@@ -266,14 +266,45 @@ static gyre_status first_failure(uint64_t bits)
     return bits == EVERY_BIT ? GYRE_SUCCESS : (gyre_status)__builtin_ctzll(~bits);
 }
 
+static bool takes_part(const struct gy_outcome *outcome, int world)
+{
+    for (int i = 0; i < outcome->ranks; i++)
+        if (outcome->rank[i] == world)
+            return true;
+    return false;
+}
+
+/* The lowest member of the communicator that is not among those that agreed: the same on every rank. −1: all are. */
+static int lowest_missing(const struct gyre_comm *comm, const struct gy_outcome *outcome)
+{
+    for (int r = 0; r < comm->size; r++)
+        if (!takes_part(outcome, gy_group_world(&comm->group, r)))
+            return gy_group_world(&comm->group, r);
+    return -1;
+}
+
+/* The agreed reason why no newcomers were let in. A rank that has not failed itself knows only the status that another
+ * rank brought to the agreement; if a member is missing, that one is named. */
+static void explain(struct growing *growing, const struct gy_outcome *outcome, gyre_status status)
+{
+    int missing = lowest_missing(growing->comm, outcome);
+    struct gy_error own = growing->error;
+    gy_error_clear(&growing->error);
+    if (missing >= 0) {
+        const struct gy_fate *fate = gy_overlay_fate(growing->ctx->overlay, missing);
+        gy_error_set(&growing->error, status, missing, "newcomers were not let in, because rank %d failed: %.700s",
+                     missing, fate->why ? fate->why : gyre_status_text(status));
+        return;
+    }
+    gy_error_set(&growing->error, status, -1, "newcomers were not let in, because a rank has failed to: %s%s%.800s",
+                 gyre_status_text(status), own.status ? "; this rank: " : "", own.status ? own.text : "");
+}
+
 static gyre_status conclude(struct growing *growing, const struct gy_outcome *outcome, struct gyre_comm **comm_p)
 {
     gyre_status status = first_failure(outcome->bits | GY_RECOVER_SAYS);
     int first = gy_group_world(&growing->comm->group, 0);
-    bool hosted = false;
-    for (int i = 0; i < outcome->ranks; i++)
-        hosted |= outcome->rank[i] == first;
-    if (status == GYRE_SUCCESS && !hosted) {
+    if (status == GYRE_SUCCESS && !takes_part(outcome, first)) {
         const struct gy_fate *fate = gy_overlay_fate(growing->ctx->overlay, first);
         status = GYRE_PEER_DEAD;
         return gy_error_set(&growing->error, status, first, "rank %d let newcomers in, and is gone: %.400s", first,
@@ -285,12 +316,8 @@ static gyre_status conclude(struct growing *growing, const struct gy_outcome *ou
     }
     if (status == GYRE_SUCCESS)
         return go_on(growing, outcome, comm_p);
-    if (growing->error.status != status) {
-        struct gy_error own = growing->error;
-        gy_error_clear(&growing->error);
-        gy_error_set(&growing->error, status, -1, "newcomers were not let in, because a rank has failed to: %s%s%.800s",
-                     gyre_status_text(status), own.status ? "; this rank: " : "", own.status ? own.text : "");
-    }
+    if (growing->error.status != status)
+        explain(growing, outcome, status);
     return status;
 }
 
