@@ -35,6 +35,7 @@ static const struct {
     {"classes", COUNT},
     {"labels of a sample", COUNT},
     {"the alphabet of the data", OPAQUE},
+    {"the names of the classes", OPAQUE},
     {"the values of the samples", OPAQUE},
     {"the labels of the samples", OPAQUE},
     {"which samples are for training", OPAQUE},
@@ -72,7 +73,7 @@ static const struct {
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 #define MODEL_FIELDS 8
-#define DATA_FIELDS 11
+#define DATA_FIELDS 12
 #define OPTION_FIELDS (FIELDS - MODEL_FIELDS - DATA_FIELDS)
 
 static uint64_t bits(double value)
@@ -125,6 +126,14 @@ static void put_model(const gyre_nn_model *model, uint64_t words[MODEL_FIELDS])
     memcpy(words, all, sizeof(all));
 }
 
+static uint64_t hash_names(const gyre_nn_dataset *data)
+{
+    uint64_t hash = 0;
+    for (size_t c = 0; data->names && data->names[c]; c++)
+        hash = hash_name(data->names[c], hash);
+    return hash;
+}
+
 /* A model that learns without labels does not look at them. */
 static void put_data(const gyre_nn_model *model, const gyre_nn_dataset *data, uint64_t words[DATA_FIELDS])
 {
@@ -137,6 +146,7 @@ static void put_data(const gyre_nn_model *model, const gyre_nn_dataset *data, ui
         data->classes,
         data->steps,
         XXH3_64bits(data->alphabet, data->alphabet ? data->classes : 0),
+        labels > 0 ? hash_names(data) : 0,
         XXH3_64bits(data->x, data->samples * data->features * sizeof(*data->x)),
         XXH3_64bits(data->labels, labels * sizeof(*data->labels)),
         XXH3_64bits(data->train, data->ntrain * sizeof(*data->train)),

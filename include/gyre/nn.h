@@ -266,12 +266,15 @@ typedef struct gyre_nn_dataset {
     char *alphabet;         /* of text: the byte of each class; else NULL */
     uint32_t *train, *test; /* sample numbers */
     size_t ntrain, ntest;
+    char **names; /* of csv with labels that are text: the name of each class, and a NULL behind them; else NULL */
 } gyre_nn_dataset;
 
 /* "digits"    the 1,797 8×8 digits of the UCI optical recognition set, pixels / 16
  * "idx:DIR"   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-… of DIR, also with .gz, pixels / 255
- * "csv:FILE"  numbers, label (an integer >= 0) in the last column, header optional, also .gz; columns are standardised
- *             by the mean and deviation of the training samples
+ * "csv:FILE"  as RFC 4180 describes it: numbers, and in the last column the label, an integer >= 0, or a text: classes are
+ *             then the texts in the order of their bytes. Separated by commas, semicolons or tabs, of which the first line
+ *             has most; fields may be quoted; a header is optional; lines that begin with # are skipped; also .gz. Columns
+ *             are standardised by the mean and deviation of the training samples
  * digits and csv are split 80/20 by gyre's fixed stratified split: in each class, the samples are shuffled by
  * splitmix64 seeded with 0x67797265 ("gyre") + class, and the first fifth (rounded) is for testing. */
 /* "npy:FILE"  a NumPy array of two dimensions of float32, float64, uint8, int32 or int64, C order, as csv

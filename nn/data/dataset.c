@@ -41,9 +41,21 @@ void gyre_nn_dataset_free(gyre_nn_dataset *data)
     free(data->x);
     free(data->labels);
     free(data->alphabet);
+    for (size_t i = 0; data->names && data->names[i]; i++)
+        free(data->names[i]);
+    free(data->names);
     free(data->train);
     free(data->test);
     free(data);
+}
+
+gyre_status gy_nn_dataset_name(gyre_nn_dataset *data, char *const *names, size_t count)
+{
+    data->names = calloc(count + 1, sizeof(*data->names)); /* NULL at the end */
+    bool ok = data->names != NULL;
+    for (size_t i = 0; ok && i < count; i++)
+        ok = (data->names[i] = strdup(names[i])) != NULL;
+    return ok ? GYRE_SUCCESS : gy_nn_fail(GYRE_NO_MEMORY, "no memory for the names of %zu classes", count);
 }
 
 static void count_classes(gyre_nn_dataset *data)

@@ -20,6 +20,8 @@ gyre_status gy_nn_bytes_unpack(const void *packed, size_t size, const char *name
 
 /* samples × features and `steps` labels each, zeroed; split lists not made yet. */
 gyre_status gy_nn_dataset_alloc(size_t samples, size_t features, size_t steps, gyre_nn_dataset **data_p);
+/* Gives the classes copies of these names; NO_MEMORY. */
+gyre_status gy_nn_dataset_name(gyre_nn_dataset *data, char *const *names, size_t count);
 /* gyre's fixed stratified split, see nn.h. Sets classes, train and test from the labels. */
 gyre_status gy_nn_dataset_split(gyre_nn_dataset *data, const char *name);
 /* The first ntrain samples are for training, the rest for testing. */

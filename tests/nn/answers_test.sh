@@ -94,4 +94,13 @@ first, last = json.loads(raw[8:8 + size])["local.params"]["data_offsets"]
 both = raw[8 + size + first:8 + size + last]
 sys.exit(both[:len(both) // 2] != both[len(both) // 2:])
 END
+# Labels of csv that are texts are listed with the result; a label far above all others gets a warning.
+for ((i = 0; i < 40; i++)); do echo "$((i % 7));$((i % 3));$( ((i % 2)) && echo '"a; b"' || echo c)"; done >"$work/names.csv"
+quiet "$train" --quiet --epochs 1 --data "csv:$work/names.csv"
+grep -qx 'classes: 0 = a; b, 1 = c' "$work/out" || fail "classes with names: $(cat "$work/out")"
+for ((i = 0; i < 60; i++)); do echo "$i,$((i % 3)),$((i % 10))"; done >"$work/far.csv"
+"$train" --quiet --epochs 1 --data "csv:$work/far.csv" 2>&1 >/dev/null | grep . && fail "labels from 0 to 9 get a warning"
+echo 1,2,200 >>"$work/far.csv"
+"$train" --quiet --epochs 1 --data "csv:$work/far.csv" 2>&1 >/dev/null |
+    grep -q 'the labels have 11 values, and the largest is 200: the model gets 201 classes' || fail "no warning of the label 200"
 [ $failures = 0 ]

@@ -143,15 +143,20 @@ static gyre_status open_text(const char *kind, const char *text, gyre_nn_dataset
 /* A header is a line without a number; a byte order mark, blanks and CRLF change nothing; no sample is lost on the way. */
 Test(data, csv_with_header_mark_and_blanks)
 {
-    static const char *const texts[] = {SAMPLES,
-                                        "a,b,label\n" SAMPLES,
-                                        ",,\n" SAMPLES,
-                                        "\"nan\",inf,nan\n" SAMPLES,
-                                        "\xEF\xBB\xBF" SAMPLES,
-                                        "\xEF\xBB\xBF"
-                                        "a,b,label\r\n" SAMPLES,
-                                        " 1 ,\t2, 0 \r\n2,3,1\r\n\r\n3,4,0\n4,5,1\n5,6,0\n6,7,1",
-                                        "1,2e0,0\n0x2,3,1\n3,4,0\n4,5,1\n5,6,0\n6,7,1.0\n"};
+    static const char *const texts[] = {
+        SAMPLES,
+        "a,b,label\n" SAMPLES,
+        ",,\n" SAMPLES,
+        "\"nan\",inf,nan\n" SAMPLES,
+        "\xEF\xBB\xBF" SAMPLES,
+        "\xEF\xBB\xBF"
+        "a,b,label\r\n" SAMPLES,
+        " 1 ,\t2, 0 \r\n2,3,1\r\n\r\n3,4,0\n4,5,1\n5,6,0\n6,7,1",
+        "1,2e0,0\n0x2,3,1\n3,4,0\n4,5,1\n5,6,0\n6,7,1.0\n",
+        "1;2;0\n2;3;1\n3;4;0\n4;5;1\n5;6;0\n6;7;1\n",
+        "a\tb\tlabel\n1\t2\t0\n2\t3\t1\n3\t4\t0\n4\t5\t1\n5\t6\t0\n6\t7\t1",
+        "# a; comment; of; more\n\n1,2,0\n#\n \t\n2,3,1\n3,4,0\n4,5,1\n5,6,0\n6,7,1\n# end",
+        "\"a, \"\"first\"\"\n# of two\",\"b;;;;\",label\n\"1\",\"2\",\"0\"\r\n2,3,1\n3,4,0\n4,5,1\n5,6,0\n6,7,1\n"};
     gyre_nn_dataset *first = NULL, *data = NULL;
     cr_assert_eq(open_text("csv", SAMPLES, &first), GYRE_SUCCESS, "%s", gyre_nn_last_error());
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -165,20 +170,41 @@ Test(data, csv_with_header_mark_and_blanks)
     gyre_nn_dataset_free(first);
 }
 
+Test(data, csv_with_names_of_classes)
+{
+    gyre_nn_dataset *data = NULL;
+    const char *text = "1,2,pear\n2,3,\"apple, \"\"red\"\"\"\n3,4,pear\n4,5,\"apple, \"\"red\"\"\"\n5,6,pear\n6,7,10\n";
+    cr_assert_eq(open_text("csv", text, &data), GYRE_SUCCESS, "%s", gyre_nn_last_error());
+    cr_assert_arr_eq(data->labels, ((int32_t[]){2, 1, 2, 1, 2, 0}), 6 * sizeof(int32_t));
+    cr_assert(data->classes == 3 && data->names && !data->names[3]);
+    cr_assert_str_eq(data->names[0], "10");
+    cr_assert_str_eq(data->names[1], "apple, \"red\"");
+    cr_assert_str_eq(data->names[2], "pear");
+    gyre_nn_dataset_free(data);
+    cr_assert_eq(open_text("csv", SAMPLES, &data), GYRE_SUCCESS);
+    cr_assert_null(data->names);
+    gyre_nn_dataset_free(data);
+}
+
 Test(data, csv_with_a_mistake_names_its_place)
 {
     gyre_nn_dataset *data = NULL;
     told(open_text("csv", ",2,0\n" SAMPLES, &data), "line 1, column 1: no finite number");
     told(open_text("csv", "x,2,0\n" SAMPLES, &data), "line 1, column 1: no finite number");
     told(open_text("csv", "a,b,c\n" SAMPLES "7,,1\n", &data), "line 8, column 2: no finite number");
-    told(open_text("csv", SAMPLES "7,8\n", &data), "line 7, column 2: no finite number followed by a comma");
-    told(open_text("csv", SAMPLES "7,8,1,\n", &data), "line 7, column 3: no finite number followed by the line's end");
-    told(open_text("csv", SAMPLES "7,8,\n9,9,1\n", &data), "line 7, column 3: no finite number");
+    told(open_text("csv", SAMPLES "7,8\n", &data), "line 7: 2 columns; 3 expected, as in the first line");
+    told(open_text("csv", SAMPLES "7,8,1,\n", &data), "line 7: 4 columns; 3 expected");
+    told(open_text("csv", SAMPLES "7,8,\n9,9,1\n", &data), "line 7, column 3: the label is no finite number");
+    told(open_text("csv", SAMPLES "7,8,one\n", &data), "line 7, column 3: the label is no finite number");
+    told(open_text("csv", SAMPLES "7,\"8\n9,9,1\n", &data), "line 7: a quote inside");
+    told(open_text("csv", SAMPLES "# 7\n7,8\"9,1\n", &data), "line 8: a quote inside");
+    told(open_text("csv", "1,2,a\n2,3,b\n3,4,\n", &data), "line 3: the label is empty");
+    told(open_text("csv", "1,5;2,5;0\n", &data), "column 2: no finite number");
     told(open_text("csv", SAMPLES "1e39,8,1\n", &data), "line 7, column 1: no finite number");
     told(open_text("csv", SAMPLES "7,nan,1\n", &data), "line 7, column 2: no finite number");
     told(open_text("csv", SAMPLES "7,8,1.5\n", &data), "line 7: the label 1.5 is not an integer");
     told(open_text("csv", SAMPLES "7,8,-1\n", &data), "line 7: the label -1 is not an integer");
-    told(open_text("csv", "1;2;0\n2;3;1\n", &data), "holds no samples: numbers separated by commas");
+    told(open_text("csv", "1 2 0\n2 3 1\n", &data), "holds no samples: numbers separated by commas");
     told(open_text("csv", "", &data), "holds no samples");
     told(open_text("csv", "a,b,label\n", &data), "holds no samples");
     told(open_text("csv", "1,0\n2,1\n3,0\n4,1\n", &data), "too small to split: 4 samples in 2 classes");

@@ -3,6 +3,7 @@
  * one says its own. */
 #include "answers.h"
 #include "arguments.h"
+#include "classes.h"
 #include "files.h"
 #include "kernels.h"
 #include "launch.h"
@@ -152,6 +153,8 @@ static int prepare(struct job *job)
     char text[FILES_TEXT];
     if (open_metrics(job))
         return 1;
+    if (job->rank == 0)
+        classes_warn(job->data);
     if (job->rank == 0 && !files_can_be_written(&job->arguments, text))
         return complain(job, text);
     if (say(job))
@@ -253,6 +256,7 @@ static int train(struct job *job)
     const struct gyre_nn_train_result *r = &job->result;
     if (job->rank == 0) {
         print_result(r);
+        classes_print(job->data);
         print_staleness(job->staleness);
     }
     return 0;
