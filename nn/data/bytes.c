@@ -3,12 +3,11 @@
  * never end. A device is refused. */
 #include "data/dataset.h"
 #include "error.h"
+#include "files/input.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -47,19 +46,21 @@ static gyre_status flaw(int code, const char *name, const char *text)
 
 static gyre_status open_file(const char *path, gzFile *file_p, bool *missing_p)
 {
-    struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gy_input_open(path, 0);
     if (missing_p)
         *missing_p = fd < 0 && errno == ENOENT;
+    if (fd < 0 && errno == ENODEV)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a device; a file or a pipe is expected", path);
+    if (fd < 0 && errno == ETIMEDOUT)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a pipe into which nobody has written for %d s", path,
+                          GY_INPUT_SECONDS);
     if (fd < 0)
         return gy_nn_fail_system(errno, "cannot open %s", path);
-    bool device = fstat(fd, &about) == 0 && (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode));
-    *file_p = device ? NULL : gzdopen(fd, "rb");
+    *file_p = gzdopen(fd, "rb");
     if (*file_p)
         return GYRE_SUCCESS;
     close(fd);
-    return device ? gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a device; a file or a pipe is expected", path)
-                  : gy_nn_fail(GYRE_NO_MEMORY, "no memory to read %s", path);
+    return gy_nn_fail(GYRE_NO_MEMORY, "no memory to read %s", path);
 }
 
 gyre_status gy_nn_bytes_read(const char *path, struct gy_nn_bytes *bytes_p, bool *missing_p)

@@ -2,10 +2,13 @@
 #include "cluster.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config.h"
 
@@ -90,10 +93,23 @@ bool gy_cluster_set(struct gy_cluster *cluster, const char *setting, const char 
     return false;
 }
 
+/* NULL: errno. open() of a pipe would wait for somebody who writes into it. */
+static FILE *open_text(const char *path)
+{
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd >= 0 && fstat(fd, &about) == 0 && !S_ISFIFO(about.st_mode) ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !file) {
+        close(fd);
+        errno = ESPIPE;
+    }
+    return file;
+}
+
 /* The whole text of a description, at most TEXT_MOST bytes: a device would give bytes without end. NULL: *why_p. */
 static char *read_text(const char *path, const char **why_p)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_text(path);
     char *text = malloc(TEXT_MOST + 2);
     size_t got = file && text ? fread(text, 1, TEXT_MOST + 1, file) : 0;
     bool failed = !file || !text || ferror(file);

@@ -1,10 +1,15 @@
 /* NumPy arrays hold the samples that the same numbers hold as csv, in every type; text is cut as described; csv with and
  * without a header holds the same samples; damaged files are refused with their names and the place. */
+#include "files/input.h"
+
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <gyre/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ROWS 20
@@ -168,6 +173,26 @@ Test(data, csv_with_header_mark_and_blanks)
         gyre_nn_dataset_free(data);
     }
     gyre_nn_dataset_free(first);
+}
+
+Test(data, what_cannot_be_read_is_refused_in_time)
+{
+    gyre_nn_dataset *data = NULL;
+    place("fifo");
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    errno = 0;
+    cr_assert(gy_input_open(path, 1) == -1 && errno == ETIMEDOUT, "%s", strerror(errno));
+    int writer = open(path, O_RDWR);
+    cr_assert(writer >= 0 && write(writer, SAMPLES, strlen(SAMPLES)) > 0);
+    int reader = gy_input_open(path, 1);
+    cr_assert(reader >= 0 && !(fcntl(reader, F_GETFL) & O_NONBLOCK));
+    close(reader);
+    close(writer);
+    unlink(path);
+    cr_assert_eq(gyre_nn_dataset_open("csv:/dev/zero", &data), GYRE_INVALID_ARGUMENT);
+    cr_assert_neq(gyre_nn_dataset_open("csv:/", &data), GYRE_SUCCESS);
+    cr_assert(strstr(gyre_nn_last_error(), "Is a directory"), "%s", gyre_nn_last_error());
 }
 
 Test(data, csv_with_names_of_classes)

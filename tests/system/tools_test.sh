@@ -126,6 +126,8 @@ for what in csv npy 'text --model lstm'; do
     expect 1 '/dev/zero is a device; a file or a pipe is expected' "$train" --data ${what%% *}:/dev/zero ${what#"${what%% *}"}
 done
 expect 1 '/dev/zero is a device; a file or a pipe is expected' "$train" --epochs 1 --resume /dev/zero --checkpoint "$work/run"
+mkfifo "$work/fifo"
+expect 2 'GYRE_TUNING=.*/fifo is invalid' env GYRE_TUNING="$work/fifo" "$run" -n 2 "$perf" all_reduce -e 64 -n 1
 expect 2 'GYRE_TUNING=/dev/zero is invalid' env GYRE_TUNING=/dev/zero "$run" -n 2 "$perf" all_reduce -e 64 -n 1
 grep -q 'GYRE_TUNING.*/dev/zero.*no description' "$work/err" || fail "GYRE_TUNING=/dev/zero: $(cat "$work/err")"
 # Several ranks have ended when the launcher looks: the first of them is named, not the lowest.

@@ -4,6 +4,7 @@
 #include "membership.h"
 
 #include "aside.h"
+#include "input.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static bool copy_lines(const char *path, FILE *to)
     FILE *from = fopen(path, "re");
     while (from && fgets(line, sizeof(line), from))
         fputs(line, to);
-    bool good = !from || !ferror(from);
+    bool good = from ? !ferror(from) : errno == ENOENT;
     if (from)
         fclose(from);
     return good;
@@ -55,7 +56,8 @@ const char *membership_read(const char *path, struct gyre_nn_membership **list_p
     struct gyre_nn_membership *list = NULL, now;
     char line[128];
     size_t count = 0, number = 0;
-    FILE *file = fopen(path, "re");
+    int fd = gy_input_open(path, 0);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     *problem = 0;
     if (!file)
         snprintf(problem, sizeof(problem), "cannot open %s: %s", path, strerror(errno));
