@@ -55,7 +55,7 @@ static gyre_status open_file(const char *path, gzFile *file_p, bool *missing_p)
         return gy_nn_fail(GYRE_INVALID_ARGUMENT, "%s is a pipe into which nobody has written for %d s", path,
                           GY_INPUT_SECONDS);
     if (fd < 0)
-        return gy_nn_fail_system(errno, "cannot open %s", path);
+        return gy_nn_fail_system(errno, errno == EISDIR ? "cannot read %s" : "cannot open %s", path);
     *file_p = gzdopen(fd, "rb");
     if (*file_p)
         return GYRE_SUCCESS;
