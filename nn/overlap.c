@@ -8,7 +8,7 @@
  *                    soon as their buckets are there, backward with buckets leaving. Between the ends of two backwards,
  *                    so that each step has hidden what the one before has left, and leaves as much
  *
- *     hidden = (serial − overlapped) / min(backward, communication)
+ *     hidden = (serial − overlapped) / communication
  *
  * The time of a step is the slowest rank's. Nothing is clamped: noise may show a value below 0 or above 1. */
 #include "error.h"
@@ -112,8 +112,7 @@ static double quantile(const double (*table)[KINDS], size_t rounds, int kind, do
 {
     for (size_t i = 0; i < rounds; i++) {
         const double *t = table[i];
-        double less = t[BACKWARD] < t[COMMUNICATION] ? t[BACKWARD] : t[COMMUNICATION];
-        column[i] = kind < KINDS ? t[kind] : (t[SERIAL] - t[OVERLAPPED]) / less;
+        column[i] = kind < KINDS ? t[kind] : (t[SERIAL] - t[OVERLAPPED]) / t[COMMUNICATION];
     }
     qsort(column, rounds, sizeof(*column), compare);
     double at = q * (double)(rounds - 1);

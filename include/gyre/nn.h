@@ -682,12 +682,13 @@ GYRE_NN_API gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_n
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 
-/* The hidden fraction: (serial − overlapped) / min(backward, communication), from `rounds` interleaved steps of each
- * kind on a copy of the model. overlapped: of some steps one after another, as in training, where a step's communication
- * goes on behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped: above 1
- * communication that is longer than backward hides behind forward too, or the machine has changed its speed meanwhile.
- * Times in seconds: per step the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN.
- * Collective. */
+/* hidden: the share of communication that is hidden, (serial − overlapped) / communication, from `rounds` interleaved steps of
+ * each kind on a copy of the model. The share of what could be hidden is (serial − overlapped) / min(communication, serial −
+ * communication): communication hides behind backward, the update and the next forward, which are all of a serial step but
+ * its communication. overlapped: of some steps one after another, as in training, where a step's communication goes on
+ * behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped: below 0 or above 1
+ * the machine's speed has changed meanwhile, or moving the bytes takes the cores that compute. Times in seconds: per step
+ * the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective. */
 struct gyre_nn_overlap {
     double hidden, hidden_low, hidden_high;
     double compute, backward, communication, serial, overlapped;

@@ -1,6 +1,8 @@
 /* Lines are flushed one by one, so that a plot can follow a run. */
 #include "metrics.h"
 
+#include "overlap.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -63,11 +65,12 @@ void metrics_overlap(struct metrics *metrics, const struct gyre_nn_overlap *o)
 {
     if (metrics)
         put(metrics,
-            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "event", "overlap", "hidden_fraction",
-                      number(o->hidden), "hidden_low", number(o->hidden_low), "hidden_high", number(o->hidden_high),
-                      "compute", number(o->compute), "backward", number(o->backward), "communication",
-                      number(o->communication), "serial", number(o->serial), "overlapped", number(o->overlapped),
-                      "rounds", (json_int_t)o->rounds, "buckets", (json_int_t)o->buckets));
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "event", "overlap",
+                      "hidden_fraction", number(o->hidden), "hidden_of_possible", number(overlap_of_possible(o)),
+                      "hidden_low", number(o->hidden_low), "hidden_high", number(o->hidden_high), "compute",
+                      number(o->compute), "backward", number(o->backward), "communication", number(o->communication),
+                      "serial", number(o->serial), "overlapped", number(o->overlapped), "rounds", (json_int_t)o->rounds,
+                      "buckets", (json_int_t)o->buckets));
 }
 
 void metrics_verify(struct metrics *metrics, double difference, double loss, double single_loss)

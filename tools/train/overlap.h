@@ -4,11 +4,13 @@
 
 #include <gyre/nn.h>
 
-/* Prints it, and what keeps the hidden fraction from being read as it stands. */
+/* Prints both shares, or why neither can be given, and the times that they are made of. */
 void overlap_print(const struct gyre_nn_overlap *overlap);
 
-/* What a reader has to know before he believes the fraction: why it is above 1 or below 0, or that the machine was too
- * busy to tell. NULL where it can be read as it stands. */
+/* The share of what could be hidden: (serial − overlapped) / min(communication, serial − communication). */
+double overlap_of_possible(const struct gyre_nn_overlap *overlap);
+
+/* Why the shares mean nothing; NULL where they do. */
 const char *overlap_doubt(const struct gyre_nn_overlap *overlap);
 
 #endif
