@@ -11,6 +11,7 @@
  *     hidden = (serial − overlapped) / communication
  *
  * The time of a step is the slowest rank's. Nothing is clamped: noise may show a value below 0 or above 1. */
+#include "agree.h"
 #include "error.h"
 #include "evaluate.h"
 #include "require.h"
@@ -206,6 +207,7 @@ gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_da
     status = status ? status : gyre_nn_clone(model, &bench.model);
     status = status ? status : gyre_nn_optimizer_create(bench.model, &options->optimizer, &bench.optimizer);
     status = status ? status : load(&bench, data, options->batch);
+    status = gy_nn_agree_ready(comm, status);
     status = status ? status
                     : gyre_nn_sync_attach(bench.model, bench.optimizer, comm, options->bucket_bytes, &bench.sync);
     status = status ? status : measure(&bench, rounds, overlap_p);

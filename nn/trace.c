@@ -4,6 +4,7 @@
  * clock stood at 0, for what happened beside the run. */
 #include "trace.h"
 
+#include "agree.h"
 #include "error.h"
 #include "files/aside.h"
 #include "plain.h"
@@ -114,23 +115,8 @@ static void print_spans(FILE *file, const struct span *spans, size_t count, int 
     print_names(file, rank, buckets);
 }
 
-gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path)
+static void print_all(FILE *file, const struct span *all, size_t most, int ranks)
 {
-    GY_NN_REQUIRE(trace, path);
-    int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
-    struct span *all = NULL;
-    size_t most = 0;
-    gyre_status status = gather(trace, comm, ranks, &all, &most);
-    if (status != GYRE_SUCCESS || rank != 0) {
-        free(all);
-        return status;
-    }
-    struct gy_aside aside;
-    if (!gy_aside_open(&aside, path)) {
-        free(all);
-        return gy_nn_fail_system(errno, "cannot create the trace %s", path);
-    }
-    FILE *file = aside.stream;
     int64_t origin = INT64_MAX;
     for (size_t i = 0; i < most * (size_t)ranks; i++)
         if (all[i].end != 0 && all[i].start < origin)
@@ -142,8 +128,30 @@ gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const cha
     gy_plain_end(before);
     fprintf(file, "{\"name\":\"gyre\",\"ph\":\"M\",\"pid\":0,\"args\":{\"version\":\"%s\",\"origin_ns\":%lld}}\n]}\n",
             gyre_version(), (long long)origin);
-    free(all);
+}
+
+static gyre_status write_file(const char *path, const struct span *all, size_t most, int ranks)
+{
+    struct gy_aside aside;
+    if (!gy_aside_open(&aside, path))
+        return gy_nn_fail_system(errno, "cannot create the trace %s", path);
+    print_all(aside.stream, all, most, ranks);
     if (!gy_aside_close(&aside, true))
         return gy_nn_fail_system(errno, "cannot write the trace %s", path);
     return GYRE_SUCCESS;
+}
+
+gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path)
+{
+    GY_NN_REQUIRE(trace, path);
+    int rank = comm ? gyre_comm_rank(comm) : 0, ranks = comm ? gyre_comm_size(comm) : 1;
+    struct span *all = NULL;
+    size_t most = 0;
+    gyre_status status = gather(trace, comm, ranks, &all, &most);
+    if (status != GYRE_SUCCESS)
+        return status;
+    if (rank == 0)
+        status = write_file(path, all, most, ranks);
+    free(all);
+    return gy_nn_agree_ready(comm, status);
 }

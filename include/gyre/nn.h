@@ -404,7 +404,8 @@ GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
 GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
 
 /* A timeline in the Chrome trace format. Collects the last `capacity` spans of the model it is attached to (one trace
- * at a time; detach it, with NULL, before it is freed); write is collective, rank 0 writes the file `path`. comm NULL:
+ * at a time; detach it, with NULL, before it is freed); write is collective, rank 0 writes the file `path`, and every rank
+ * returns whether it could. comm NULL:
  * one rank. */
 GYRE_NN_API gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p);
 GYRE_NN_API void gyre_nn_trace_attach(gyre_nn_model *model, gyre_nn_trace *trace); /* NULL: off */

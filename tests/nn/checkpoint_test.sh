@@ -295,6 +295,15 @@ outputs()
     done
 }
 
+# What rank 0 alone cannot write at the end is said by each rank: others would go on, and wait for it.
+traced()
+{
+    timeout 20 "$run" -n 3 "$train" --quiet --epochs 1 --rounds 1 --trace /dev/full --metrics "$work/traced" >"$work/out" 2>"$work/err"
+    [ $? = 1 ] || fail "3 ranks go on without their trace"
+    [ "$(grep -c 'rank [12]\]: rank 0: cannot write the trace /dev/full: No space left' "$work/err")" = 2 ] ||
+        fail "not every rank knows of the trace: $(cat "$work/err")"
+}
+
 full()
 {
     if ! mkdir "$work/disk" || ! mount -t tmpfs -o size=256k none "$work/disk" 2>/dev/null; then
@@ -315,6 +324,7 @@ full()
     cmp "$disk/run" "$work/kept" || fail "a full disk changed the checkpoint"
     refused 'cannot write the metrics to .*disk/metrics: No space left' --metrics "$disk/metrics"
     outputs "$disk"
+    traced
     timeout 20 "$run" -n 4 "$train" --quiet --hidden 32 --epochs 1 --checkpoint "$disk/run" 2>"$work/err" >/dev/null
     [ $? = 1 ] || fail "4 ranks go on without their checkpoint"
     grep -q 'rank 0\]: .*No space left' "$work/err" || fail "rank 0 does not say why: $(cat "$work/err")"
