@@ -24,9 +24,9 @@
 #define GY_TELL_EVERY (60 * GY_SECOND)
 #define GY_GRACE (30 * GY_SECOND)
 #define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
-#define GY_LEFT_GRACE (200 * GY_MILLISECOND) /* what a leaving rank handed to shared memory is there at once */
-#define GY_DESTROYED_GRACE \
-    (10 * GY_MILLISECOND)               /* what goes there, and has come there, may still have to be called gone */
+/* What a rank that leaves handed to shared memory is there when its goodbye is heard. It may still have to be taken, and
+ * called gone where its communicator alone was destroyed. */
+#define GY_LEFT_GRACE (10 * GY_MILLISECOND)
 #define GY_LEFT_DIALLED (5 * GY_SECOND) /* a link that it never made will not break */
 
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
@@ -250,7 +250,7 @@ static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
     struct gy_context *ctx = r->comm->ctx;
     int peer = gy_group_world(&r->comm->group, rank);
     if (!gy_overlay_has_left(ctx->overlay, peer) && gy_comm_end_cause(r->comm, rank) >= 0) {
-        if (now - r->idle_since <= GY_DESTROYED_GRACE)
+        if (now - r->idle_since <= GY_LEFT_GRACE)
             return false;
         take_all(ctx, peer);
         return true;

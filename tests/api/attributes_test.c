@@ -122,7 +122,8 @@ static void shared_ones(gyre_comm *comm)
     sum_is_right(comm);
     refused(comm, "algorithm", rank == 0 ? "all_reduce:halving_doubling" : "", "other ranks gave another value");
     expect(comm, "algorithm", "all_reduce:ring");
-    refused(comm, "algorithm", rank == 1 ? "all_reduce:best" : "", rank == 1 ? "all_reduce:best" : "one that is wrong");
+    refused(comm, "algorithm", rank == 1 ? "all_reduce:best" : "",
+            rank == 1 ? "all_reduce has no algorithm best" : "one that is wrong");
     expect(comm, "algorithm", "all_reduce:ring");
     refused(comm, "order", rank == 0 ? "alphabetical" : "canonical", rank == 0 ? "alphabetical" : "one that is wrong");
     expect(comm, "order", "shape");
