@@ -84,7 +84,7 @@ struct gy_context {
     bool answers_due; /* some of them could not answer yet: gy_far_answer */
     struct gy_operations operations;
     struct gy_registry registry;
-    struct gy_channel *buried;          /* of freed communicators, while a link still holds their last frame */
+    struct gy_channel *buried; /* of freed communicators, while a link still holds their last frame */
     struct gy_one_sided_wait *one_sided_waits;
     struct gyre_window *buried_windows; /* likewise */
     struct gyre_request *active_first, *active_last;
