@@ -3,7 +3,7 @@ import ctypes
 import re
 import unittest
 from pathlib import Path
-from typing import Dict, Type
+from typing import Any, Dict, Mapping, Tuple, Type
 
 import gyre
 from gyre._buffer import dtype_of
@@ -95,10 +95,11 @@ class Header(unittest.TestCase):
 
     def test_names_of_other_libraries(self) -> None:
         """The package and the library know the same names."""
-        for known, names, find in (
+        tables: Tuple[Tuple[Mapping[str, int], Tuple[str, ...], Any], ...] = (
             (DTYPE_ALIASES, ("float99", "", "floats"), lib.gyre_dtype_from_name),
             (OP_ALIASES, ("summe", "average ", "avgs"), lib.gyre_op_from_name),
-        ):
+        )
+        for known, names, find in tables:
             number = ctypes.c_int(-1)
             for name, value in known.items():
                 for text in (name, name.upper()):

@@ -1,7 +1,7 @@
 """Every call in every form, on exact data, against sums done by hand."""
 import functools
 import unittest
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 import numpy
 
@@ -38,11 +38,12 @@ class Collectives(RankTest):
 
     def test_booleans(self) -> None:
         mine = [(numpy.arange(1000) * 7 + rank * 3) % 5 < 2 for rank in range(self.size)]
-        for names, function in (
+        meanings: Tuple[Tuple[Tuple[str, ...], Callable[..., Any]], ...] = (
             (("sum", "max", "bit_or", "bor"), numpy.logical_or),
             (("product", "min", "bit_and", "prod"), numpy.logical_and),
             (("bit_xor",), numpy.logical_xor),
-        ):
+        )
+        for names, function in meanings:
             for name in names:
                 got = numpy.zeros(1000, "bool")
                 self.comm.all_reduce(mine[self.rank], got, name)
