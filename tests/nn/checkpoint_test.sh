@@ -304,6 +304,14 @@ traced()
         fail "not every rank knows of the trace: $(cat "$work/err")"
 }
 
+# A launcher of an elastic run tolerates the failure of one rank, but not a file that was lost.
+lost()
+{
+    timeout 20 "$run" --elastic --min 2 -n 2 "$train" --elastic --min 2 --quiet --epochs 1 --membership /dev/full >"$work/out" 2>"$work/err"
+    [ $? = 1 ] && grep -q 'rank 0\]: cannot write the membership to /dev/full: No space left' "$work/err" &&
+        grep -q 'rank 1\]: rank 0: cannot write the membership' "$work/err" || fail "an elastic run without its membership: $(cat "$work/err")"
+}
+
 full()
 {
     if ! mkdir "$work/disk" || ! mount -t tmpfs -o size=256k none "$work/disk" 2>/dev/null; then
@@ -325,6 +333,7 @@ full()
     refused 'cannot write the metrics to .*disk/metrics: No space left' --metrics "$disk/metrics"
     outputs "$disk"
     traced
+    lost
     timeout 20 "$run" -n 4 "$train" --quiet --hidden 32 --epochs 1 --checkpoint "$disk/run" 2>"$work/err" >/dev/null
     [ $? = 1 ] || fail "4 ranks go on without their checkpoint"
     grep -q 'rank 0\]: .*No space left' "$work/err" || fail "rank 0 does not say why: $(cat "$work/err")"

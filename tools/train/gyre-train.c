@@ -166,27 +166,43 @@ static int prepare(struct job *job)
     return 0;
 }
 
-/* Collective: before training, whether every rank has its data, its model and its files. Where one has not, the others say its
- * rank and its sentence, and do not begin; an elastic run begins without it. Ranks that join a run do not take part. */
-static int agree_to_begin(struct job *job, int rc)
+/* Collective: whether one rank has failed; where it is another, this one prints its rank and its sentence. */
+static gyre_status share_failure(struct job *job, bool failed, bool *other_p)
 {
-    int32_t first = rc ? job->rank : job->ranks;
+    int32_t first = failed ? job->rank : job->ranks;
     char theirs[FILES_TEXT] = "", text[FILES_TEXT + 16];
-    if (!job->comm || joins())
-        return rc;
-    if (rc)
+    if (failed)
         memcpy(theirs, said, sizeof(theirs));
     gyre_status status = gyre_all_reduce(job->comm, &first, &first, 1, GYRE_INT32, GYRE_MIN);
     if (status == GYRE_SUCCESS && first < job->ranks)
         status = gyre_broadcast(job->comm, theirs, theirs, sizeof(theirs), GYRE_UINT8, first);
-    bool elastic = job->arguments.elastic || job->arguments.replay_membership;
-    if (rc || (status == GYRE_SUCCESS && first == job->ranks) || (status != GYRE_SUCCESS && elastic))
-        return rc;
-    if (status != GYRE_SUCCESS)
-        return complain(job, gyre_last_error(job->comm));
+    *other_p = status == GYRE_SUCCESS && !failed && first < job->ranks;
     snprintf(text, sizeof(text), "rank %d: %.*s", (int)first, FILES_TEXT - 1, theirs);
-    complain(job, text);
-    return elastic ? 0 : 1;
+    if (*other_p)
+        complain(job, text);
+    return status;
+}
+
+/* Before training, whether every rank has its data, its model and its files; else none begins, but for an elastic run, which begins
+ * without those that have not. Ranks that join a run do not take part. */
+static int agree_to_begin(struct job *job, int rc)
+{
+    bool other = false, elastic = job->arguments.elastic || job->arguments.replay_membership;
+    if (!job->comm || joins())
+        return rc;
+    gyre_status status = share_failure(job, rc != 0, &other);
+    if (rc || elastic)
+        return rc;
+    return status == GYRE_SUCCESS ? other : complain(job, gyre_last_error(job->comm));
+}
+
+/* At the end of an elastic run, in which a launcher tolerates that one rank fails: what one has lost is a failure of all. */
+static void agree_on_loss(struct job *job)
+{
+    bool other = false;
+    if (job->comm && job->ranks > 1 && job->arguments.elastic)
+        (void)share_failure(job, job->lost, &other);
+    job->lost |= other;
 }
 
 static void print_result(const struct gyre_nn_train_result *r)
@@ -253,6 +269,7 @@ static int train(struct job *job)
     gyre_nn_trace_free(options.trace);
     if (status != GYRE_SUCCESS)
         return complain(job, gyre_nn_last_error());
+    agree_on_loss(job);
     const struct gyre_nn_train_result *r = &job->result;
     if (job->rank == 0) {
         print_result(r);
