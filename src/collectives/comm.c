@@ -84,6 +84,7 @@ free_controls:
     gy_free(comm->standing);
     gy_free(comm->control);
 free_grouping:
+    gy_ways_free(comm);
     gy_free(comm->tuned);
     gy_grouping_free(&comm->grouping);
 free_channels:

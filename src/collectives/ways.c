@@ -5,6 +5,7 @@
 
 #include "collectives/mapped.h"
 #include "core/clock.h"
+#include "core/mem.h"
 #include "transport/fence.h"
 
 _Static_assert(GY_COLLECTIVES <= GY_WAY_KINDS && GY_WAY_OCTAVES * 2 <= 32 && GY_WAYS <= 4, "two bits each");
@@ -246,14 +247,26 @@ static int verdict_of(const struct gyre_comm *comm, enum gy_question question, c
     return (int)(atomic_load_explicit(verdict, memory_order_relaxed) >> (2 * octave_of(question, it->bytes)) & 3);
 }
 
+/* Of an octave, made at the first question: a communicator that is used little keeps no place for all of them. NULL: out of
+ * memory; the call is not counted then. */
+static struct gy_way *way_of(struct gyre_comm *comm, enum gy_question question, const struct asked *it)
+{
+    struct gy_way **octaves = &comm->ways.way[question][it->collective];
+    if (!*octaves)
+        *octaves = gy_alloc_zero(GY_WAY_OCTAVES, sizeof(**octaves));
+    return *octaves ? *octaves + octave_of(question, it->bytes) : NULL;
+}
+
 /* Counts the call if this rank is its judge. Returns the way. */
 static int ask(struct gyre_comm *comm, enum gy_question question, const struct asked *it)
 {
     if (comm->size < 2)
         return 0;
-    int octave = octave_of(question, it->bytes), judge = judge_of(comm, it), now = verdict_of(comm, question, it);
+    int judge = judge_of(comm, it), now = verdict_of(comm, question, it);
     if (judge == comm->rank && comm->ways.asks && !comm->ways.measured) {
-        struct gy_way *way = &comm->ways.way[question][it->collective][octave];
+        struct gy_way *way = way_of(comm, question, it);
+        if (!way)
+            return now;
         way->crowded = comm->ctx->crowded;
         if (gy_way_asks(way, it->bytes)) {
             comm->ways.measured = way;
@@ -368,4 +381,11 @@ void gy_ways_end(struct gyre_comm *comm, bool succeeded)
     _Atomic uint32_t *shown = &comm->control[comm->rank]->way[ways->question][ways->collective];
     if (verdict != atomic_load_explicit(shown, memory_order_relaxed))
         atomic_store_explicit(shown, verdict, memory_order_relaxed);
+}
+
+void gy_ways_free(struct gyre_comm *comm)
+{
+    for (int q = 0; q < GY_QUESTIONS; q++)
+        for (int c = 0; c < GY_COLLECTIVES; c++)
+            gy_free(comm->ways.way[q][c]);
 }

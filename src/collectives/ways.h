@@ -78,7 +78,7 @@ enum gy_question { GY_HOW_GIVEN, GY_HOW_SHOWN, GY_HOW_WRITTEN, GY_HOW_KEPT, GY_Q
 enum gy_giving { GY_GIVEN_THERE, GY_GIVEN_SLOTS, GY_GIVEN_PAST, GY_GIVEN_CLAIMED };
 
 struct gy_ways {
-    struct gy_way way[GY_QUESTIONS][GY_COLLECTIVES][GY_WAY_OCTAVES];
+    struct gy_way *way[GY_QUESTIONS][GY_COLLECTIVES]; /* [GY_WAY_OCTAVES], NULL until this rank judges the first call */
     bool asks;               /* a blocking call is under way that had the context to itself; no other is counted */
     struct gy_way *measured; /* the one that the call under way is a part of a trial of; NULL: of none */
     int64_t began;
@@ -104,6 +104,7 @@ bool gy_ways_streams(struct gyre_request *request, size_t bytes);
 /* Around a blocking call, which counts if it has the context to itself when it begins. */
 void gy_ways_begin(struct gyre_comm *comm);
 void gy_ways_end(struct gyre_comm *comm, bool succeeded);
+void gy_ways_free(struct gyre_comm *comm); /* what the communicator has allocated for them */
 
 /* The rest is for the test. */
 

@@ -320,6 +320,7 @@ static void expect_written_the_quicker_way(bool slots)
             followed += streams(&comm, false, slots, 0, 0) == past;
         cr_expect_eq(followed, 100, "turn %d: %d of 100", turn, followed);
     }
+    gy_ways_free(&comm);
 }
 
 Test(ways, results_are_written_the_quicker_way)
@@ -364,6 +365,7 @@ Test(ways, what_is_given_goes_the_quickest_way)
             for (size_t bytes = BYTES; bytes <= LONG_BYTES << 6; bytes *= 8) /* and everyone at once at other sizes */
                 cr_expect_eq((int)given(&comm, collectives[c], bytes, took), quick, "%zu bytes of collective %d", bytes,
                              collectives[c]);
+            gy_ways_free(&comm);
         }
 }
 
@@ -386,6 +388,7 @@ static void expect_shown_the_quicker_way(enum gy_giving quick, bool crowded)
     }
     cr_expect_eq(settled, 100);
     cr_expect_eq(gy_ways_exchanged(&other, &shape, 8192), quick);
+    gy_ways_free(&comm);
 }
 
 Test(ways, an_exchange_is_shown_the_quicker_way)
