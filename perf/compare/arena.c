@@ -19,8 +19,9 @@
 #define PATIENCE_NS (90 * INT64_C(1000000000))
 #define WATCH_NS (10 * INT64_C(1000000)) /* a wait that lasts looks at the other processes so often */
 #define SPINS_PER_LOOK 4096
-#define ROUNDS 40    /* of a round trip, */
-#define EXCHANGES 25 /* each of so many: microseconds, in which nobody else has a turn most of the time */
+#define YIELDS_PER_LOOK 4 /* each may take another process's time slice */
+#define ROUNDS 40         /* of a round trip, */
+#define EXCHANGES 25      /* each of so many: microseconds, in which nobody else has a turn most of the time */
 
 struct gy_arena_line {
     _Alignas(128) _Atomic(uint64_t) reached;
@@ -128,7 +129,7 @@ void gy_arena_wait(const struct gy_arena *arena, const _Atomic(uint64_t) *word, 
             sched_yield();
         else
             pause_core();
-        if (++spins % SPINS_PER_LOOK)
+        if (++spins % (arena->crowded ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
             continue;
         int64_t now = gy_now();
         if (begun == 0)

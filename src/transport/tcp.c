@@ -62,7 +62,7 @@ static void disconnect(struct tcp_link *link)
 const char *gy_tcp_reason(int reason)
 {
     if (reason == EMSGSIZE)
-        return "nothing that was sent is acknowledged, though the host answers: does the path drop long packets? "
+        return "nothing that was sent is acknowledged; if the host answers otherwise, does the path drop long packets? "
                "Compare "
                "the MTU of both interfaces (ip link), or set net.ipv4.tcp_mtu_probing=1";
     return reason ? strerror(reason) : "closed by the peer";
@@ -95,7 +95,7 @@ static void tcp_check(struct gy_link *base, int64_t patience)
         else if (link->rails)
             gy_tcp_rails_mute(rail, ETIMEDOUT);
         else
-            gy_tcp_fail(rail, ETIMEDOUT);
+            gy_tcp_fail(rail, rail->progress.since ? EMSGSIZE : ETIMEDOUT);
     }
 }
 

@@ -4,7 +4,7 @@
 # Usage: killed_tools_test.sh BUILD-FOLDER short|all
 set -u
 build=$1 form=$2 failures=0 tried=0
-readonly LIMIT_MS=3000 # a second on an idle machine; tests run beside others
+readonly LIMIT_MS=10000 # a second on an idle machine; tests run beside others. A program that hangs takes a minute
 times=${3:-1}
 [ "$form" = all ] && times=${3:-4}
 work=$(mktemp -d)
@@ -86,7 +86,8 @@ killed()
         wait "${started[rank]}" 2>/dev/null
         status=$?
         [ $status != 0 ] || fail "$name: rank $rank ended with status 0 after the death of rank $victim"
-        grep -qE "rank $victim\b" "$work/$rank" ||
+        # Ranks that are meeting (gyre-footprint makes world after world) know only which process has left the meeting.
+        grep -qE "rank $victim\b|died while the ranks were meeting" "$work/$rank" ||
             fail "$name: rank $rank (status $status) does not name rank $victim: $(tail -n 2 "$work/$rank")"
     done
     started=()
