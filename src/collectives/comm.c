@@ -84,7 +84,6 @@ free_controls:
     gy_free(comm->standing);
     gy_free(comm->control);
 free_grouping:
-    gy_ways_free(comm);
     gy_free(comm->tuned);
     gy_grouping_free(&comm->grouping);
 free_channels:
@@ -142,6 +141,7 @@ void gy_comm_free(struct gyre_comm *comm)
     gy_page_comm_give(comm);
     gy_group_free(&comm->group);
     gy_grouping_free(&comm->grouping);
+    gy_ways_free(comm);
     gy_free(comm->tuned);
     gy_free(comm->bundle);
     gy_free(comm->repeats);
