@@ -358,10 +358,7 @@ gyre_status gy_window_accumulate(struct gyre_window *window, const void *source,
         return gy_far_accumulate(window, source, count, operation, target, offset);
     if (count == 0)
         return GYRE_SUCCESS;
-    struct gy_context *ctx = window->comm->ctx;
     gyre_status status = gy_window_lock(window, t->control, false);
-    if (status != GYRE_SUCCESS && ctx->error.status != GYRE_SUCCESS)
-        gy_context_fail(ctx);
     if (status != GYRE_SUCCESS)
         return status;
     gy_combine(operation, t->memory + offset, t->memory + offset, source, count);
@@ -426,13 +423,13 @@ gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t
     int lost = -1;
     gy_one_sided_wait_begin(&wait, window, -1, "a wait for a signal");
     gy_wait_until(ctx, has_come, &awaited);
-    gy_one_sided_wait_end(&wait);
     bool alone = !ctx->closed && comm->size > 1 && gy_window_signaller(window, now, &lost) < 0;
     uint64_t count = atomic_load_explicit(&window->control->signal[index].count, memory_order_acquire);
+    if (count < value && alone && lost < 0)
+        end_alone(ctx, gy_group_world(&comm->group, comm->rank == 0), "sent a signal", window);
+    gy_one_sided_wait_end(&wait); /* now that the error names it */
     if (count >= value)
         return GYRE_SUCCESS;
-    if (alone && lost < 0)
-        end_alone(ctx, gy_group_world(&comm->group, comm->rank == 0), "sent a signal", window);
     if (ctx->closed)
         return ctx->error.status;
     if (alone)

@@ -128,6 +128,8 @@ gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control
     }
     gy_one_sided_wait_begin(&shown, window, (int)holder - 1, "an accumulation");
     gyre_status status = wait_for_lock(window, control, sinking, &shown);
+    if (!sinking && window->comm->ctx->error.status != GYRE_SUCCESS)
+        gy_context_fail(window->comm->ctx); /* while its error can name the wait */
     gy_one_sided_wait_end(&shown);
     return status;
 }

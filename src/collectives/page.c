@@ -145,7 +145,7 @@ static void add_wait(struct gyre_page *page, const struct gyre_request *r, int s
     page->waits++;
 }
 
-/* One-sided calls that wait for one rank. */
+/* One-sided calls that wait: for one rank, or for a signal of any (rank −1). */
 static void add_one_sided(const struct gy_context *ctx, struct gyre_page *page)
 {
     for (const struct gy_one_sided_wait *it = ctx->one_sided_waits; it && page->waits < GYRE_PAGE_WAITS;

@@ -34,6 +34,8 @@ static void check_told(const gyre_comm *comm, gyre_status status)
     GIVES(GYRE_PEER_LEFT, comm, status);
     if (strncmp(gyre_last_error(comm), name, strlen(name)) != 0)
         rank_fail("does not begin with %s: '%s'", name, gyre_last_error(comm));
+    if (is("signal") && !strstr(gyre_last_error(comm), "in a wait for a signal of window"))
+        rank_fail("does not say in which call: '%s'", gyre_last_error(comm));
     if (rank_now_ns() - *left_ns > SOON_NS)
         rank_fail("was told after %.1f s: '%s'", (double)(rank_now_ns() - *left_ns) / 1e9, gyre_last_error(comm));
 }

@@ -91,6 +91,8 @@ static void run_rank(int rank)
             status = gyre_window_accumulate(window, &one, 1, GYRE_INT64, is("target") ? op : GYRE_SUM,
                                             is("target") ? STOPPED : 0, 0);
         expect_told(comm, status == GYRE_SUCCESS ? gyre_window_flush(window, -1) : status);
+        if (is("holder") && !strstr(gyre_last_error(comm), "in an accumulation of window"))
+            rank_fail("does not say in which call: '%s'", gyre_last_error(comm));
     }
     OK(comm, gyre_comm_destroy(comm));
     if (__atomic_add_fetch(&shared->ended, 1, __ATOMIC_ACQ_REL) == RANKS - 1)
