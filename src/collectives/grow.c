@@ -284,10 +284,11 @@ static int lowest_missing(const struct gyre_comm *comm, const struct gy_outcome 
 }
 
 /* The agreed reason why no newcomers were let in. A rank that has not failed itself knows only the status that another
- * rank brought to the agreement; if a member is missing, that one is named. */
+ * rank brought to the agreement. A member that is missing is named where the status is that of a lost peer. */
 static void explain(struct growing *growing, const struct gy_outcome *outcome, gyre_status status)
 {
-    int missing = lowest_missing(growing->comm, outcome);
+    bool of_peer = status >= GYRE_PEER_DEAD && status <= GYRE_PEER_LEFT;
+    int missing = of_peer ? lowest_missing(growing->comm, outcome) : -1;
     struct gy_error own = growing->error;
     gy_error_clear(&growing->error);
     if (missing >= 0) {
