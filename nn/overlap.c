@@ -189,11 +189,11 @@ gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_da
                                     struct gyre_nn_overlap *overlap_p)
 {
     GY_NN_REQUIRE(model, data, options, overlap_p);
-    if (options->size != sizeof(*options) || options->batch == 0)
-        return gy_nn_fail(GYRE_INVALID_ARGUMENT,
-                          "options.size is %zu, not %zu, or options.batch is 0: start from "
-                          "gyre_nn_train_defaults()",
+    if (options->size != sizeof(*options))
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "options.size is %zu, not %zu: start from gyre_nn_train_defaults()",
                           options->size, sizeof(*options));
+    if (options->batch == 0)
+        return gy_nn_fail(GYRE_INVALID_ARGUMENT, "options.batch is 0: it is at least 1");
     if (gy_nn_check_data(model, data) != GYRE_SUCCESS)
         return GYRE_INVALID_ARGUMENT;
     if (rounds == 0)

@@ -1,6 +1,7 @@
-/* Wrong values in the arguments of each function of gyre/nn.h: sizes of 0 or too large, unknown numbers of enums, batches and
- * data that do not fit the model, numbers that are not finite, calls before those they follow; and NULL, which misuse_test.c
- * covers as well. Each call has to be refused with a sentence. Exported functions that are not called here fail the test.
+/* Wrong values in the arguments of each function of gyre/nn.h: sizes of 0 or too large, unknown numbers of enums,
+ * batches and data that do not fit the model, numbers that are not finite, calls before those they follow. Each call has
+ * to be refused with a sentence. NULL is tried in misuse_test.c, and here in chains of layers alone. An exported function
+ * that is neither called here nor known to be wrong with NULL alone fails the test.
  * Usage: wrong_test exports-nn.txt */
 #include <gyre/nn.h>
 #include <math.h>
@@ -155,61 +156,33 @@ static void models(void)
 {
     gyre_nn_model *m = NULL;
     const size_t hidden[] = {3}, zero[] = {0};
-    STATUS(gyre_nn_new, (NULL, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_new, (whole(), GYRE_FLOAT32, 1, NULL));
+    STATUS(gyre_nn_new, (NULL, GYRE_FLOAT32, 1, &m)); /* no chain */
     STATUS(gyre_nn_new, (whole(), (gyre_dtype)777, 1, &m));
     STATUS(gyre_nn_new, (whole(), GYRE_INT32, 1, &m));
     STATUS(gyre_nn_new, (below(), GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_mlp, (0, hidden, 1, GYRE_NN_RELU, 2, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_mlp, (4, NULL, 1, GYRE_NN_RELU, 2, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_mlp, (4, zero, 1, GYRE_NN_RELU, 2, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_mlp, (4, hidden, 1, (gyre_nn_activation)9, 2, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_mlp, (4, hidden, 1, GYRE_NN_RELU, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_mlp, (4, hidden, 1, GYRE_NN_RELU, 2, (gyre_dtype)-1, 1, &m));
-    STATUS(gyre_nn_mlp, (4, hidden, 1, GYRE_NN_RELU, 2, GYRE_FLOAT32, 1, NULL));
     STATUS(gyre_nn_autoencoder, (0, hidden, 1, GYRE_NN_RELU, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_autoencoder, (4, NULL, 1, GYRE_NN_RELU, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_autoencoder, (4, hidden, 1, GYRE_NN_RELU, GYRE_FLOAT32, 1, NULL));
     STATUS(gyre_nn_character_lstm, (0, 5, 3, hidden, 1, 0, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_character_lstm, (4, 5, 3, NULL, 1, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_character_lstm, (4, 5, 3, hidden, 1, NAN, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_character_lstm, (4, 5, 3, hidden, 1, 0, GYRE_FLOAT32, 1, NULL));
     STATUS(gyre_nn_transformer, (0, 5, 4, 2, 1, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_transformer, (4, 5, 4, 0, 1, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_transformer, (4, 5, 4, 3, 1, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_transformer, (4, 5, 4, 2, 1, INFINITY, GYRE_FLOAT32, 1, &m));
+    STATUS(gyre_nn_transformer, (4, 5, 4, 2, (size_t)1 << 40, 0, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_transformer, (4, 5, SIZE_MAX, 2, 1, 0, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_transformer, (4, 5, 4, 2, 1, 0, GYRE_FLOAT32, 1, NULL));
     STATUS(gyre_nn_recommender, (0, 8, 4, 4, 4, 2, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_recommender, (4, 8, SIZE_MAX, 4, 4, 2, GYRE_FLOAT32, 1, &m));
     STATUS(gyre_nn_recommender, (4, 8, 4, 4, 4, 0, GYRE_FLOAT32, 1, &m));
-    STATUS(gyre_nn_recommender, (4, 8, 4, 4, 4, 2, GYRE_FLOAT32, 1, NULL));
-    STATUS(gyre_nn_clone, (NULL, &m));
-    STATUS(gyre_nn_clone, (model, NULL));
     ALLOWED(gyre_nn_free, (NULL));
     expect(m == NULL, "models", "", "a failed call wrote its output");
 }
 
 static void queries(void)
 {
-    VALUE(GYRE_FLOAT32, gyre_nn_dtype, (NULL));
-    VALUE(0, gyre_nn_inputs, (NULL));
-    VALUE(0, gyre_nn_outputs, (NULL));
-    VALUE(0, gyre_nn_output_steps, (NULL));
-    VALUE(GYRE_NN_CROSS_ENTROPY, gyre_nn_cost_of, (NULL));
-    VALUE(0, gyre_nn_param_count, (NULL));
-    VALUE(NULL, gyre_nn_params, (NULL));
-    VALUE(NULL, gyre_nn_grads, (NULL));
-    VALUE(0, gyre_nn_tensor_count, (NULL));
-    VALUE(NULL, gyre_nn_tensor, (NULL, 0));
-    VALUE(0, gyre_nn_params_hash, (NULL));
-    VALUE(0, gyre_nn_module_count, (NULL));
-    VALUE(0, gyre_nn_cut_values, (NULL, 0));
-    VALUE(0, gyre_nn_cut_offset, (NULL, 0));
-    NOTHING(gyre_nn_cut_work, (NULL, 0));
-    NOTHING(gyre_nn_cut_memory, (NULL, 0));
-    VALUE(0, gyre_nn_value_size, (NULL, 0));
-    VALUE(false, gyre_nn_value_used, (NULL, 0, 0, 1));
     ALLOWED(gyre_nn_tensor, (model, SIZE_MAX));
     ALLOWED(gyre_nn_cut_values, (model, SIZE_MAX));
     ALLOWED(gyre_nn_cut_offset, (model, SIZE_MAX));
@@ -217,12 +190,6 @@ static void queries(void)
     ALLOWED(gyre_nn_cut_memory, (model, SIZE_MAX));
     ALLOWED(gyre_nn_value_size, (model, SIZE_MAX));
     ALLOWED(gyre_nn_value_used, (model, SIZE_MAX, SIZE_MAX, SIZE_MAX));
-    NOTHING(gyre_nn_place_grads, (NULL, NULL));
-    NOTHING(gyre_nn_train_mode, (NULL, 1, 1, 1));
-    NOTHING(gyre_nn_test_mode, (NULL));
-    NOTHING(gyre_nn_zero_grads, (NULL));
-    NOTHING(gyre_nn_renew_grads, (NULL));
-    STATUS(gyre_nn_settle, (NULL));
 }
 
 static void passes(void)
@@ -234,21 +201,14 @@ static void passes(void)
     const int32_t right[] = {1}, low[] = {-1}, high[] = {2};
     STATUS(gyre_nn_backward, (model, NULL, NULL)); /* before any forward */
     STATUS(gyre_nn_evaluate, (model, right, NULL, &cost, NULL));
-    STATUS(gyre_nn_forward, (NULL, x, 1, &outputs));
-    STATUS(gyre_nn_forward, (model, NULL, 1, &outputs));
     STATUS(gyre_nn_forward, (model, x, SIZE_MAX, &outputs));
     STATUS(gyre_nn_forward, (model, x, (size_t)1 << 31, &outputs));
     ALLOWED(gyre_nn_forward, (model, NULL, 0, NULL));
     expect(gyre_nn_forward(model, x, 1, &outputs) == GYRE_SUCCESS, "gyre_nn_forward", "", "a good call fails");
-    STATUS(gyre_nn_evaluate, (NULL, right, NULL, &cost, NULL));
     STATUS(gyre_nn_evaluate, (model, NULL, NULL, &cost, NULL));
     STATUS(gyre_nn_evaluate, (model, low, NULL, &cost, NULL));
     STATUS(gyre_nn_evaluate, (model, high, NULL, &cost, NULL));
-    STATUS(gyre_nn_backward, (NULL, NULL, NULL));
-    STATUS(gyre_nn_backward, (model, NULL, NULL)); /* before evaluate */
-    STATUS(gyre_nn_attention_weights, (NULL, 0, 0, weights, 4, &count));
-    STATUS(gyre_nn_attention_weights, (model, 0, 0, NULL, 4, &count));
-    STATUS(gyre_nn_attention_weights, (model, 0, 0, weights, 4, NULL));
+    STATUS(gyre_nn_backward, (model, NULL, NULL));                        /* before evaluate */
     STATUS(gyre_nn_attention_weights, (model, 0, 0, weights, 4, &count)); /* no attention layer */
 }
 
@@ -259,8 +219,6 @@ static void tapes(void)
     double cost;
     const float x[4] = {0};
     const int32_t label[] = {1};
-    STATUS(gyre_nn_tape_create, (NULL, 0, 1, &tape));
-    STATUS(gyre_nn_tape_create, (model, 0, 1, NULL));
     STATUS(gyre_nn_tape_create, (model, 1, 1, &tape));
     STATUS(gyre_nn_tape_create, (model, 0, SIZE_MAX, &tape));
     STATUS(gyre_nn_tape_create, (model, SIZE_MAX - 1, SIZE_MAX, &tape));
@@ -272,26 +230,17 @@ static void tapes(void)
     VALUE(NULL, gyre_nn_tape_input_gradient, (tape, 0));
     NOTHING(gyre_nn_tape_add_gradient, (tape, 1, x));
     ALLOWED(gyre_nn_tape_side_cost, (tape));
-    STATUS(gyre_nn_tape_forward, (NULL, x, 1, &y));
     STATUS(gyre_nn_tape_forward, (tape, NULL, 1, &y));
     STATUS(gyre_nn_tape_forward, (tape, x, SIZE_MAX, &y));
     ALLOWED(gyre_nn_tape_forward, (tape, x, 1, NULL));
-    STATUS(gyre_nn_tape_evaluate, (NULL, label, NULL, &cost));
     STATUS(gyre_nn_tape_evaluate, (tape, NULL, NULL, &cost));
-    STATUS(gyre_nn_tape_backward, (NULL, NULL, &y));
     STATUS(gyre_nn_tape_backward, (tape, NULL, &y)); /* before evaluate */
-    NOTHING(gyre_nn_tape_set_input, (NULL, 0, x));
     NOTHING(gyre_nn_tape_set_input, (tape, 1, x));
     NOTHING(gyre_nn_tape_set_input, (tape, SIZE_MAX, x));
-    VALUE(NULL, gyre_nn_tape_output, (NULL, 1));
     ALLOWED(gyre_nn_tape_output, (tape, SIZE_MAX));
-    NOTHING(gyre_nn_tape_add_gradient, (NULL, 1, x));
-    NOTHING(gyre_nn_tape_add_gradient, (tape, 1, NULL));
     NOTHING(gyre_nn_tape_add_gradient, (tape, 0, x));
     NOTHING(gyre_nn_tape_add_gradient, (tape, SIZE_MAX, x));
-    VALUE(NULL, gyre_nn_tape_input_gradient, (NULL, 1));
     ALLOWED(gyre_nn_tape_input_gradient, (tape, SIZE_MAX));
-    NOTHING(gyre_nn_tape_side_cost, (NULL));
     ALLOWED(gyre_nn_tape_free, (NULL));
     gyre_nn_tape_free(tape);
 }
@@ -308,35 +257,20 @@ static void samples(void)
     none.samples = 0;
     huge.features = SIZE_MAX;
     note("gyre_nn_sessions_defaults");
-    STATUS(gyre_nn_dataset_open, (NULL, &d));
-    STATUS(gyre_nn_dataset_open, ("digits", NULL));
     STATUS(gyre_nn_dataset_open, ("", &d));
-    STATUS(gyre_nn_text_open, (NULL, 4, &d));
-    STATUS(gyre_nn_text_open, ("/dev/null", 4, NULL));
     STATUS(gyre_nn_text_open, ("/dev/null", 0, &d));
     STATUS(gyre_nn_text_open, ("/dev/null", SIZE_MAX, &d));
-    STATUS(gyre_nn_sessions_open, (NULL, &d));
-    STATUS(gyre_nn_sessions_open, (&how, NULL));
     STATUS(gyre_nn_sessions_open, (&odd, &d));
     STATUS(gyre_nn_sessions_open, (&none, &d));
     STATUS(gyre_nn_sessions_open, (&huge, &d));
-    VALUE(0, gyre_nn_sessions_cause, (NULL, x));
-    VALUE(0, gyre_nn_sessions_cause, (&how, NULL));
     ALLOWED(gyre_nn_dataset_free, (NULL));
-    NOTHING(gyre_nn_dataset_gather, (NULL, rows, 1, GYRE_FLOAT32, x, labels));
-    NOTHING(gyre_nn_dataset_gather, (data, NULL, 1, GYRE_FLOAT32, x, labels));
     NOTHING(gyre_nn_dataset_gather, (data, beyond, 1, GYRE_FLOAT32, x, labels));
     NOTHING(gyre_nn_dataset_gather, (data, rows, 1, GYRE_INT32, x, labels));
-    NOTHING(gyre_nn_dataset_gather, (data, rows, 1, GYRE_FLOAT32, NULL, labels));
-    NOTHING(gyre_nn_dataset_gather, (data, rows, 1, GYRE_FLOAT32, x, NULL));
-    NOTHING(gyre_nn_shuffle, (1, 1, NULL, 2));
     NOTHING(gyre_nn_shuffle, (1, 1, order, SIZE_MAX));
     NOTHING(gyre_nn_shard, (8, 0, 0, &first, &count));
     NOTHING(gyre_nn_shard, (8, -1, 2, &first, &count));
     NOTHING(gyre_nn_shard, (8, 2, 2, &first, &count));
     expect(first == 0 && count == 0, "gyre_nn_shard", "", "a wrong rank has a part");
-    NOTHING(gyre_nn_shard, (8, 0, 2, NULL, &count));
-    NOTHING(gyre_nn_shard, (8, 0, 2, &first, NULL));
     expect(d == NULL, "data", "", "a failed call wrote its output");
 }
 
@@ -348,32 +282,21 @@ static void optimizers(void)
     kind.kind = (gyre_nn_optimizer_kind)77;
     decay.weight_decay = INFINITY;
     small.epsilon = NAN;
-    const struct gyre_nn_optimizer_config *bad[] = {NULL, &wrong, &kind, &decay, &small};
+    const struct gyre_nn_optimizer_config *bad[] = {&wrong, &kind, &decay, &small};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         STATUS(gyre_nn_optimizer_create, (model, bad[i], &o));
         STATUS(gyre_nn_optimizer_create_part, (model, bad[i], 0, 1, &o));
     }
     ALLOWED(gyre_nn_optimizer_defaults, ((gyre_nn_optimizer_kind)77));
-    STATUS(gyre_nn_optimizer_create, (NULL, config, &o));
-    STATUS(gyre_nn_optimizer_create, (model, config, NULL));
-    STATUS(gyre_nn_optimizer_create_part, (NULL, config, 0, 1, &o));
-    STATUS(gyre_nn_optimizer_create_part, (model, config, 0, 1, NULL));
     STATUS(gyre_nn_optimizer_create_part, (model, config, 0, SIZE_MAX, &o));
     STATUS(gyre_nn_optimizer_create_part, (model, config, SIZE_MAX, 1, &o));
     ALLOWED(gyre_nn_optimizer_free, (NULL));
-    NOTHING(gyre_nn_optimizer_begin, (NULL));
-    NOTHING(gyre_nn_optimizer_update, (NULL, 0, 1, 0.1, 1));
     NOTHING(gyre_nn_optimizer_update, (optimizer, 0, SIZE_MAX, 0.1, 1));
     NOTHING(gyre_nn_optimizer_update, (optimizer, SIZE_MAX, 1, 0.1, 1));
     NOTHING(gyre_nn_optimizer_update, (optimizer, 0, 1, NAN, 1));
     NOTHING(gyre_nn_optimizer_update, (optimizer, 0, 1, 0.1, INFINITY));
-    VALUE(NULL, gyre_nn_optimizer_state, (NULL, 0));
     ALLOWED(gyre_nn_optimizer_state, (optimizer, -1));
     ALLOWED(gyre_nn_optimizer_state, (optimizer, 2));
-    VALUE(0, gyre_nn_optimizer_steps, (NULL));
-    NOTHING(gyre_nn_optimizer_set_steps, (NULL, 1));
-    VALUE(GYRE_NN_SGD, gyre_nn_optimizer_get_kind, (NULL));
-    NOTHING(gyre_nn_schedule_rate, (NULL, 1));
     const struct gyre_nn_schedule empty = {.kind = (gyre_nn_schedule_kind)77};
     ALLOWED(gyre_nn_schedule_rate, (&empty, UINT64_MAX));
 }
@@ -382,27 +305,16 @@ static void syncs(void)
 {
     gyre_nn_sync *sync = NULL, *bare = NULL;
     size_t first = 1, count = 1;
-    STATUS(gyre_nn_sync_attach, (NULL, optimizer, NULL, 0, &sync));
-    STATUS(gyre_nn_sync_attach, (model, optimizer, NULL, 0, NULL));
     STATUS(gyre_nn_sync_attach, (other, optimizer, NULL, 0, &sync));
     expect(gyre_nn_sync_attach(model, optimizer, NULL, 0, &sync) == GYRE_SUCCESS &&
                gyre_nn_sync_attach(model, NULL, NULL, SIZE_MAX, &bare) == GYRE_SUCCESS,
            "gyre_nn_sync_attach", "", "a good call fails");
     ALLOWED(gyre_nn_sync_detach, (NULL));
-    NOTHING(gyre_nn_sync_begin, (NULL));
-    NOTHING(gyre_nn_sync_passed, (NULL, 0));
-    STATUS(gyre_nn_sync_finish, (NULL, 0.1, 1, 0));
     STATUS(gyre_nn_sync_finish, (bare, 0.1, 1, 0)); /* no optimiser */
     STATUS(gyre_nn_sync_finish, (sync, NAN, 1, 0));
     STATUS(gyre_nn_sync_finish, (sync, INFINITY, 1, 0));
     STATUS(gyre_nn_sync_finish, (sync, 0.1, 1, NAN));
     STATUS(gyre_nn_sync_finish, (sync, 0.1, 1, -1));
-    STATUS(gyre_nn_sync_reduce, (NULL));
-    NOTHING(gyre_nn_sync_ahead, (NULL, true));
-    VALUE(0, gyre_nn_sync_bucket_count, (NULL));
-    NOTHING(gyre_nn_sync_bucket, (NULL, 0, &first, &count));
-    NOTHING(gyre_nn_sync_bucket, (sync, 0, NULL, &count));
-    NOTHING(gyre_nn_sync_bucket, (sync, 0, &first, NULL));
     NOTHING(gyre_nn_sync_bucket, (sync, SIZE_MAX, &first, &count));
     expect(first == 0 && count == 0, "gyre_nn_sync_bucket", "", "a bucket that is not there has a part");
     gyre_nn_sync_detach(sync);
@@ -412,11 +324,7 @@ static void syncs(void)
 static void traces(void)
 {
     gyre_nn_trace *trace = NULL;
-    STATUS(gyre_nn_trace_create, (1, NULL));
-    NOTHING(gyre_nn_trace_attach, (NULL, NULL));
-    STATUS(gyre_nn_trace_write, (NULL, NULL, "/dev/null"));
     expect(gyre_nn_trace_create(1, &trace) == GYRE_SUCCESS, "gyre_nn_trace_create", "", "a good call fails");
-    STATUS(gyre_nn_trace_write, (trace, NULL, NULL));
     ALLOWED(gyre_nn_trace_free, (NULL));
     gyre_nn_trace_free(trace);
 }
@@ -425,10 +333,7 @@ static void strategies(void)
 {
     double values[GYRE_NN_MOST_SETTINGS];
     const gyre_nn_strategy *sync = gyre_nn_strategy_find("sync");
-    VALUE(NULL, gyre_nn_strategy_find, (NULL));
     ALLOWED(gyre_nn_strategy_at, (SIZE_MAX));
-    STATUS(gyre_nn_strategy_parse, (NULL, NULL, values));
-    STATUS(gyre_nn_strategy_parse, (sync, NULL, NULL));
     STATUS(gyre_nn_strategy_parse, (sync, "=", values));
     STATUS(gyre_nn_strategy_parse, (sync, "none=1", values));
 }
@@ -438,27 +343,17 @@ static void runs(void)
     struct gyre_nn_run run = {0}, closed = {0};
     struct gyre_nn_position at = {0};
     gyre_nn_strategy wrong = {.size = 1};
-    STATUS(gyre_nn_run_open, (NULL, NULL, config, NULL, NULL, 0, 0, &run));
-    STATUS(gyre_nn_run_open, (model, NULL, NULL, NULL, NULL, 0, 0, &run));
-    STATUS(gyre_nn_run_open, (model, NULL, config, NULL, NULL, 0, 0, NULL));
     STATUS(gyre_nn_run_open, (model, NULL, config, &wrong, NULL, 0, 0, &run));
     STATUS(gyre_nn_run_open, (model, NULL, config, NULL, "none=1", 0, 0, &run));
     STATUS(gyre_nn_run_open, (model, NULL, config, NULL, NULL, 0, NAN, &run));
     expect(gyre_nn_run_open(model, NULL, config, NULL, NULL, 0, 0, &run) == GYRE_SUCCESS, "gyre_nn_run_open", "",
            "a good call fails");
-    struct gyre_nn_run *bad[] = {NULL, &closed};
-    for (size_t i = 0; i < 2; i++) {
-        STATUS(gyre_nn_run_save, (bad[i], "/dev/null", &at));
-        STATUS(gyre_nn_run_resume, (bad[i], "/dev/null", &at));
-        STATUS(gyre_nn_run_show, (bad[i]));
-        STATUS(gyre_nn_run_compare, (bad[i]));
-        ALLOWED(gyre_nn_run_hide, (bad[i]));
-        ALLOWED(gyre_nn_run_close, (bad[i]));
-    }
-    STATUS(gyre_nn_run_save, (&run, NULL, &at));
-    STATUS(gyre_nn_run_save, (&run, "/dev/null", NULL));
-    STATUS(gyre_nn_run_resume, (&run, NULL, &at));
-    STATUS(gyre_nn_run_resume, (&run, "/dev/null", NULL));
+    STATUS(gyre_nn_run_save, (&closed, "/dev/null", &at));
+    STATUS(gyre_nn_run_resume, (&closed, "/dev/null", &at));
+    STATUS(gyre_nn_run_show, (&closed));
+    STATUS(gyre_nn_run_compare, (&closed));
+    ALLOWED(gyre_nn_run_hide, (&closed));
+    ALLOWED(gyre_nn_run_close, (&closed));
     gyre_nn_run_close(&run);
 }
 
@@ -469,25 +364,10 @@ static void checkpoints(void)
     float value = 0;
     type.data = &value;
     type.dtype = GYRE_INT32;
-    STATUS(gyre_nn_checkpoint_write, (NULL, model, optimizer, &at));
-    STATUS(gyre_nn_checkpoint_write, ("/dev/null", NULL, optimizer, &at));
-    STATUS(gyre_nn_checkpoint_write, ("/dev/null", model, optimizer, NULL));
-    STATUS(gyre_nn_checkpoint_read, (NULL, model, optimizer, &at));
-    STATUS(gyre_nn_checkpoint_read, ("/dev/null", NULL, optimizer, &at));
-    STATUS(gyre_nn_checkpoint_read, ("/dev/null", model, optimizer, NULL));
-    STATUS(gyre_nn_checkpoint_write_arrays, (NULL, model, optimizer, &at, "s", 1, NULL, 0));
-    STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", NULL, optimizer, &at, "s", 1, NULL, 0));
-    STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", model, optimizer, NULL, "s", 1, NULL, 0));
-    STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", model, optimizer, &at, NULL, 1, NULL, 0));
     STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", model, optimizer, &at, "s", 0, NULL, 0));
-    STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", model, optimizer, &at, "s", 1, NULL, 1));
     STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", model, optimizer, &at, "s", 1, &empty, 1));
     STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", model, optimizer, &at, "s", 1, &type, 1));
     STATUS(gyre_nn_checkpoint_write_arrays, ("/dev/null", model, optimizer, &at, "s", 1, &type, SIZE_MAX));
-    STATUS(gyre_nn_checkpoint_read_arrays, (NULL, model, optimizer, &at, "s", 1, NULL, 0));
-    STATUS(gyre_nn_checkpoint_read_arrays, ("/dev/null", NULL, optimizer, &at, "s", 1, NULL, 0));
-    STATUS(gyre_nn_checkpoint_read_arrays, ("/dev/null", model, optimizer, NULL, "s", 1, NULL, 0));
-    STATUS(gyre_nn_checkpoint_read_arrays, ("/dev/null", model, optimizer, &at, NULL, 1, NULL, 0));
     STATUS(gyre_nn_checkpoint_read_arrays, ("/dev/null", model, optimizer, &at, "s", -1, NULL, 0));
     STATUS(gyre_nn_checkpoint_read_arrays, ("/dev/null", model, optimizer, &at, "s", 1, &empty, 1));
 }
@@ -520,21 +400,9 @@ static void training(void)
         STATUS(gyre_nn_train_elastic, (model, data, &comm, &wrong[i], &elastic, NULL));
     }
     replay.replays = 1;
-    STATUS(gyre_nn_train, (NULL, data, NULL, &good, NULL));
-    STATUS(gyre_nn_train, (model, NULL, NULL, &good, NULL));
-    STATUS(gyre_nn_train, (model, data, NULL, NULL, NULL));
     STATUS(gyre_nn_train, (other, data, NULL, &good, NULL)); /* another number of inputs */
-    STATUS(gyre_nn_train_elastic, (NULL, data, &comm, &good, &elastic, NULL));
-    STATUS(gyre_nn_train_elastic, (model, NULL, &comm, &good, &elastic, NULL));
-    STATUS(gyre_nn_train_elastic, (model, data, NULL, &good, &elastic, NULL));
-    STATUS(gyre_nn_train_elastic, (model, data, &comm, NULL, &elastic, NULL));
-    STATUS(gyre_nn_train_elastic, (model, data, &comm, &good, NULL, NULL));
     STATUS(gyre_nn_train_elastic, (model, data, &comm, &good, &size, NULL));
     STATUS(gyre_nn_train_elastic, (model, data, &comm, &good, &replay, NULL));
-    STATUS(gyre_nn_measure_overlap, (NULL, data, NULL, &good, 1, &overlap));
-    STATUS(gyre_nn_measure_overlap, (model, NULL, NULL, &good, 1, &overlap));
-    STATUS(gyre_nn_measure_overlap, (model, data, NULL, NULL, 1, &overlap));
-    STATUS(gyre_nn_measure_overlap, (model, data, NULL, &good, 1, NULL));
     STATUS(gyre_nn_measure_overlap, (model, data, NULL, &good, 0, &overlap));
     STATUS(gyre_nn_measure_overlap, (model, data, NULL, &wrong[1], 1, &overlap));
     STATUS(gyre_nn_measure_overlap, (other, data, NULL, &good, 1, &overlap));
@@ -545,13 +413,8 @@ static void testing(void)
     double loss, accuracy;
     uint32_t rows[] = {0}, beyond[] = {UINT32_MAX};
     gyre_nn_dataset empty = {0};
-    STATUS(gyre_nn_test, (NULL, data, rows, 1, NULL, &loss, &accuracy));
-    STATUS(gyre_nn_test, (model, NULL, rows, 1, NULL, &loss, &accuracy));
     STATUS(gyre_nn_test, (model, &empty, rows, 1, NULL, &loss, &accuracy));
-    STATUS(gyre_nn_test, (model, data, NULL, 1, NULL, &loss, &accuracy));
     STATUS(gyre_nn_test, (model, data, beyond, 1, NULL, &loss, &accuracy));
-    STATUS(gyre_nn_test, (model, data, rows, 1, NULL, NULL, &accuracy));
-    STATUS(gyre_nn_test, (model, data, rows, 1, NULL, &loss, NULL));
     STATUS(gyre_nn_test, (other, data, rows, 1, NULL, &loss, &accuracy));
 }
 
@@ -585,13 +448,25 @@ static gyre_nn_dataset make_data(void)
                              .ntest = 2};
 }
 
+/* Their arguments can be wrong only by NULL. */
+static const char pointers_only[] =
+    ",gyre_nn_checkpoint_read,gyre_nn_checkpoint_write,gyre_nn_clone,gyre_nn_cost_of,gyre_nn_dtype,gyre_nn_grads"
+    ",gyre_nn_inputs,gyre_nn_module_count,gyre_nn_optimizer_begin,gyre_nn_optimizer_get_kind"
+    ",gyre_nn_optimizer_set_steps,gyre_nn_optimizer_steps,gyre_nn_output_steps,gyre_nn_outputs"
+    ",gyre_nn_param_count,gyre_nn_params,gyre_nn_params_hash,gyre_nn_place_grads,gyre_nn_renew_grads"
+    ",gyre_nn_sessions_cause,gyre_nn_settle,gyre_nn_strategy_find,gyre_nn_sync_ahead,gyre_nn_sync_begin"
+    ",gyre_nn_sync_bucket_count,gyre_nn_sync_passed,gyre_nn_sync_reduce,gyre_nn_tensor_count,gyre_nn_test_mode"
+    ",gyre_nn_trace_attach,gyre_nn_trace_create,gyre_nn_trace_write,gyre_nn_train_mode,gyre_nn_zero_grads,";
+
 static void compare_with_exports(const char *path)
 {
     char name[128];
     size_t count = 0;
     FILE *file = fopen(path, "re");
     for (; file && fscanf(file, "%127s", name) == 1; count++) {
-        bool found = false;
+        char entry[136];
+        snprintf(entry, sizeof(entry), ",%s,", name);
+        bool found = strstr(pointers_only, entry) != NULL;
         for (size_t i = 0; i < ncalled && !found; i++)
             found = strcmp(called[i], name) == 0;
         if (!found) {
