@@ -168,8 +168,7 @@ static bool check_arrays(const char *function, int ranks, const struct gyre_nn_a
     if (bad)
         gy_nn_fail(GYRE_INVALID_ARGUMENT,
                    "%s: %d ranks and %zu arrays: at least one rank is needed, and at most %d arrays, each with a name, "
-                   "data, a "
-                   "placement, and the type float32 or float64",
+                   "data, a placement, and the type float32 or float64",
                    function, ranks, narrays, GYRE_NN_MOST_ARRAYS);
     return !bad;
 }

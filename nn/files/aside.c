@@ -18,10 +18,12 @@ bool gy_aside_replaceable(const char *path)
     return stat(path, &there) != 0 || S_ISREG(there.st_mode) || S_ISDIR(there.st_mode);
 }
 
-/* /dev/stdout may be a regular file; a new one in its place would not be what the shell has opened. */
+/* /dev/stdout may be a regular file; a new one in its place would not be what the shell has opened. /dev/shm holds
+ * ordinary files. */
 static bool is_special(const char *path)
 {
-    return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 || !gy_aside_replaceable(path);
+    return (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0) || strncmp(path, "/proc/", 6) == 0 ||
+           !gy_aside_replaceable(path);
 }
 
 /* Opens `fresh`, locked. One that another writer has renamed meanwhile is opened anew. */

@@ -11,8 +11,7 @@ struct gy_aside {
     int fd;
     int problem; /* errno of the first write that failed */
     char *path;  /* the file; where PATH is a symbolic link, the file that it leads to */
-    char *
-        fresh; /* PATH.new, locked until close; NULL: `path` is a device, a pipe or below /dev, and is written itself */
+    char *fresh; /* PATH.new, locked until close; NULL: `path` is a device or a pipe, and is written itself */
 };
 
 /* Whether a rename may put a new file at `path`: there is none, or a regular one, or a folder, which rename refuses. */

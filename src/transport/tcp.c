@@ -63,8 +63,7 @@ const char *gy_tcp_reason(int reason)
 {
     if (reason == EMSGSIZE)
         return "nothing that was sent is acknowledged; if the host answers otherwise, does the path drop long packets? "
-               "Compare "
-               "the MTU of both interfaces (ip link), or set net.ipv4.tcp_mtu_probing=1";
+               "Compare the MTU of both interfaces (ip link), or set net.ipv4.tcp_mtu_probing=1";
     return reason ? strerror(reason) : "closed by the peer";
 }
 

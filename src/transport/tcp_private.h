@@ -123,9 +123,9 @@ void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *
 /* The answer to a dial of `rail`. */
 void gy_tcp_dialled(void *rail, int rank, int fd, const struct gy_seal_keys *keys);
 
-/* The connection is at its end, and the link with it; `reason` an errno, or 0: by the peer, in order. */
-const char *gy_tcp_reason(
-    int reason); /* a sentence for an errno; 0: the peer has closed it; EMSGSIZE: the path drops long packets */
+/* A sentence for an errno of a connection. 0: the peer closed it. EMSGSIZE: the path drops long packets. */
+const char *gy_tcp_reason(int reason);
+/* The connection is at its end, and the link with it; `reason` as above. */
 void gy_tcp_fail(struct tcp_rail *rail, int reason);
 /* Sends what the socket takes; true if anything moved. */
 bool gy_tcp_flush(struct tcp_link *link);
