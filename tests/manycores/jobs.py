@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 
@@ -64,9 +65,9 @@ def kills(ranks_list, program):
             for ranks in ranks_list for transport in ("shm", "tcp")]
 
 
-def start(job, cores):
+def start(job, cores, output):
     environment = {**os.environ, "GYRE_LOG": "error", **job.environment}
-    return subprocess.Popen(job.words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    return subprocess.Popen(job.words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                             start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
 
 
@@ -84,19 +85,20 @@ class Runner:
     def __init__(self, output):
         self.output, self.free, self.running, self.failed = output, list(CORES), [], 0
 
-    def report(self, job, process, begin, late):
-        text = process.communicate(timeout=5)[0] if not late else "ran past its limit"
+    def report(self, job, process, begin, late, output):
         seconds = time.monotonic() - begin
-        good = process.returncode == 0 and not late
+        good = process.poll() == 0 and not late
+        output.seek(max(0, output.seek(0, os.SEEK_END) - 4000))
+        text = output.read().decode(errors="replace") + (f"ran past its limit of {job.seconds} s" if late else "")
         self.failed += not good
-        record = {"job": job.name, "ranks": job.ranks, "passed": good, "seconds": round(seconds, 1), "output": text[-4000:]}
+        record = {"job": job.name, "ranks": job.ranks, "passed": good, "seconds": round(seconds, 1), "output": text}
         self.output.write(json.dumps(record) + "\n")
         self.output.flush()
-        print(f"{'passed' if good else 'FAILED'} {job.name}, {seconds:.1f} s" + ("" if good else f":\n{text[-4000:]}"), flush=True)
+        print(f"{'passed' if good else 'FAILED'} {job.name}, {seconds:.1f} s" + ("" if good else f":\n{text}"), flush=True)
 
     def reap(self):
         for entry in list(self.running):
-            job, process, cores, begin = entry
+            job, process, cores, begin, output = entry
             late = time.monotonic() - begin > job.seconds
             if process.poll() is None and not late:
                 continue
@@ -104,7 +106,8 @@ class Runner:
                 end(process)
             self.running.remove(entry)
             self.free += cores
-            self.report(job, process, begin, late)
+            with output:
+                self.report(job, process, begin, late, output)
 
     def run(self, jobs):
         """The job that needs most cores first; a smaller one fills what is free."""
@@ -115,7 +118,8 @@ class Runner:
                     continue
                 cores, self.free = self.free[:job.cores()], self.free[job.cores():]
                 waiting.remove(job)
-                self.running.append((job, start(job, cores), cores, time.monotonic()))
+                output = tempfile.TemporaryFile()
+                self.running.append((job, start(job, cores, output), cores, time.monotonic(), output))
             time.sleep(0.02)
             self.reap()
 

@@ -16,6 +16,7 @@ trap clean EXIT
 trap 'exit 1' INT TERM
 [ "$(id -u)" = 0 ] && ip netns add "$one" 2>/dev/null && ip netns add "$two" || skip "network namespaces need root"
 [ -c /dev/net/tun ] || { mkdir -p /dev/net && mknod /dev/net/tun c 10 200; } 2>/dev/null || true
+touch "$scratch/relay"
 python3 "$(dirname "$0")/blackhole.py" "$one" "$two" 1280 50 >"$scratch/relay" 2>&1 &
 relay=$!
 for ((i = 0; i < 100; i++)); do
