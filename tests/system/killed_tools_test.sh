@@ -59,7 +59,8 @@ start()
     done
 }
 
-# killed NAME RANKS MILLISECONDS COMMAND...: the death comes after so long.
+# killed NAME RANKS MILLISECONDS COMMAND...: the death comes after so long. The command runs for 14 s or more on an idle
+# machine, so that a faster one does not end before the death.
 killed()
 {
     local name=$1 ranks=$2 wait_ms=$3 victim rank begun status
@@ -105,26 +106,27 @@ for ((time = 0; time < times; time++)); do
     at=$((350 + RANDOM % 400))
     killed perf 3 $at "$perf" all_reduce -b 8 -e 8 -n 3000000
     killed perf.unchecked 3 $at "$perf" all_gather -c 0 -b 1M -e 1M -n 1000000
-    killed background 2 $at "$build/perf/costs/gyre-background" 8 1000
+    killed background 2 $at "$build/perf/costs/gyre-background" 64 1000
     killed stages 3 $at "$build/perf/train/perf-train-stages" 64,64,64,10 64 8 1000000
     [ "$form" = all ] || continue
     killed perf.tcp 3 $at env GYRE_TRANSPORT=tcp "$perf" all_reduce -b 8 -e 8 -n 3000000
     killed perf.streaming 3 $at "$perf" all_reduce --mode streaming -b 8 -e 8 -n 30000000
     killed pair 2 $at "$build/perf/gyre-pair" 20000000 8
     arena
-    killed choice 3 $at "$build/perf/choice/gyre-choice" "$work/arena" 20 all_reduce,broadcast 8,65536 30000
+    killed choice 3 $at "$build/perf/choice/gyre-choice" "$work/arena" 1000 all_reduce,broadcast,all_gather,reduce \
+        8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536 30000
     arena
     killed compare 3 $at "$build/perf/compare/compare-gyre" --arena "$work/arena" --store "$work" --ranks 3 \
         --collective all_reduce --budget 30000 --calls-max 4096
     killed straggle 3 $at "$build/perf/train/perf-train-straggle" 2 --epochs=100000 --steps=400000
-    killed flight 3 $at "$build/perf/costs/gyre-flight" 64 1000
+    killed flight 3 $at "$build/perf/costs/gyre-flight" 256 1000
     killed ends 3 $at "$build/perf/costs/gyre-ends" 1000
     killed waiting 3 $at "$build/perf/costs/gyre-waiting" 250 1000
     killed footprint 3 $at "$build/perf/costs/gyre-footprint" 1000
     for strategy in sync average bmuf diloco zero compressed:by=topk stale async; do
-        killed train.$strategy 3 $at "$train" --epochs=4000 --strategy=$strategy
+        killed train.$strategy 3 $at "$train" --epochs=100000 --strategy=$strategy
     done
-    killed train.verify 3 $at "$train" --verify-single --epochs=400
+    killed train.verify 3 $at "$train" --verify-single --epochs=100000
     killed train.overlap 3 $at "$train" --measure-overlap --rounds=100000
 done
 [ $failures = 0 ] && echo "$tried deaths: every survivor ended and named the dead rank"
