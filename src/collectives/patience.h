@@ -7,19 +7,22 @@
 #include "collectives/comm.h"
 #include "collectives/cores.h"
 
-#define GY_PATIENT_SPINS 2000      /* looks: tens of microseconds */
-#define GY_PATIENT_SPINS_CROWDED 4 /* where the peer may need this very core */
-#define GY_PATIENT_SPINS_APART 70  /* where it runs on another core: as long as a turn of others on this one takes */
-#define GY_PATIENT_YIELDS 16       /* and then so many times others go first */
+#define GY_PATIENT_SPINS 2000       /* looks: tens of microseconds */
+#define GY_PATIENT_SPINS_CROWDED 4  /* where the peer may need this very core */
+#define GY_PATIENT_SPINS_SHARED 128 /* after so many, and as many again: does the peer need this core after all? */
+#define GY_PATIENT_SPINS_APART 70   /* where it runs on another core: as long as a turn of others on this one takes */
+#define GY_PATIENT_YIELDS 16        /* and then so many times others go first */
 
 struct gy_patience {
+    const struct gy_context *ctx;
     unsigned spins, yields;
 };
 
 /* A thread that waits for the lock is let in by a request's turns. */
 static inline struct gy_patience gy_patience_of(const struct gy_context *ctx)
 {
-    return (struct gy_patience){.spins = ctx->crowded ? GY_PATIENT_SPINS_CROWDED : GY_PATIENT_SPINS,
+    return (struct gy_patience){.ctx = ctx,
+                                .spins = ctx->crowded ? GY_PATIENT_SPINS_CROWDED : GY_PATIENT_SPINS,
                                 .yields = ctx->crowded && !ctx->driver.held ? GY_PATIENT_YIELDS : 0};
 }
 
@@ -38,11 +41,22 @@ static inline struct gy_patience gy_patience_for(const struct gyre_comm *comm, i
     return patience;
 }
 
+/* The rest of the looks is left out where another rank is on this core. */
+static inline void gy_patience_check(struct gy_patience *patience)
+{
+    if (!gy_cores_shared(patience->ctx))
+        return;
+    patience->spins = 0;
+    patience->yields = patience->ctx->driver.held ? 0 : GY_PATIENT_YIELDS;
+}
+
 /* After a look that found nothing: is another one worth it? */
 static inline bool gy_patient(struct gy_patience *patience)
 {
     if (patience->spins > 0) {
         patience->spins--;
+        if (patience->spins % GY_PATIENT_SPINS_SHARED == GY_PATIENT_SPINS_SHARED - 1)
+            gy_patience_check(patience);
         gy_cpu_relax();
         return true;
     }

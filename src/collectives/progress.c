@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectives/comm_end.h"
+#include "collectives/cores.h"
 #include "collectives/ends.h"
 #include "collectives/one_sided.h"
 #include "collectives/request.h"
@@ -194,7 +195,7 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
     if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL) && gy_turn(ctx, now))
         return true;
     int64_t idle_for = patience->since ? now - patience->since : 0;
-    if (idle_for < spin) {
+    if (idle_for < spin && !gy_cores_shared(ctx)) {
         if (ctx->links == 0)
             gy_cpu_relax();
     } else if (idle_for < spin + GY_YIELD)

@@ -135,6 +135,7 @@ gyre_status gy_window_begin(struct gyre_request *r)
     struct gyre_comm *comm = r->comm;
     r->begun = true;
     gy_cores_show(comm);
+    gy_cores_tell(comm->ctx);
     r->stream = outgrows(r);
     r->one_pass = exchanges_in_one_pass(r);
     r->window_base = comm->window_base;

@@ -123,6 +123,8 @@ struct gy_rank_control {
     _Alignas(GY_CACHE_LINE) _Atomic uint64_t heartbeat; /* counts waits' slow turns: a rank inside gyre that runs makes
                                                          * it grow */
     _Atomic int32_t waiting_for;                        /* the rank it waits for, −1 none */
+    _Atomic uint32_t core;                              /* 1 + the one on which it last found itself waiting for
+                                                         * long, or began a long call; 0: none yet */
     _Atomic uint32_t window_user[GY_WINDOW_COMMS];      /* what it has in each window slot: the communicator's number
                                                          * + 1, 0 nothing yet, with bit 31 no more */
     _Atomic uint32_t window_ended[GY_WINDOW_COMMS];     /* 1 + the rank because of whose leaving that communicator has
