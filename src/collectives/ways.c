@@ -42,8 +42,16 @@ static const struct terms of_shortest = {8, 12, GY_WINDOW_LINES, 512, 4096, 64},
 #define CLEARLY_PERCENT 85 /* the same where ranks share cores */
 /* Of the time of the quickest. A way that has taken more is far behind: a neighbour's first trial of long calls does without. */
 #define BEHIND_PERCENT 150
-#define HOPELESS_PERCENT 200 /* after a long call that has taken more the next way is tried */
+#define HOPELESS_PERCENT 200 /* after a call that has taken more the next way is tried, */
+#define COLD_PERCENT 300     /* after one of the first calls of short ones if it has taken more than this */
+#define COLD_CALLS 2         /* short calls of a way that may take anything */
 #define NEIGHBOURS 2         /* octaves that far apart are */
+
+/* Between trials the way in use is watched: of short calls every so-manieth. */
+#define WATCHED_EACH 8
+#define LATE_PERCENT 150 /* of its time in the trial, scaled by the size: so much more is late, */
+#define LATE_CALLS 8     /* and so many late ones, one after the other, begin a trial */
+#define CALM_LEAST 8     /* the part of the least pause that lies between the first such trial and the next */
 
 static const struct terms *terms_of(size_t bytes)
 {
@@ -53,14 +61,18 @@ static const struct terms *terms_of(size_t bytes)
                                       : &of_short;
 }
 
-bool gy_way_asks(struct gy_way *way, size_t bytes)
+/* The times of a trial say what calls of about its size take. Where ranks share cores the others' turns are in them. */
+static bool is_watched(const struct gy_way *way, size_t bytes)
 {
-    uint32_t pause = way->pause ? way->pause : terms_of(bytes)->first;
-    if (way->trial)
-        return true;
-    if (++way->calls <= pause)
+    if (!way->judged || way->crowded || bytes < way->bytes / 2 || bytes / 2 > way->bytes)
         return false;
+    return bytes >= LONG_BYTES || way->calls % WATCHED_EACH == 0;
+}
+
+static void begin_trial(struct gy_way *way, size_t bytes)
+{
     way->trial = true;
+    way->late = 0;
     way->bytes = bytes;
     way->others = 0;
     way->skipped = way->judged || bytes < LONG_BYTES ? 0 : way->behind;
@@ -69,6 +81,17 @@ bool gy_way_asks(struct gy_way *way, size_t bytes)
         way->seen[w] = 0;
         way->least[w] = way->first[w] = UINT32_MAX;
     }
+}
+
+bool gy_way_asks(struct gy_way *way, size_t bytes)
+{
+    uint32_t pause = way->pause ? way->pause : terms_of(bytes)->first;
+    if (way->trial)
+        return true;
+    if (++way->calls <= pause)
+        return is_watched(way, bytes);
+    way->calm /= 2;
+    begin_trial(way, bytes);
     return true;
 }
 
@@ -157,17 +180,46 @@ static void count_call(struct gy_way *way, int w, uint32_t number, uint32_t time
         way->least[w] = time;
 }
 
+/* A watched call. What takes half as long again as it did when it was chosen is compared with the others at once: they may not have
+ * become slower. Each such trial doubles the number of calls that lie between it and the next one. */
+static void watch(struct gy_way *way, size_t bytes, int went, uint32_t time)
+{
+    const struct terms *terms = terms_of(bytes);
+    uint64_t expected = (uint64_t)way->least[way->used] * bytes / way->bytes;
+    if (went != way->used || (uint64_t)time * 100 <= expected * LATE_PERCENT) {
+        way->late = 0;
+        return;
+    }
+    if (++way->late < LATE_CALLS || way->calls < way->calm)
+        return;
+    uint32_t calm = way->calm ? 2 * way->calm : terms->pause / CALM_LEAST;
+    way->calm = calm < terms->long_pause ? calm : terms->long_pause;
+    begin_trial(way, bytes);
+}
+
+/* Further calls by this way would be a loss. The first ones of short calls may find nothing in the caches. */
+static bool is_hopeless(const struct gy_way *way, const struct terms *terms, int went, uint32_t time)
+{
+    if (way->crowded)
+        return false;
+    if (way->bytes >= LONG_BYTES || way->seen[went] >= terms->left_out)
+        return exceeds(time, way, HOPELESS_PERCENT);
+    return way->seen[went] >= COLD_CALLS && exceeds(time, way, COLD_PERCENT);
+}
+
 int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns)
 {
     uint32_t time = ns < 0 || ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
     const struct terms *terms = terms_of(way->bytes);
-    if (bytes != way->bytes) {
+    if (!way->trial) {
+        watch(way, bytes, went, time);
+    } else if (bytes != way->bytes) {
         if (++way->others > terms->others)
             end_trial(way);
     } else if (went != way->tried) {
         return gy_way_untold(way);
     } else {
-        bool hopeless = bytes >= LONG_BYTES && !way->crowded && exceeds(time, way, HOPELESS_PERCENT);
+        bool hopeless = is_hopeless(way, terms, went, time);
         if (way->seen[went]++ >= terms->left_out || hopeless)
             count_call(way, went, way->seen[went] - 1 - terms->left_out, time);
         if (way->seen[went] == terms->samples || hopeless)

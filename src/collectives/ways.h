@@ -38,6 +38,10 @@
  *
  * The next trial comes soon and leaves nothing out, so that it finds a way that is quicker here than next door.
  *
+ * A verdict may be wrong: the trial was disturbed, the machine has changed, or calls of the octave's other end go better otherwise. So
+ * the way in use is watched between trials. Once eight watched calls in a row take half as long again as the trial had it, the next
+ * trial begins at once. A way that takes twice as long as the quickest leaves the trial after its first call by warm caches.
+ *
  * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
  * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (mapped.h), nothing is claimed, and
  * what a call of the judge takes has other ranks' turns on its core in it: the quickest calls by a way have the fewest, and only a way
@@ -64,13 +68,15 @@ struct gy_way {
     uint32_t first[GY_WAYS]; /* the quickest */
     size_t bytes;            /* of the calls that the trial compares */
     uint32_t others;         /* of other sizes or by another way, since it began */
-    uint8_t seen[GY_WAYS];   /* calls of the trial that went so */
-    uint8_t used, tried;     /* the way in use; which the trial is at */
-    uint8_t behind;          /* a bit for each way: far behind when it was tried last, here or next door */
-    uint8_t skipped;         /* a bit for each that the trial leaves out */
-    bool judged;             /* a trial has been */
-    bool trial;              /* is there one? */
-    bool crowded; /* the judge shares its core: what calls take has others' turns in it, and differs by them */
+    uint32_t late;         /* watched calls, one after the other, that have taken half as long again as in the trial */
+    uint32_t calm;         /* calls that lie between a trial and one that late calls begin */
+    uint8_t seen[GY_WAYS]; /* calls of the trial that went so */
+    uint8_t used, tried;   /* the way in use; which the trial is at */
+    uint8_t behind;        /* a bit for each way: far behind when it was tried last, here or next door */
+    uint8_t skipped;       /* a bit for each that the trial leaves out */
+    bool judged;           /* a trial has been */
+    bool trial;            /* is there one? */
+    bool crowded;          /* the judge shares its core: what calls take has others' turns in it, and differs by them */
 };
 
 enum gy_question { GY_HOW_GIVEN, GY_HOW_SHOWN, GY_HOW_WRITTEN, GY_HOW_KEPT, GY_QUESTIONS };
@@ -108,7 +114,7 @@ void gy_ways_free(struct gyre_comm *comm); /* what the communicator has allocate
 
 /* The rest is for the test. */
 
-/* Counts a call of so many bytes; true: a trial is under way and wants to know how long it takes. */
+/* Counts a call of so many bytes; true: a trial is under way, or the call is watched: how long does it take? */
 bool gy_way_asks(struct gy_way *way, size_t bytes);
 /* It has gone by no way of which the trial is, as the other rank cannot go that way or has reasons not to. Returns the way from
  * now on. */

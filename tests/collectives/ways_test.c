@@ -23,8 +23,9 @@ static bool call(struct gy_way *way, bool *slots, int64_t through_kernel, int64_
 {
     if (!gy_way_asks(way, BYTES))
         return false;
+    bool tried = way->trial;
     *slots = of_two(way, BYTES, *slots, *slots ? through_slots : through_kernel);
-    return true;
+    return tried;
 }
 
 static int calls(struct gy_way *way, bool *slots, int number, int64_t through_kernel, int64_t through_slots)
@@ -94,6 +95,76 @@ Test(ways, a_clock_that_goes_backwards_or_far_is_slow)
     way = (struct gy_way){0};
     calls(&way, &slots, 100, 1000, INT64_MAX);
     cr_assert_not(slots);
+}
+
+/* Calls until the judge goes by way 1. */
+static int calls_until_slots(struct gy_way *way, size_t bytes, int64_t through_kernel, int64_t through_slots)
+{
+    bool slots = false;
+    int number = 0;
+    for (; number < 5000 && (way->used != 1 || way->trial); number++)
+        if (gy_way_asks(way, bytes))
+            slots = of_two(way, bytes, slots, slots ? through_slots : through_kernel);
+    return number;
+}
+
+/* Not after the 512 calls or more that lie between two trials, although the way in use is compared with itself alone. */
+Test(ways, a_way_that_has_become_slow_is_left_at_once)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    calls(&way, &slots, 100, 1000, 1200);
+    cr_assert_not(slots);
+    cr_expect_leq(calls_until_slots(&way, BYTES, 1600, 1200), 100);
+    cr_expect_eq(way.used, 1);
+}
+
+/* So does one that was right for the small end of an octave and is wrong for its large end. */
+Test(ways, a_way_that_is_slow_at_the_other_end_of_the_octave_is_left_at_once)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    calls(&way, &slots, 100, 1000, 1200);
+    cr_assert_not(slots);
+    cr_expect_geq(calls_until_slots(&way, 2 * BYTES - 4, 2900, 2400), 400, "less than half as long again");
+    way = (struct gy_way){0};
+    calls(&way, &slots, 100, 1000, 1200);
+    cr_expect_leq(calls_until_slots(&way, 2 * BYTES - 4, 3100, 2400), 100);
+}
+
+/* What comes and goes is not run after, even where every trial finds it gone: trials are a small part of the calls. */
+Test(ways, late_calls_that_come_again_and_again_begin_few_trials)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    int tried = 0;
+    for (int i = 0; i < 100000; i++)
+        tried += call(&way, &slots, way.trial || !way.judged ? 1000 : 3000, way.trial ? 1500 : 4500);
+    cr_expect_lt(tried, 100000 / 25, "%d of 100000", tried);
+}
+
+/* Among crowded ranks a late call has another rank's turn in it. */
+Test(ways, crowded_ranks_are_not_watched)
+{
+    struct gy_way way = {.crowded = true};
+    bool slots = false;
+    calls(&way, &slots, 100, 1000, 1200);
+    cr_assert_not(slots);
+    cr_expect_eq(calls(&way, &slots, 300, 5000, 1200), 0);
+}
+
+/* Two calls may find cold caches; the third that takes ten times as long as the way in use ends its part of the trial. */
+Test(ways, a_short_call_that_is_hopeless_is_the_last_of_its_way)
+{
+    struct gy_way way = {0};
+    bool slots = false;
+    int slow = 0;
+    for (int i = 0; i < 100; i++) {
+        slow += slots;
+        call(&way, &slots, 1000, 10000);
+    }
+    cr_assert(way.judged);
+    cr_expect_eq(slow, 3);
 }
 
 /* After a few calls of a size of which a program makes few, and in a few more where the other one has become quicker. */
