@@ -28,6 +28,8 @@
 #define ROUNDS 8 /* worlds: what goes wrong may do so in one of them only */
 #define LIMIT_NS INT64_C(35000000000)
 #define SLOW_NS 500000000
+#define USUAL_NS 100000000
+#define TRIED 8                                     /* reads of a further trial: calls may take longer now */
 #define FEW 64                                      /* calls, in which all ways have been tried */
 #define SEEN __attribute__((visibility("default"))) /* by libraries */
 
@@ -176,7 +178,7 @@ static void leave_the_slow_way(gyre_comm *comm)
         OK(comm, gather(comm));
         CHECK(blocks[0] == i && blocks[BLOCK - 1] == i && blocks[BLOCK] == i + 1 && blocks[2 * BLOCK - 1] == i + 1);
     }
-    CHECK(reads == before);
+    CHECK(reads - before <= TRIED);
 }
 
 /* When a call is over, but for the clock that tells the library how long it has taken. */
@@ -184,8 +186,8 @@ static void end_of_call(void *user, const gyre_trace_event *event)
 {
     static unsigned reads_before;
     (void)user;
-    if (event->status == GYRE_SUCCESS && reads == reads_before)
-        ahead_ns += SLOW_NS;
+    if (event->status == GYRE_SUCCESS)
+        ahead_ns += reads == reads_before ? SLOW_NS : USUAL_NS;
     reads_before = reads;
 }
 
@@ -202,13 +204,12 @@ static void reduce_all(gyre_comm *comm, int32_t *input, int32_t *output, size_t 
     memset(output, 0x44, count * sizeof *output);
 }
 
-/* By the judge's clock reading is quicker, for calls of this size. */
+/* By the judge's clock reading is quicker, for calls of this size, and takes one time always: what types and sizes take does not count. */
 static void come_to_prefer_reading(gyre_comm *comm, int32_t *input, int32_t *output, size_t count)
 {
     OK(comm, gyre_comm_trace(comm, end_of_call, NULL));
     for (int i = 0; i < FEW; i++)
         reduce_all(comm, input, output, count, i);
-    OK(comm, gyre_comm_trace(comm, NULL, NULL));
 }
 
 /* Six calls, in each of which this rank reads so many bytes of the other one's input. */
