@@ -4,8 +4,8 @@
  *
  * When 64 are greeting (or `most` are there, guests included), those that have not come to an end for half a second make room;
  * otherwise new visitors wait in the kernel's backlog. Where `most` says how many, a rank waits for nothing but this door, speaks as soon
- * as it is connected, and comes again if it is sent away: who has not said a word for a tenth of a second makes room there, so that a
- * crowd of strangers keeps no rank from the meeting, however many stand in front of it in the backlog. A timer runs only while somebody
+ * as it is connected, and comes again if it is sent away: a visitor that has not proved for a tenth of a second that it knows the key, by a
+ * whole first message, makes room there, so that a crowd of strangers keeps no rank from the meeting, however many stand in front of it in the backlog. A timer runs only while somebody
  * is being greeted, or could not be for want of a descriptor. Kept visitors have proved that they know the secret; each (rank, purpose) is kept once, the newest. */
 #include "boot/door.h"
 
@@ -23,8 +23,8 @@
 #include "core/mem.h"
 
 #define TICK_NS 250000000L
-#define TICK_CROWDED_NS 40000000L /* where the wordless make room */
-#define WORDLESS (100 * GY_MILLISECOND)
+#define TICK_CROWDED_NS 40000000L /* where the unproved make room */
+#define UNPROVED (100 * GY_MILLISECOND)
 #define SILENCE (GY_SECOND / 2)
 #define TICKS_LEAST 3                        /* a visitor's time is over only when so many have found it waiting, */
 #define TICKED_LEAST (TICKS_LEAST * TICK_NS) /* for so long, if it has spoken: who was away heard nobody */
@@ -137,16 +137,10 @@ static bool may_note(struct gy_door *door)
     return true;
 }
 
-/* It has not said a word. */
-static bool is_wordless(const struct gy_greeting *greeting)
-{
-    return greeting->handshake.step <= 1 && greeting->handshake.in_bytes == 0;
-}
-
 /* It went, or broke off. `from` of a visitor is unproven in everything but its address. */
 static void note_gone(struct gy_door *door, const struct gy_greeting *greeting)
 {
-    bool silent = is_wordless(greeting);
+    bool silent = greeting->handshake.step <= 1 && greeting->handshake.in_bytes == 0;
 
     if (silent && door->env.settled && !*door->env.settled)
         gy_log(GY_LOG_DEBUG, "a visitor from %s looked in", greeting->from);
@@ -179,23 +173,25 @@ static void forget(struct gy_greeting *greeting)
     gy_free(greeting);
 }
 
-static bool is_over(const struct gy_greeting *greeting, int64_t age, int64_t wordless)
+/* A stranger that sends a byte now and then has proved no more than one that sends nothing. */
+static bool is_over(const struct gy_greeting *greeting, int64_t age, int64_t unproved)
 {
     int64_t here = gy_now() - greeting->started;
 
     if (greeting->ticks < TICKS_LEAST)
         return false;
-    return is_wordless(greeting) ? here >= wordless : here >= age && greeting->ticked >= TICKED_LEAST;
+    return gy_handshake_is_unproved(&greeting->handshake) ? here >= unproved
+                                                          : here >= age && greeting->ticked >= TICKED_LEAST;
 }
 
-/* Those that have been here for so long; who has not said a word, for so long. */
-static void drop_older_than(struct gy_door *door, int64_t age, int64_t wordless)
+/* Drops those that have been here for `age`; those that have not proved that they know the key, for `unproved`. */
+static void drop_older_than(struct gy_door *door, int64_t age, int64_t unproved)
 {
     struct gy_greeting *next;
 
     for (struct gy_greeting *greeting = door->greetings; greeting; greeting = next) {
         next = greeting->next;
-        if (!is_over(greeting, age, wordless))
+        if (!is_over(greeting, age, unproved))
             continue;
         if (may_note(door))
             gy_log(GY_LOG_WARN, "a visitor from %s did not finish its greeting in time", greeting->from);
@@ -208,7 +204,7 @@ static void drop_older_than(struct gy_door *door, int64_t age, int64_t wordless)
 static void make_room(struct gy_door *door)
 {
     if (crowded(door))
-        drop_older_than(door, SILENCE, door->env.most ? WORDLESS : SILENCE);
+        drop_older_than(door, SILENCE, door->env.most ? UNPROVED : SILENCE);
 }
 
 /* Takes over the greeting, so that keeping asks for no memory. */

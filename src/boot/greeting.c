@@ -11,6 +11,9 @@
 
 #include "core/clock.h"
 
+#define UNANSWERED_LEAST 3
+#define UNANSWERED_PATIENCE (GY_SECOND / 5)
+
 static void finish(struct gy_greeting *greeting, int errnum)
 {
     gy_poller_remove(greeting->poller, &greeting->watch);
@@ -46,8 +49,12 @@ static int listen_once(struct gy_greeting *greeting)
 
     if (got < 0)
         return errno == EINTR ? EAGAIN : errno;
-    if (got == 0)
+    if (got == 0) {
+        const struct gy_handshake *handshake = &greeting->handshake;
+
+        greeting->unanswered = handshake->dialer && handshake->step == 2 && handshake->in_bytes == 0;
         return ECONNRESET;
+    }
     gy_handshake_feed(&greeting->handshake, bytes, (size_t)got);
     return 0;
 }
@@ -111,4 +118,15 @@ void gy_greeting_cancel(struct gy_greeting *greeting)
     gy_poller_remove(greeting->poller, &greeting->watch);
     close(greeting->fd);
     greeting->fd = -1;
+}
+
+bool gy_greeting_is_of_another_secret(const struct gy_greeting *greeting, struct gy_unanswered *unanswered)
+{
+    if (!greeting->unanswered) {
+        unanswered->attempts = 0;
+        return false;
+    }
+    if (unanswered->attempts++ == 0)
+        unanswered->since = gy_now();
+    return unanswered->attempts >= UNANSWERED_LEAST && gy_now() - unanswered->since >= UNANSWERED_PATIENCE;
 }

@@ -17,6 +17,7 @@ struct gy_greeting {
     struct gy_watch watch;
     int fd;
     bool connecting;
+    bool unanswered; /* dialer: the acceptor has ended the connection in order, before any answer: another secret */
     int64_t started;
     unsigned ticks;             /* of its owner's clock, at which it was still there; the door's */
     int64_t ticked;             /* how long these took, if none came late */
@@ -31,6 +32,15 @@ struct gy_greeting {
  * be watched, fd is closed. */
 bool gy_greeting_start(struct gy_greeting *greeting, struct gy_poller *poller, int fd, bool connecting,
                        gy_greeting_func done, void *user);
+/* Attempts in a row that the acceptor has ended without an answer. */
+struct gy_unanswered {
+    unsigned attempts;
+    int64_t since;
+};
+
+/* Dialer, when an attempt is over: true if the acceptor seems not to know the key of this process. It then ends the connection
+ * without an answer; a process that ends may do so, too, but not three times in a fifth of a second. */
+bool gy_greeting_is_of_another_secret(const struct gy_greeting *greeting, struct gy_unanswered *unanswered);
 /* Closes without a callback; idempotent. */
 void gy_greeting_cancel(struct gy_greeting *greeting);
 

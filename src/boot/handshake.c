@@ -57,7 +57,7 @@ static void expect(struct gy_handshake *handshake, int step, size_t bytes)
 static void say_1(struct gy_handshake *handshake)
 {
     struct gy_wire wire = gy_wire_over(handshake->out, GY_HANDSHAKE_BYTES_1);
-    uint8_t nonce[GY_HANDSHAKE_NONCE_BYTES];
+    uint8_t nonce[GY_HANDSHAKE_NONCE_BYTES], tag[MAC_BYTES];
 
     gy_handshake_nonce(handshake, handshake->mode >= GY_INTEGRITY_MAC, nonce);
     gy_wire_put(&wire, MAGIC, 4);
@@ -71,6 +71,10 @@ static void say_1(struct gy_handshake *handshake)
     gy_wire_put(&wire, handshake->ciphers, 1);
     gy_wire_put(&wire, 0, 2);
     gy_wire_put_bytes(&wire, nonce, sizeof(nonce));
+    remember(handshake, handshake->out, GY_HANDSHAKE_BYTES_1 - MAC_BYTES);
+    mac(handshake, 1, tag);
+    gy_wire_put_bytes(&wire, tag, sizeof(tag));
+    remember(handshake, tag, sizeof(tag));
     handshake->out_bytes = GY_HANDSHAKE_BYTES_1;
     handshake->out_taken = 0;
 }
@@ -163,29 +167,52 @@ static enum gy_refusal judge_1(struct gy_handshake *handshake, uint8_t purpose, 
     return GY_REFUSAL_NONE;
 }
 
+/* The first bytes of message 1 that are the same in all versions: magic, version, role. */
+#define FOREWORD_BYTES 7u
+
+/* Refuses what is not gyre, or a version whose message 1 is shorter, before all of it is there. */
+static void hear_foreword(struct gy_handshake *handshake)
+{
+    struct gy_wire wire = gy_wire_over(handshake->in, FOREWORD_BYTES);
+    uint64_t magic = gy_wire_get(&wire, 4);
+    uint16_t version = (uint16_t)gy_wire_get(&wire, 2);
+    uint8_t role = (uint8_t)gy_wire_get(&wire, 1);
+
+    if (magic != MAGIC || role != ROLE_DIALER) {
+        refuse(handshake, GY_REFUSAL_GARBAGE);
+        return;
+    }
+    handshake->peer_version = version;
+    if (version < GY_HANDSHAKE_VERSION_LEAST)
+        refuse(handshake, GY_REFUSAL_VERSION);
+}
+
 static void hear_1(struct gy_handshake *handshake)
 {
     struct gy_wire wire = gy_wire_over(handshake->in, GY_HANDSHAKE_BYTES_1);
-    uint64_t magic = gy_wire_get(&wire, 4), job;
-    uint16_t version = (uint16_t)gy_wire_get(&wire, 2);
-    uint8_t role = (uint8_t)gy_wire_get(&wire, 1), purpose = (uint8_t)gy_wire_get(&wire, 1), mode, ciphers;
-    bool ours = version == handshake->version;
+    uint64_t job;
+    uint8_t purpose, mode, ciphers;
     enum gy_refusal refusal;
     uint32_t to;
 
+    gy_wire_get(&wire, FOREWORD_BYTES);
+    purpose = (uint8_t)gy_wire_get(&wire, 1);
     job = gy_wire_get(&wire, 8);
     handshake->from = (uint32_t)gy_wire_get(&wire, 4);
     to = (uint32_t)gy_wire_get(&wire, 4);
     mode = (uint8_t)gy_wire_get(&wire, 1);
     ciphers = (uint8_t)gy_wire_get(&wire, 1);
-    if (magic != MAGIC || role != ROLE_DIALER || (ours && (mode >= GY_INTEGRITIES || gy_wire_get(&wire, 2) != 0))) {
-        refuse(handshake, GY_REFUSAL_GARBAGE); /* not one of us: no answer */
+    handshake->purpose = purpose;
+    remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_1 - MAC_BYTES);
+    refusal = judge_1(handshake, purpose, job, to);
+    if (!tag_matches(handshake, 1, handshake->in + GY_HANDSHAKE_BYTES_1 - MAC_BYTES)) {
+        refuse(handshake, refusal == GY_REFUSAL_NONE ? GY_REFUSAL_SECRET : refusal); /* no answer */
         return;
     }
-    handshake->purpose = purpose;
-    handshake->peer_version = version;
-    remember(handshake, handshake->in, GY_HANDSHAKE_BYTES_1);
-    refusal = judge_1(handshake, purpose, job, to);
+    remember(handshake, handshake->in + GY_HANDSHAKE_BYTES_1 - MAC_BYTES, MAC_BYTES);
+    handshake->proved = true;
+    if (refusal == GY_REFUSAL_NONE && (mode >= GY_INTEGRITIES || gy_wire_get(&wire, 2) != 0))
+        refusal = GY_REFUSAL_GARBAGE;
     if (refusal == GY_REFUSAL_NONE)
         refusal = judge_mode(handshake, mode, ciphers);
     say_2(handshake, refusal);
@@ -315,7 +342,12 @@ void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HAND
     memcpy(handshake->key, key, GY_HANDSHAKE_KEY_BYTES);
     expect(handshake, 2, GY_HANDSHAKE_BYTES_2);
     say_1(handshake);
-    remember(handshake, handshake->out, GY_HANDSHAKE_BYTES_1);
+}
+
+void gy_handshake_redial(struct gy_handshake *handshake)
+{
+    handshake->transcript_bytes = 0;
+    say_1(handshake);
 }
 
 void gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
@@ -335,6 +367,11 @@ size_t gy_handshake_wants(const struct gy_handshake *handshake)
     return handshake->state == GY_HANDSHAKE_RUNNING ? handshake->in_want - handshake->in_bytes : 0;
 }
 
+bool gy_handshake_is_unproved(const struct gy_handshake *handshake)
+{
+    return !handshake->dialer && !handshake->proved;
+}
+
 void gy_handshake_feed(struct gy_handshake *handshake, const uint8_t *bytes, size_t count)
 {
     static void (*const hear[])(struct gy_handshake *) = {NULL, hear_1, hear_2, hear_3, hear_4};
@@ -346,7 +383,9 @@ void gy_handshake_feed(struct gy_handshake *handshake, const uint8_t *bytes, siz
         handshake->in_bytes += piece;
         bytes += piece;
         count -= piece;
-        if (handshake->in_bytes == handshake->in_want)
+        if (handshake->step == 1 && handshake->peer_version == 0 && handshake->in_bytes >= FOREWORD_BYTES)
+            hear_foreword(handshake);
+        if (handshake->state == GY_HANDSHAKE_RUNNING && handshake->in_bytes == handshake->in_want)
             hear[handshake->step](handshake);
     }
 }

@@ -2,7 +2,7 @@
  * own.
  *
  *   dialer                                                          acceptor
- *     1 --- magic, version, purpose, job, from, to, mode, nonce_d ----->         60 bytes
+ *     1 --- magic, version, purpose, job, from, to, mode, nonce_d, MAC("1") ->   92 bytes
  *     2 <-- magic, version, code, job, rank, suite, nonce_a, MAC("2") --         88 bytes
  *     3 --- code, MAC("3") -------------------------------------------->         36 bytes
  *     4 <-- code, MAC("4") ---------------------------------------------         36 bytes
@@ -10,6 +10,11 @@
  * MAC(n) is BLAKE2b-256 keyed with the job's key over the step's name and everything said so far, so that both nonces,
  * both roles, the ranks and the purpose are covered: a replayed, reflected or redirected message fails. A code other
  * than 0 is a refusal, after which the connection ends; both sides can name its reason.
+ *
+ * The acceptor answers nothing and makes no key pair before MAC("1") has proved that the dialer knows the key: a stranger
+ * gets nothing against which a secret could be tried offline. A recorded message 1 can be sent again; the answer to it holds
+ * no more than the recorded one, and message 3 fails. The dialer recognises another secret by the connection's orderly end
+ * before any answer.
  *
  * What follows the greeting on the socket is sealed (seal.h) as the mode, GYRE_INTEGRITY, asks for: the dialer says
  * which, and which ciphers it can do; the acceptor picks the suite. At mac and encrypt both nonces are fresh X25519
@@ -21,13 +26,14 @@
 #include "boot/seal.h"
 
 /* Of everything that ranks say to each other, frames and segments too: docs/wire.md has the policy. */
-#define GY_HANDSHAKE_VERSION 1
+#define GY_HANDSHAKE_VERSION 2
+#define GY_HANDSHAKE_VERSION_LEAST 2 /* in earlier ones message 1 has no MAC */
 #define GY_HANDSHAKE_KEY_BYTES 32
 #define GY_HANDSHAKE_NONCE_BYTES 32
-#define GY_HANDSHAKE_BYTES_1 60u
+#define GY_HANDSHAKE_BYTES_1 92u
 #define GY_HANDSHAKE_BYTES_2 88u
 #define GY_HANDSHAKE_BYTES_3 36u
-#define GY_HANDSHAKE_BYTES_MAX GY_HANDSHAKE_BYTES_2
+#define GY_HANDSHAKE_BYTES_MAX GY_HANDSHAKE_BYTES_1
 
 enum gy_purpose {
     GY_PURPOSE_MEET = 1,
@@ -57,6 +63,7 @@ struct gy_handshake {
     enum gy_handshake_state state; /* when not RUNNING, `out` may still hold bytes to send */
     enum gy_refusal refusal;
     bool dialer;
+    bool proved; /* acceptor: MAC("1") was right */
     uint8_t purpose;
     uint16_t version;                     /* ours; tests change it before the first byte */
     uint16_t peer_version;                /* 0: not heard */
@@ -80,10 +87,14 @@ void gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HAND
                        enum gy_purpose purpose, uint32_t from, uint32_t to, enum gy_integrity mode);
 void gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
                          uint32_t rank, uint32_t size, uint32_t purposes, enum gy_integrity mode);
+/* Message 1 anew, for tests that have changed the version or the ciphers of a dialer that has not been listened to. */
+void gy_handshake_redial(struct gy_handshake *handshake);
 /* Overwrites all that it knows, before its memory goes to somebody else. */
 void gy_handshake_forget(struct gy_handshake *handshake);
 /* How many bytes are wanted now; read no more than these from the socket: what follows belongs to somebody else. */
 size_t gy_handshake_wants(const struct gy_handshake *handshake);
+/* True until a whole message 1 with a valid MAC has been read: acceptor. */
+bool gy_handshake_is_unproved(const struct gy_handshake *handshake);
 /* Feeds at most gy_handshake_wants bytes; more are ignored. */
 void gy_handshake_feed(struct gy_handshake *handshake, const uint8_t *bytes, size_t count);
 /* What is to be sent; `gy_handshake_taken` says how much of it was. */

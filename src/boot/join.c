@@ -47,6 +47,7 @@ struct joiner {
     bool greeted; /* the greeting is over */
     int errnum;
     enum gy_refusal refusal;
+    struct gy_unanswered unanswered;
     struct gy_stream stream;
     bool lost;               /* the stream's end */
     bool stale;              /* it has been stopped for too long since it said HERE */
@@ -243,6 +244,8 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     joiner->greeted = true;
     joiner->errnum = errnum;
     joiner->refusal = handshake->state == GY_HANDSHAKE_REFUSED ? handshake->refusal : GY_REFUSAL_NONE;
+    if (gy_greeting_is_of_another_secret(greeting, &joiner->unanswered))
+        joiner->refusal = GY_REFUSAL_SECRET;
     if (greeting->fd < 0)
         snprintf(joiner->why, sizeof(joiner->why), "%s",
                  joiner->refusal ? gy_refusal_print(joiner->refusal, handshake->peer_version, handshake->version, text)

@@ -36,8 +36,9 @@ struct member {
     struct gy_world *world;
     struct gy_greeting greeting;
     bool greeting_over;
-    int errnum;              /* of the last attempt */
-    bool silent;             /* the last attempt was accepted, and not answered */
+    int errnum;  /* of the last attempt */
+    bool silent; /* the last attempt was accepted, and not answered */
+    struct gy_unanswered unanswered;
     enum gy_refusal refusal; /* of the last attempt */
     char refused[GY_REFUSAL_TEXT];
     char why[400];         /* of the last attempt */
@@ -118,6 +119,8 @@ static void on_greeted(void *user, struct gy_greeting *greeting, int errnum)
     member->errnum = errnum;
     const struct gy_handshake *handshake = &greeting->handshake;
     member->refusal = handshake->state == GY_HANDSHAKE_REFUSED ? handshake->refusal : GY_REFUSAL_NONE;
+    if (gy_greeting_is_of_another_secret(greeting, &member->unanswered))
+        member->refusal = GY_REFUSAL_SECRET;
     gy_refusal_print(member->refusal, handshake->peer_version, handshake->version, member->refused);
 }
 

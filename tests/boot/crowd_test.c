@@ -1,5 +1,6 @@
-/* A thousand strangers at the place where the ranks meet, who say nothing, and come again when they are sent away: the ranks, who come
- * behind them, meet all the same, at tcp:// and, with the argument "file", at what a file:// leads to. */
+/* A thousand strangers at the place where the ranks meet, which connect again when their connections are closed. The ranks, which are
+ * behind them in the backlog, meet all the same. The first argument says where: "tcp" (tcp://) or "file" (what a file:// leads to). With
+ * the second one "slow" the strangers send the beginning of a greeting, a byte every 20 ms; otherwise they send nothing. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -33,25 +34,40 @@ static struct gy_place find_place(const char *address)
     return place;
 }
 
-/* One who connects, waits for ever, and does so anew where that ends. */
-static void stand_there(const struct gy_place *place)
+/* The next byte of what could be a message 1 of this version, up to its last byte. */
+static void send_byte(int fd, unsigned *sent)
+{
+    static const char foreword[] = {'G', 'Y', 'R', 'E', GY_HANDSHAKE_VERSION, 0, 1, GY_PURPOSE_MEET};
+    char byte = *sent < sizeof foreword ? foreword[*sent] : 0;
+
+    if (*sent < GY_HANDSHAKE_BYTES_1 - 1 && send(fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+        ++*sent;
+}
+
+/* Strangers that connect, wait for ever, and do so anew where that ends. */
+static void stand_there(const struct gy_place *place, bool slow)
 {
     static struct pollfd strangers[STRANGERS];
+    static unsigned sent[STRANGERS];
 
     for (int i = 0; i < STRANGERS; i++)
         strangers[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     for (;; poll(strangers, STRANGERS, 20)) {
         for (int i = 0; i < STRANGERS; i++) {
-            if (strangers[i].fd >= 0 && strangers[i].revents == 0)
+            if (strangers[i].fd >= 0 && strangers[i].revents == 0) {
+                if (slow)
+                    send_byte(strangers[i].fd, &sent[i]);
                 continue;
+            }
             if (strangers[i].fd >= 0)
                 close(strangers[i].fd);
             strangers[i].fd = gy_socket_connect(place);
+            sent[i] = 0;
         }
     }
 }
 
-static pid_t call_strangers(const char *address)
+static pid_t call_strangers(const char *address, bool slow)
 {
     struct rlimit limit;
     pid_t pid = fork();
@@ -64,7 +80,7 @@ static pid_t call_strangers(const char *address)
     limit.rlim_cur = limit.rlim_max;
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "limit");
     const struct gy_place place = find_place(address);
-    stand_there(&place);
+    stand_there(&place, slow);
     _exit(1);
 }
 
@@ -84,7 +100,7 @@ int main(int argc, char **argv)
         ranks_address_tcp(address);
     ranks = ranks_make(RANKS, RANKS, address);
     ranks_start(ranks, 1, true);
-    strangers = call_strangers(address);
+    strangers = call_strangers(address, argc > 2 && strcmp(argv[2], "slow") == 0);
     sleep(2);
     begin = gy_now();
     ranks_start(ranks + 1, RANKS - 1, true);

@@ -77,9 +77,6 @@ Test(handshake, every_refusal_has_its_reason_on_both_sides)
 {
     struct gy_handshake dialer, acceptor;
 
-    gy_handshake_dial(&dialer, other_key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
-    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
-    expect_refused(&dialer, &acceptor, GY_REFUSAL_SECRET);
     gy_handshake_dial(&dialer, key, JOB + 1, GY_PURPOSE_LINK, 5, 3, MODE);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_JOB);
@@ -94,14 +91,49 @@ Test(handshake, every_refusal_has_its_reason_on_both_sides)
     expect_refused(&dialer, &acceptor, GY_REFUSAL_PURPOSE);
 }
 
+/* Nothing that depends on the key, and no key pair, before the dialer has proved that it knows it: not to another key, whatever it
+ * asks for, nor to a message 1 of which a single bit was changed. */
+Test(handshake, who_has_not_proved_the_key_gets_no_answer)
+{
+    struct gy_handshake dialer, acceptor;
+
+    for (size_t bit = 0; bit <= 8 * GY_HANDSHAKE_BYTES_1; bit++) {
+        bool changed = bit < 8 * GY_HANDSHAKE_BYTES_1;
+        gy_handshake_dial(&dialer, changed ? key : other_key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+        gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
+        if (changed)
+            dialer.out[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        move(&dialer, &acceptor, 1000, NULL);
+        cr_assert_eq(acceptor.state, GY_HANDSHAKE_REFUSED);
+        cr_assert(changed || acceptor.refusal == GY_REFUSAL_SECRET);
+        cr_assert(gy_handshake_is_unproved(&acceptor));
+        cr_assert_eq(acceptor.out_bytes, 0, "bit %zu is answered", bit);
+        for (size_t i = 0; i < sizeof(acceptor.ephemeral); i++)
+            cr_assert_eq(acceptor.ephemeral[i], 0);
+    }
+}
+
+/* Its message 1 is shorter: it would be waited for in vain. */
+Test(handshake, the_first_version_is_recognised_at_once)
+{
+    struct gy_handshake dialer, acceptor;
+
+    gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
+    dialer.version = 1;
+    gy_handshake_redial(&dialer);
+    gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
+    gy_handshake_feed(&acceptor, dialer.out, 60);
+    cr_assert_eq(acceptor.refusal, GY_REFUSAL_VERSION);
+    cr_assert_eq(acceptor.peer_version, 1);
+}
+
 Test(handshake, another_version_is_named)
 {
     struct gy_handshake dialer, acceptor;
-    const uint8_t *bytes;
 
     gy_handshake_dial(&dialer, key, JOB, GY_PURPOSE_LINK, 5, 3, MODE);
-    gy_handshake_take(&dialer, &bytes);
-    dialer.out[4] = 9; /* the version field of message 1 */
+    dialer.version = 9;
+    gy_handshake_redial(&dialer);
     gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
     expect_refused(&dialer, &acceptor, GY_REFUSAL_VERSION);
     cr_assert_eq(acceptor.peer_version, 9);
@@ -179,7 +211,7 @@ static void greet(enum gy_integrity dialer_mode, unsigned dialer_ciphers, enum g
     gy_handshake_dial(dialer, key, JOB, purpose, 5, 3, dialer_mode);
     if (dialer_ciphers) {
         dialer->ciphers = (uint8_t)dialer_ciphers;
-        dialer->out[25] = dialer->transcript[25] = (uint8_t)dialer_ciphers; /* message 1 is written already */
+        gy_handshake_redial(dialer);
     }
     gy_handshake_accept(acceptor, key, JOB, 3, 8, ALL, acceptor_mode);
     talk(dialer, acceptor, 1000);
@@ -252,7 +284,7 @@ Test(handshake, truncated_and_garbage)
         for (size_t k = 0; k < sizeof(bytes); k++)
             bytes[k] = (uint8_t)rand();
         if (i % 2)
-            memcpy(bytes, "GYRE\1\0", 6);
+            memcpy(bytes, "GYRE\2\0", 6);
         gy_handshake_accept(&acceptor, key, JOB, 3, 8, ALL, MODE);
         gy_handshake_feed(&acceptor, bytes, sizeof(bytes));
         cr_assert_eq(acceptor.state, GY_HANDSHAKE_REFUSED);

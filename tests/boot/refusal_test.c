@@ -33,8 +33,7 @@ void __wrap_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[
     if (rank_self->version == 0)
         return;
     handshake->version = rank_self->version;
-    handshake->out[4] = handshake->transcript[4] = (uint8_t)rank_self->version; /* message 1 is written already */
-    handshake->out[5] = handshake->transcript[5] = (uint8_t)(rank_self->version >> 8);
+    gy_handshake_redial(handshake);
 }
 
 void __wrap_gy_handshake_accept(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,
