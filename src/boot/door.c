@@ -142,8 +142,10 @@ static void note_gone(struct gy_door *door, const struct gy_greeting *greeting)
 {
     bool silent = greeting->handshake.step <= 1 && greeting->handshake.in_bytes == 0;
 
-    if (silent && door->env.settled && !*door->env.settled)
-        gy_log(GY_LOG_DEBUG, "a visitor from %s looked in", greeting->from);
+    if (!gy_handshake_is_unproved(
+            &greeting->handshake)) /* a member: it only looked whether this rank listens, or has ended */
+        gy_log(GY_LOG_DEBUG, "rank %u at %s ended its connection during the handshake", greeting->handshake.from,
+               greeting->from);
     else if (may_note(door))
         gy_log(GY_LOG_WARN, "a visitor from %s %s", greeting->from,
                silent ? "went without a word" : "went in the middle of its greeting");

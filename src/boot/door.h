@@ -24,8 +24,6 @@ struct gy_door_env {
                                * together with the guests, which are those handed over and not yet released: whoever
                                * comes later waits in the kernel's backlog */
     uint64_t *sockets_opened; /* counter, or NULL */
-    struct gy_overlay *const *settled; /* while this points to NULL neighbours may come, say nothing and go, only to see
-                                        * that the door is there; NULL: nobody does */
 };
 
 /* Takes over the listening `fd`. */

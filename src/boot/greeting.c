@@ -111,10 +111,21 @@ bool gy_greeting_start(struct gy_greeting *greeting, struct gy_poller *poller, i
     return false;
 }
 
+void gy_greeting_introduce(int fd, struct gy_handshake *handshake)
+{
+    const uint8_t *bytes;
+    size_t count = gy_handshake_take(handshake, &bytes);
+    ssize_t sent = count > 0 ? send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+
+    gy_handshake_taken(handshake, sent > 0 ? (size_t)sent : 0);
+}
+
 void gy_greeting_cancel(struct gy_greeting *greeting)
 {
     if (greeting->fd < 0)
         return;
+    if (greeting->handshake.dialer && greeting->handshake.state == GY_HANDSHAKE_RUNNING)
+        gy_greeting_introduce(greeting->fd, &greeting->handshake);
     gy_poller_remove(greeting->poller, &greeting->watch);
     close(greeting->fd);
     greeting->fd = -1;

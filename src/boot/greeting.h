@@ -41,6 +41,9 @@ struct gy_unanswered {
 /* Dialer, when an attempt is over: true if the acceptor seems not to know the key of this process. It then ends the connection
  * without an answer; a process that ends may do so, too, but not three times in a fifth of a second. */
 bool gy_greeting_is_of_another_secret(const struct gy_greeting *greeting, struct gy_unanswered *unanswered);
+/* Dialer, before it closes `fd` without a handshake: sends what is left of message 1, as far as that does not block. The acceptor then
+ * knows the connection for that of a member, and not of a stranger. */
+void gy_greeting_introduce(int fd, struct gy_handshake *handshake);
 /* Closes without a callback; idempotent. */
 void gy_greeting_cancel(struct gy_greeting *greeting);
 

@@ -171,7 +171,6 @@ gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error)
         .peer_timeout_ns = world->config->peer_timeout_ns,
         .integrity = (enum gy_integrity)world->config->integrity,
         .sockets_opened = &world->counters.sockets_opened,
-        .settled = &world->overlay,
     };
 
     return gy_door_open(world->door, &env, error);

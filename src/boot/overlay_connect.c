@@ -22,6 +22,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "boot/greeting.h"
 #include "boot/overlay_private.h"
 #include "boot/socket.h"
 #include "core/clock.h"
@@ -125,12 +126,26 @@ bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
     return false;
 }
 
+/* Tells the neighbour's listener that the probe is no stranger's. */
+static void introduce(struct gy_neighbour *neighbour)
+{
+    const struct gy_world *world = neighbour->overlay->world;
+    struct gy_handshake handshake;
+
+    gy_handshake_dial(&handshake, world->key, world->job, GY_PURPOSE_OVERLAY, (uint32_t)world->rank,
+                      (uint32_t)neighbour->rank, (enum gy_integrity)world->config->integrity);
+    gy_greeting_introduce(neighbour->probe.fd, &handshake);
+    gy_handshake_forget(&handshake);
+}
+
 static void on_probe(void *owner, uint32_t events)
 {
     struct gy_neighbour *neighbour = owner;
     int errnum = gy_socket_check(neighbour->probe.fd);
 
     (void)events;
+    if (!errnum)
+        introduce(neighbour);
     gy_neighbour_unwatch(neighbour, &neighbour->probe);
     if (errnum)
         gy_neighbour_end(neighbour, errnum);

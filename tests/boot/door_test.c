@@ -6,6 +6,8 @@
  *
  * who_is_silent_makes_room: for somebody else, where the rank looks all the time.
  *
+ * a_member_that_ends_its_connection_leaves_no_warning: it has given up, or only looked whether the rank listens; a stranger leaves one.
+ *
  * And how long descriptors were short: old_shortages_are_forgotten by the time of the next one, also where somebody else has
  * let in whom this door could not. */
 #include <arpa/inet.h>
@@ -17,6 +19,7 @@
 
 #include "boot/door.h"
 #include "core/clock.h"
+#include "core/log.h"
 
 #define JOB 7
 
@@ -121,6 +124,55 @@ Test(door, who_is_silent_makes_room, .timeout = 30)
     cr_assert_eq(got, (ssize_t)sizeof(second));
     close(silent);
     close(visitor);
+    gy_door_free(door);
+    gy_poller_free(poller);
+}
+
+static void count_warning(void *user, enum gyre_log_level level, const char *line)
+{
+    (void)line;
+    *(int *)user += level <= GYRE_LOG_WARN;
+}
+
+static void never_done(void *user, struct gy_greeting *greeting, int errnum)
+{
+    (void)user, (void)greeting, (void)errnum;
+    cr_assert_fail("a greeting that was cancelled is over");
+}
+
+/* Connects, and gives up before the connection is looked at for the first time. */
+static void give_up(void)
+{
+    struct gy_greeting greeting = {.fd = -1};
+
+    gy_handshake_dial(&greeting.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    cr_assert(gy_greeting_start(&greeting, poller, gy_socket_connect(&place), true, never_done, NULL));
+    gy_greeting_cancel(&greeting);
+}
+
+static void until_greeted(const struct gy_door *door)
+{
+    for (int64_t limit = gy_now() + GY_SECOND / 2; gy_now() < limit;)
+        gy_poller_poll(poller, 50 * GY_MILLISECOND);
+    cr_assert_eq(gy_door_greeting(door), 0);
+}
+
+Test(door, a_member_that_ends_its_connection_leaves_no_warning, .timeout = 30)
+{
+    struct gy_error error = {.rank = -1};
+    int warnings = 0;
+
+    gy_log_set_sink(count_warning, &warnings);
+    cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
+    struct gy_door *door = open_door(0);
+    for (int i = 0; i < 3; i++)
+        give_up();
+    until_greeted(door);
+    cr_expect_eq(warnings, 0);
+    close(visit());
+    until_greeted(door);
+    cr_expect_eq(warnings, 1);
+    gy_log_set_sink(NULL, NULL);
     gy_door_free(door);
     gy_poller_free(poller);
 }
