@@ -13,7 +13,7 @@
 #define BYTES_MOST ((size_t)1 << 40)
 
 #define DTYPES \
-    "int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2"
+    "int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2, bool"
 #define COLLECTIVES \
     "all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier, sendrecv"
 #define OPS "sum, product, min, max, average, bit_and, bit_or, bit_xor"

@@ -4,6 +4,7 @@
  *   integers, sum, min, max, average   any bits: they wrap
  *   integers, product                  any odd number: the product never becomes zero
  *   bit operations                     any bits, three quarters of them ones (and) or zeros (or)
+ *   booleans                           false, or any other byte; three quarters of them true (and) or false (or)
  *   floats, sum, min, max, average     integers in [−8, 8), in [−2, 2) for bfloat16
  *   8-bit floats, the same             −1, 0, 1, and of any 16 neighbours at most 8 that are not 0
  *   floats, product                    ±1, and of any 16 neighbours at most 4 that are ±2 or ±1/2
@@ -14,11 +15,11 @@
 #include "exact.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <string.h>
 
 #define PERIOD 4093
 #define NEIGHBOURS 16
+#define AS_IT_IS 0 /* instead of a number of ranks: what one rank has, not reduced */
 
 /* Bits of a float's exponent and mantissa, of the integers in its data, and how many ranks its formats can take. */
 struct format {
@@ -35,11 +36,18 @@ static const struct format formats[] = {
     [GYRE_FLOAT8_E5M2] = {5, 2, 1, 16, 48},      /* 2^3, 2^15 */
 };
 
-/* NULL: an integer. */
+/* NULL: an integer, or a boolean. */
 static const struct format *format_of(gyre_dtype dtype)
 {
     bool known = (size_t)dtype < sizeof formats / sizeof *formats;
     return known && formats[dtype].exponent ? &formats[dtype] : NULL;
+}
+
+bool gy_exact_has(gyre_dtype dtype, gyre_op op)
+{
+    if (op == GYRE_BIT_AND || op == GYRE_BIT_OR || op == GYRE_BIT_XOR)
+        return !format_of(dtype);
+    return op != GYRE_AVERAGE || dtype != GYRE_BOOL;
 }
 
 int gy_exact_ranks(gyre_dtype dtype, gyre_op op)
@@ -80,6 +88,28 @@ static uint64_t integer_of(gyre_op op, size_t phase, int rank, uint64_t iteratio
     case GYRE_BIT_AND: return x | mix(phase, rank, ~iteration);
     case GYRE_BIT_OR: return x & mix(phase, rank, ~iteration);
     default: return x;
+    }
+}
+
+static uint64_t bool_of(gyre_op op, size_t phase, int rank, uint64_t iteration)
+{
+    uint64_t x = mix(phase, rank, iteration), y = mix(phase, rank, ~iteration), byte = x >> 8 & 0xff;
+    bool is_and = op == GYRE_PRODUCT || op == GYRE_MIN || op == GYRE_BIT_AND;
+    bool is_true = (is_and ? x | y : op == GYRE_BIT_XOR ? x : x & y) & 1;
+    return !is_true ? 0 : byte ? byte : 0x80;
+}
+
+static uint64_t bool_reduced(gyre_op op, size_t phase, int first, int count, uint64_t iteration)
+{
+    int trues = 0;
+    for (int rank = first; rank < first + count; rank++)
+        trues += bool_of(op, phase, rank, iteration) != 0;
+    switch (op) {
+    case GYRE_PRODUCT:
+    case GYRE_MIN:
+    case GYRE_BIT_AND: return trues == count;
+    case GYRE_BIT_XOR: return trues & 1;
+    default: return trues > 0;
     }
 }
 
@@ -139,7 +169,7 @@ static uint64_t integer_reduced(gyre_dtype dtype, gyre_op op, size_t phase, int 
     uint64_t result = extend(integer_of(op, phase, first, iteration), dtype);
     for (int rank = first + 1; rank < first + count; rank++)
         result = reduce_integers(dtype, op, result, extend(integer_of(op, phase, rank, iteration), dtype));
-    if (op != GYRE_AVERAGE)
+    if (op != GYRE_AVERAGE || count == AS_IT_IS)
         return result;
     return is_signed(dtype) ? (uint64_t)((int64_t)result / count) : result / (uint64_t)count;
 }
@@ -156,15 +186,18 @@ static double float_reduced(gyre_dtype dtype, gyre_op op, size_t phase, int firs
         else
             result += value;
     }
-    if (op != GYRE_AVERAGE)
+    if (op != GYRE_AVERAGE || count == AS_IT_IS)
         return result;
     return dtype == GYRE_FLOAT64 ? result / count : (double)((float)result / (float)count); /* as gyre.h says */
 }
 
-/* Element `phase` of rank `first`, or of the reduction of ranks first to first + count − 1. */
+/* Element `phase` of the reduction of ranks first to first + count − 1, or with AS_IT_IS of rank `first`. */
 static uint64_t element_of(gyre_dtype dtype, gyre_op op, size_t phase, int first, int count, uint64_t iteration)
 {
     const struct format *format = format_of(dtype);
+    if (dtype == GYRE_BOOL)
+        return count == AS_IT_IS ? bool_of(op, phase, first, iteration)
+                                 : bool_reduced(op, phase, first, count, iteration);
     return format ? encode(format, float_reduced(dtype, op, phase, first, count, iteration))
                   : integer_reduced(dtype, op, phase, first, count, iteration);
 }
@@ -213,7 +246,7 @@ void gy_exact_fill(void *memory, size_t first, size_t count, gyre_dtype dtype, g
 {
     struct table table;
     unsigned char *bytes = memory;
-    make_table(&table, first, count, dtype, op, rank, 1, iteration);
+    make_table(&table, first, count, dtype, op, rank, AS_IT_IS, iteration);
     for (size_t done = 0; done < count; done += PERIOD) {
         size_t now = count - done < PERIOD ? count - done : PERIOD;
         memcpy(bytes + done * table.width, table.bytes, now * table.width);
@@ -224,7 +257,7 @@ size_t gy_exact_wrong(const void *memory, size_t first, size_t count, gyre_dtype
                       uint64_t iteration)
 {
     struct table table;
-    make_table(&table, first, count, dtype, op, rank, 1, iteration);
+    make_table(&table, first, count, dtype, op, rank, AS_IT_IS, iteration);
     return count_wrong(&table, memory, count);
 }
 

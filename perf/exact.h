@@ -3,11 +3,14 @@
 #ifndef GYRE_PERF_EXACT_H
 #define GYRE_PERF_EXACT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <gyre/gyre.h>
 
+/* Has the operation a meaning for the type, as gyre.h says? */
+bool gy_exact_has(gyre_dtype dtype, gyre_op op);
 /* Up to how many ranks that holds for the type and operation. */
 int gy_exact_ranks(gyre_dtype dtype, gyre_op op);
 /* Elements [first, first + count) of rank `rank`'s vector for the operation in iteration `iteration`. */

@@ -185,9 +185,7 @@ static bool measure_sizes(struct perf *perf)
 static bool can_measure(const struct perf *perf)
 {
     const struct gy_case *it = &perf->it;
-    bool bitwise = it->op == GYRE_BIT_AND || it->op == GYRE_BIT_OR || it->op == GYRE_BIT_XOR;
-    bool integer = it->dtype <= GYRE_UINT64;
-    return (integer || !bitwise) && (!perf->arguments->check || it->size <= gy_exact_ranks(it->dtype, it->op));
+    return gy_exact_has(it->dtype, it->op) && (!perf->arguments->check || it->size <= gy_exact_ranks(it->dtype, it->op));
 }
 
 /* Each root that was asked for. */

@@ -108,10 +108,15 @@ GYRE_API const char *gyre_last_error(const gyre_comm *comm);
 
 /* Every element type: code, name, name as text, bytes. The values are frozen and travel on the wire.
  *
+ *   bool          one byte: 0 is false, any other byte is true
  *   float16       IEEE 754 binary16               1 + 5 + 10 bits
  *   bfloat16      the upper half of a float32     1 + 8 + 7 bits
  *   float8_e5m2   OCP's, a float16 cut short      1 + 5 + 2 bits
- *   float8_e4m3   OCP's, PyTorch's float8_e4m3fn  1 + 4 + 3 bits: no infinity, one NaN of either sign, at most 448 */
+ *   float8_e4m3   OCP's, PyTorch's float8_e4m3fn  1 + 4 + 3 bits: no infinity, one NaN of either sign, at most 448
+ *
+ * A complex number is two floats, real part and imaginary part: n of them are a count of 2n elements of the float type,
+ * which moves them, sums them, averages them and multiplies them by a real scalar. The other operations have no meaning for
+ * complex numbers, and gyre cannot know. */
 #define GYRE_DTYPE_MAP(X)                \
     X(0, INT8, "int8", 1)                \
     X(1, UINT8, "uint8", 1)              \
@@ -124,7 +129,8 @@ GYRE_API const char *gyre_last_error(const gyre_comm *comm);
     X(8, FLOAT32, "float32", 4)          \
     X(9, FLOAT64, "float64", 8)          \
     X(10, FLOAT8_E4M3, "float8_e4m3", 1) \
-    X(11, FLOAT8_E5M2, "float8_e5m2", 1)
+    X(11, FLOAT8_E5M2, "float8_e5m2", 1) \
+    X(12, BOOL, "bool", 1)
 
 typedef enum gyre_dtype {
 #define GYRE_DTYPE_ENUM(code, name, text, bytes) GYRE_##name = code,
@@ -133,7 +139,7 @@ typedef enum gyre_dtype {
 } gyre_dtype;
 
 /* Every operation: code, name, name as text. The values are frozen and travel on the wire. Bit operations are for
- * integers, the others for every type.
+ * integers and booleans, the average is for numbers, the others are for every type.
  *
  *   average      the sum of all contributions, divided once, at the end, by the number of ranks
  *   premul_sum   the sum of the contributions, each multiplied by its rank's scalar, of the same type, when first used
@@ -143,6 +149,11 @@ typedef enum gyre_dtype {
  * know the same about that since they met, so that they get the same bits. In detail:
  *
  * Integers wrap: sum and product are modulo 2^bits. An average truncates toward zero, and is that of the wrapped sum.
+ *
+ * Booleans: sum, max and bit_or are or; product, min and bit_and are and; bit_xor is exclusive or. A premul_sum is the or of
+ * the contributions, each combined by and with its rank's scalar. A result is 0 or 1, whatever non-zero bytes went in, of
+ * one rank too. An average is refused. What is only copied (broadcast, all_gather, messages) keeps its bytes, and an
+ * operation of the program's own is given the bytes as they are.
  *
  * Floats: sums, products and divisions are IEEE 754, each rounded once to the nearest, ties to even; no contraction;
  * denormals are kept, as operands and as results, and the caller's floating-point mode plays no part. −0 is kept as
@@ -198,7 +209,7 @@ GYRE_API const char *gyre_op_name(gyre_op op);
  *
  *   half, fp16       float16       float, fp32, single  float32        fp8_e4m3, float8_e4m3fn  float8_e4m3
  *   bf16             bfloat16      double, fp64         float64        fp8_e5m2                 float8_e5m2
- *   char, byte       int8, uint8   int, uint            int32, uint32
+ *   char, byte       int8, uint8   int, uint            int32, uint32  boolean                  bool
  *   avg, mean        average       prod                 product        band, bor, bxor          bit_and, bit_or, bit_xor */
 GYRE_API gyre_status gyre_dtype_from_name(const char *name, gyre_dtype *dtype_p);
 GYRE_API gyre_status gyre_op_from_name(const char *name, gyre_op *op_p);

@@ -304,6 +304,13 @@ static gyre_status check_buffers(struct gyre_comm *comm, const struct gy_call *c
     return GYRE_SUCCESS;
 }
 
+static gyre_status refuse_operation(struct gyre_comm *comm, const struct gy_call *call)
+{
+    char text[256];
+    gy_op_explain((int)call->op, call->dtype, text, sizeof(text));
+    return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s", text);
+}
+
 static gyre_status check_operation(struct gyre_comm *comm, const struct gy_call *call)
 {
     const struct gy_op_made *made = gy_operations_find(&comm->ctx->operations, call->op);
@@ -315,8 +322,7 @@ static gyre_status check_operation(struct gyre_comm *comm, const struct gy_call 
     if (!gy_op_known((int)call->op))
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%d is not an operation", (int)call->op);
     if (!gy_op_valid((int)call->op, call->dtype))
-        return gy_check_fail(comm, GYRE_INVALID_ARGUMENT, "%s is for integers, not for %s", gyre_op_name(call->op),
-                             gyre_dtype_name(call->dtype));
+        return refuse_operation(comm, call);
     if (call->op == GYRE_PREMUL_SUM)
         return gy_check_fail(comm, GYRE_INVALID_ARGUMENT,
                              "a pre-multiplied sum needs its scalar: make it with gyre_op_create_premul_sum");
@@ -327,7 +333,7 @@ static gyre_status check_operation(struct gyre_comm *comm, const struct gy_call 
  * type, an operation that every type has, buffers that lie apart or, where that is in place, are the same. */
 static bool is_plain(const struct gyre_comm *comm, const struct gy_call *call)
 {
-    if ((unsigned)call->dtype >= GY_DTYPES || (unsigned)call->op > GYRE_AVERAGE ||
+    if ((unsigned)call->dtype >= GY_DTYPES_AVERAGED || (unsigned)call->op > GYRE_AVERAGE ||
         (unsigned)call->root >= (unsigned)comm->size || call->varying || call->count > UINT32_MAX ||
         comm->size > UINT16_MAX)
         return false;

@@ -24,7 +24,7 @@
 #define GY_CLAIMED_MOST 4096
 
 _Static_assert(GY_WINDOW_VECTOR < 1 << 20 && GY_WINDOW_RANKS < 1 << 12, "counts and roots fit the shape word");
-_Static_assert(GY_COLLECTIVES <= 16 && GYRE_FLOAT8_E5M2 < 16, "and so do collectives and types");
+_Static_assert(GY_COLLECTIVES <= 16 && GY_DTYPES <= 16, "and so do collectives and types");
 
 #define SEQUENCE_MASK UINT64_C(0xffff)
 

@@ -286,6 +286,12 @@ void gy_prepare_stage(struct gyre_request *r)
         memcpy(r->staged.memory, input, elements * r->element);
 }
 
+static bool reduces(const struct gyre_request *r)
+{
+    enum gy_collective collective = r->plan->shape.collective;
+    return collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
+}
+
 void gy_prepare_end(struct gyre_request *r)
 {
     struct gy_operation operation = r->operation;
@@ -297,14 +303,15 @@ void gy_prepare_end(struct gyre_request *r)
         gy_fp_leave(saved);
     }
     gy_operation_end(&operation, r->user_output, elements, r->comm->size);
+    if (r->dtype == GYRE_BOOL && r->comm->size == 1 && reduces(r) && !operation.made) /* no kernel has seen it */
+        gy_bool_normalize(r->user_output, elements);
 }
 
 /* In canonical order narrow floats travel between ranks as float32. What a window holds has been combined nowhere yet. */
 static void widen(struct gyre_request *r)
 {
-    enum gy_collective collective = r->plan->shape.collective;
-    bool reduces = collective == GY_ALL_REDUCE || collective == GY_REDUCE_SCATTER || collective == GY_REDUCE_TO;
-    r->widened = r->canonical && reduces && !r->plan->window && r->comm->size > 1 && gy_operation_widens(&r->operation);
+    r->widened = r->canonical && reduces(r) && !r->plan->window && r->comm->size > 1 &&
+                 gy_operation_widens(&r->operation);
     if (!r->widened)
         return;
     r->operation.dtype = GYRE_FLOAT32;

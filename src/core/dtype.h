@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-enum { GY_DTYPES = GYRE_FLOAT8_E5M2 + 1, GY_OPS = GYRE_PREMUL_SUM + 1 }; /* sizes of tables over them */
+enum { GY_DTYPES = GYRE_BOOL + 1, GY_OPS = GYRE_PREMUL_SUM + 1 }; /* sizes of tables over them */
 
 bool gy_dtype_valid(int dtype);
 /* gyre_dtype_size of a valid one, without a call. */
@@ -25,6 +25,12 @@ bool gy_dtype_narrow(gyre_dtype dtype);
 bool gy_op_known(int op);
 /* Does the operation have a meaning for the type? dtype is valid. */
 bool gy_op_valid(int op, gyre_dtype dtype);
+/* Why it has none, as a sentence in text_p. op is known. */
+void gy_op_explain(int op, gyre_dtype dtype, char *text_p, size_t size);
+enum { GY_DTYPES_AVERAGED = GYRE_BOOL }; /* the types below have every operation up to the average */
+
+/* Booleans as 0 and 1, in place: what a reduction leaves of a single contribution. */
+void gy_bool_normalize(void *elements, size_t count);
 
 /* All of these are to be bracketed with gy_fp_enter and gy_fp_leave by the caller, want a valid pair of dtype and op
  * and need no alignment. Of buffers that may be equal, no other overlap is allowed. For averages and pre-multiplied sums

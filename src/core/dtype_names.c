@@ -30,6 +30,7 @@ static const struct alias dtypes[] = {
     {"byte", GYRE_UINT8},
     {"int", GYRE_INT32},
     {"uint", GYRE_UINT32},
+    {"boolean", GYRE_BOOL},
 };
 
 static const struct alias ops[] = {

@@ -24,7 +24,7 @@ typedef void (*gy_convert_kernel)(char *dst, const char *src, size_t count);
 struct gy_kernels {
     const char *name;
     gy_reduce_kernel reduce[GY_DTYPES][GY_OPS]; /* NULL where the operation has no meaning for the type */
-    gy_divide_kernel divide[GY_DTYPES];
+    gy_divide_kernel divide[GY_DTYPES];         /* NULL for booleans */
     gy_copy_kernel copy;
     gy_claim_kernel claim;
     gy_convert_kernel widen[GY_DTYPES], narrow[GY_DTYPES]; /* NULL but for narrow floats */

@@ -46,6 +46,10 @@
 #define GY_LOAD_PLAIN(T, type, number, value, from) value = *(const GY_V(number, T) *)(from);
 #define GY_STORE_PLAIN(T, type, raw, out, value) out = value;
 
+/* Booleans: all ones where the byte is not 0, and back as 1. */
+#define GY_LOAD_BOOL(T, type, number, value, from) value = (GY_V(number, T))(*(const GY_V(number, T) *)(from) != 0);
+#define GY_STORE_BOOL(T, type, raw, out, value) out = (value)&1;
+
 #define GY_COMBINE_ADD(V, value, next) value = value + next;
 #define GY_COMBINE_MULTIPLY(V, value, next) value = value * next;
 #define GY_COMBINE_MIN(V, value, next) value = SELECT(V, next < value, next, value);

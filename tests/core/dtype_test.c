@@ -13,6 +13,7 @@ static const struct {
     {3, "uint32", 4, true, false},   {4, "int64", 8, true, false},        {5, "uint64", 8, true, false},
     {6, "float16", 2, false, true},  {7, "bfloat16", 2, false, true},     {8, "float32", 4, false, false},
     {9, "float64", 8, false, false}, {10, "float8_e4m3", 1, false, true}, {11, "float8_e5m2", 1, false, true},
+    {12, "bool", 1, true, false},
 };
 static const char *const ops[] = {"sum",     "product", "min",     "max",       "average",
                                   "bit_and", "bit_or",  "bit_xor", "premul_sum"};
@@ -20,7 +21,7 @@ static const char *const ops[] = {"sum",     "product", "min",     "max",       
 Test(dtype, only_the_frozen_values_are_valid)
 {
     for (int value = -3; value < 300; value++) {
-        bool type = value >= 0 && value < 12, op = value >= 0 && value < 9;
+        bool type = value >= 0 && value < 13, op = value >= 0 && value < 9;
 
         cr_assert_eq(gy_dtype_valid(value), type, "dtype %d", value);
         cr_assert_eq(gyre_dtype_name((gyre_dtype)value) != NULL, type);
@@ -41,14 +42,17 @@ Test(dtype, sizes_and_names)
         cr_assert_str_eq(gyre_op_name((gyre_op)i), ops[i]);
 }
 
-Test(dtype, bit_operations_are_for_integers)
+Test(dtype, bit_operations_are_for_integers_and_averages_for_numbers)
 {
     for (size_t i = 0; i < GY_ARRAY_LENGTH(types); i++) {
         for (int op = -1; op < 12; op++) {
             bool bitwise = op >= 5 && op <= 7, known = op >= 0 && op < 9;
 
-            cr_assert_eq(gy_op_valid(op, (gyre_dtype)types[i].value), known && (!bitwise || types[i].is_integer),
-                         "%s, op %d", types[i].name, op);
+            bool average_of_bool = op == 4 && types[i].value == 12;
+
+            cr_assert_eq(gy_op_valid(op, (gyre_dtype)types[i].value),
+                         known && (!bitwise || types[i].is_integer) && !average_of_bool, "%s, op %d", types[i].name,
+                         op);
         }
     }
 }
@@ -58,9 +62,9 @@ Test(dtype, names_of_other_libraries)
     static const struct {
         const char *name;
         int value;
-    } more[] = {{"half", 6},     {"fp16", 6},      {"bf16", 7},      {"float", 8}, {"FLOAT", 8},
-                {"double", 9},   {"fp8_e4m3", 10}, {"fp8_e5m2", 11}, {"int", 2},   {"char", 0},
-                {"float99", -1}, {"", -1},         {"float32 ", -1}, {"fp32", 8},  {"fp64", 9}},
+    } more[] = {{"half", 6},      {"fp16", 6},      {"bf16", 7}, {"float", 8},   {"FLOAT", 8},    {"double", 9},
+                {"fp8_e4m3", 10}, {"fp8_e5m2", 11}, {"int", 2},  {"char", 0},    {"float99", -1}, {"", -1},
+                {"float32 ", -1}, {"fp32", 8},      {"fp64", 9}, {"Boolean", 12}},
       others[] = {{"avg", 4}, {"prod", 1}, {"Sum", 0}, {"band", 5}, {"bor", 6}, {"bxor", 7}, {"summe", -1}};
 
     for (size_t i = 0; i < GY_ARRAY_LENGTH(types); i++)

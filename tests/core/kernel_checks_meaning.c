@@ -34,8 +34,10 @@ const char *gy_check_division(void)
     const char *text = NULL;
 
     set_up();
-    for (int d = 0; d < GY_DTYPES && !text; d++)
-        text = divide_type((gyre_dtype)d);
+    for (int d = 0; d < GY_DTYPES && !text; d++) {
+        if (gy_op_valid(GYRE_AVERAGE, (gyre_dtype)d))
+            text = divide_type((gyre_dtype)d);
+    }
     return text;
 }
 

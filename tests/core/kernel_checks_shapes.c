@@ -15,7 +15,8 @@ const char *gy_check_a_kernel_for_every_valid_pair(void)
                 if ((kernels->reduce[d][op] != NULL) != gy_op_valid(op, (gyre_dtype)d))
                     return wrong("%s: type %d, operation %d", kernels->name, d, op);
             }
-            if (!kernels->divide[d] || (kernels->widen[d] != NULL) != gy_dtype_narrow((gyre_dtype)d) ||
+            if ((kernels->divide[d] != NULL) != gy_op_valid(GYRE_AVERAGE, (gyre_dtype)d) ||
+                (kernels->widen[d] != NULL) != gy_dtype_narrow((gyre_dtype)d) ||
                 (kernels->narrow[d] != NULL) != gy_dtype_narrow((gyre_dtype)d))
                 return wrong("%s: type %d", kernels->name, d);
         }

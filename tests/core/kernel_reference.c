@@ -135,12 +135,26 @@ static uint64_t reduce_integers(gyre_dtype dtype, gyre_op op, uint64_t a, uint64
     }
 }
 
+/* 0 or 1, even of one element. */
+static uint64_t reduce_booleans(gyre_op op, const uint64_t *element, int count)
+{
+    int trues = 0;
+
+    for (int i = 0; i < count; i++)
+        trues += element[i] != 0;
+    if (op == GYRE_BIT_XOR)
+        return (uint64_t)trues % 2;
+    return op == GYRE_PRODUCT || op == GYRE_MIN || op == GYRE_BIT_AND ? trues == count : trues > 0;
+}
+
 uint64_t gy_reference_reduce(gyre_dtype dtype, gyre_op op, const uint64_t *element, int count)
 {
     bool is_float = gy_format_of(dtype)->exponent > 0, extreme = op == GYRE_MIN || op == GYRE_MAX;
     uint64_t bits = element[0];
     double value;
 
+    if (dtype == GYRE_BOOL)
+        return reduce_booleans(op, element, count);
     if (!is_float || extreme) {
         for (int i = 1; i < count; i++)
             bits = is_float ? extreme_float(dtype, op, bits, element[i]) : reduce_integers(dtype, op, bits, element[i]);

@@ -59,7 +59,7 @@ static void add(void *user, const void *left, const void *right, void *result, s
 /* What gyre.h says of accumulations, in words of its own. */
 static bool may_accumulate(unsigned op, unsigned dtype)
 {
-    bool integer = dtype <= GYRE_UINT64;
+    bool integer = dtype <= GYRE_UINT64 || dtype == GYRE_BOOL;
     switch (op) {
     case GYRE_SUM:
     case GYRE_PRODUCT:

@@ -248,7 +248,7 @@ static void test_messages(void)
     REFUSED(gyre_send(comm, NULL, 1, GYRE_INT32, next));
     REFUSED(gyre_recv(comm, NULL, 1, GYRE_INT32, before));
     REFUSED(gyre_recv(comm, out, SIZE_MAX / 4, GYRE_INT32, before));
-    REFUSED(gyre_send(comm, in, 1, (gyre_dtype)12, next));
+    REFUSED(gyre_send(comm, in, 1, (gyre_dtype)13, next));
     REFUSED(gyre_send_start(comm, in, 1, GYRE_INT32, size, &request));
     REJECTED(gyre_recv_start(comm, out, 1, GYRE_INT32, next, NULL));
     /* Nothing is sent when the other half is wrong: nobody would wait for it. */

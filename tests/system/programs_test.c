@@ -12,6 +12,7 @@
  * GYRE_TEST_SEED replays a program, GYRE_TEST_STEPS is the number of batches, GYRE_TEST_SECONDS a limit on the time. */
 #include <limits.h>
 
+#include "exact.h"
 #include "programs_operations.h"
 #include "support/rank.h"
 #include "trial.h"
@@ -89,11 +90,13 @@ static size_t pick_count(void)
     }
 }
 
+#define ONE_MORE(...) +1
+enum { DTYPES = 0 GYRE_DTYPE_MAP(ONE_MORE) };
+
 static gyre_op pick_op(gyre_dtype dtype)
 {
     gyre_op op = (gyre_op)pick(GYRE_PREMUL_SUM);
-    bool bits = op >= GYRE_BIT_AND, integer = dtype <= GYRE_UINT64;
-    return bits && !integer ? GYRE_MAX : op;
+    return gy_exact_has(dtype, op) ? op : GYRE_MAX;
 }
 
 static bool reduces(enum trial_kind kind)
@@ -136,7 +139,7 @@ static bool draw(int which, struct trial *it, struct trial *other)
     *it = (struct trial){
         .kind = (enum trial_kind)pick(TRIAL_RECV), .comm = at->comm, .rank = at->rank, .size = at->size};
     other->comm = NULL;
-    it->dtype = (gyre_dtype)pick(12);
+    it->dtype = (gyre_dtype)pick(DTYPES);
     it->op = GYRE_SUM;
     it->members = at->members;
     if (reduces(it->kind))
@@ -267,7 +270,7 @@ static void run_shift(void)
     const struct known *at = &comms[pick_comm()];
     struct trial in = {.kind = TRIAL_RECV, .comm = at->comm, .rank = at->rank, .size = at->size}, out;
     int way = (int)pick((uint64_t)at->size);
-    in.dtype = (gyre_dtype)pick(12);
+    in.dtype = (gyre_dtype)pick(DTYPES);
     in.count = pick_count();
     if (!at->comm)
         return;

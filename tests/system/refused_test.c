@@ -117,7 +117,7 @@ static bool has_root(enum trial_kind kind)
 static void wrong_values(const struct trial *given, int form)
 {
     struct trial it = *given;
-    static const int numbers[] = {-1, 12, 77, INT32_MIN, INT32_MAX};
+    static const int numbers[] = {-1, 13, 77, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         WITH("a wild type", x->dtype = (gyre_dtype)numbers[i]);
         if (reduces(it.kind))
@@ -129,6 +129,7 @@ static void wrong_values(const struct trial *given, int form)
         WITH("one rank too many", x->root = size);
     if (reduces(it.kind)) {
         WITH("a sum without its scalar", x->op = GYRE_PREMUL_SUM);
+        WITH("an average of booleans", (x->dtype = GYRE_BOOL, x->op = GYRE_AVERAGE));
         WITH("bits of floats", (x->op = GYRE_BIT_XOR, x->dtype = GYRE_FLOAT32));
     }
 }
@@ -504,8 +505,8 @@ static void information(void)
     HOLDS(version, *gyre_version());
     HOLDS(status_name, *gyre_status_name((gyre_status)999) && *gyre_status_name((gyre_status)-5));
     HOLDS(status_text, *gyre_status_text((gyre_status)999) && *gyre_status_text((gyre_status)-5));
-    HOLDS(dtype_size, gyre_dtype_size((gyre_dtype)-1) == 0 && gyre_dtype_size((gyre_dtype)12) == 0);
-    HOLDS(dtype_name, !gyre_dtype_name((gyre_dtype)-1) && !gyre_dtype_name((gyre_dtype)12));
+    HOLDS(dtype_size, gyre_dtype_size((gyre_dtype)-1) == 0 && gyre_dtype_size((gyre_dtype)13) == 0);
+    HOLDS(dtype_name, !gyre_dtype_name((gyre_dtype)-1) && !gyre_dtype_name((gyre_dtype)13));
     HOLDS(op_name, !gyre_op_name((gyre_op)-1) && !gyre_op_name((gyre_op)999));
     gyre_dtype dtype = GYRE_INT64;
     gyre_op op = GYRE_MIN;

@@ -6,6 +6,7 @@
  * must have been used. A second one, "common": three types only, where not types but networks are tried; "one": sums of
  * float32 only. A third one, "groups": the hierarchical algorithms instead of the others. */
 #include "collective.h"
+#include "exact.h"
 #include "support/rank.h"
 
 #define COUNT_MOST 65537
@@ -88,12 +89,11 @@ static void sweep_case(struct gy_case *it, size_t count, bool thorough)
 static void sweep_types(struct gy_case *it, size_t count)
 {
     for (int d = 0; gyre_dtype_name((gyre_dtype)d); d++) {
-        bool is_integer = d <= GYRE_UINT64, common = d == GYRE_FLOAT32 || d == GYRE_FLOAT64 || d == GYRE_INT32;
+        bool common = d == GYRE_FLOAT32 || d == GYRE_FLOAT64 || d == GYRE_INT32;
         if ((common_only && !common) || (one_only && d != GYRE_FLOAT32))
             continue;
         for (int o = 0; gyre_op_name((gyre_op)o); o++) {
-            bool bitwise = o == GYRE_BIT_AND || o == GYRE_BIT_OR || o == GYRE_BIT_XOR;
-            if (o == GYRE_PREMUL_SUM || (bitwise && !is_integer) || (one_only && o != GYRE_SUM))
+            if (o == GYRE_PREMUL_SUM || !gy_exact_has((gyre_dtype)d, (gyre_op)o) || (one_only && o != GYRE_SUM))
                 continue;
             it->dtype = (gyre_dtype)d;
             it->op = (gyre_op)o;

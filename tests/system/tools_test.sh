@@ -262,9 +262,9 @@ grep -q '^# Out of bounds values : 0 OK$' "$work/out" && grep -Eq '^# Avg bus ba
 expect 0 '^$' "$run" -np 2 "$perf" osu_allreduce -m 8:64 --stepbytes 28 -d float -n 1 -w 0
 [ "$(column 1)" = '8 36 64 ' ] || fail "-m and --stepbytes: $(cat "$work/out")"
 expect 0 '^$' "$perf" reduce --ranks 2 -b 64 -e 64 -n 1 -w 0 -r all -d all -o all
-[ "$(column 3)" = 'int8 uint8 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3 float8_e5m2 ' ] &&
+[ "$(column 3)" = 'int8 uint8 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3 float8_e5m2 bool ' ] &&
     [ "$(column 4)" = 'sum product min max average bit_and bit_or bit_xor ' ] && [ "$(column 5)" = '0 1 ' ] &&
-    [ "$(grep -vc '^#' "$work/out")" = $((2 * (6 * 8 + 6 * 5))) ] || fail "-r all -d all -o all: $(cat "$work/out")"
+    [ "$(grep -vc '^#' "$work/out")" = $((2 * (6 * 8 + 6 * 5 + 7))) ] || fail "-r all -d all -o all: $(cat "$work/out")"
 for name in sendrecv osu_bw; do
     expect 0 '^$' "$perf" $name --ranks 2 -b 1 -e 64k -f 16 -n 3 -w 1 -W 4 --json "$work/json"
     [ "$(grep -v '^#' "$work/out" | awk '$2 > 0 && $3 > 0 && $4 == 0' | wc -l)" = 5 ] &&
@@ -283,7 +283,7 @@ expect 0 '^$' "$run" -n 3 "$perf" all_reduce -b 1k -e 1k -n 2
 expect 0 '^$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -d float8_e4m3 -o product
 grep -q 'float8_e4m3 product' "$work/out" || fail "gyre-perf does not show type and operation"
 expect 1 'exit status 1$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -d float32 -o bit_and
-grep -q 'bit_and is for integers, not for float32' "$work/err" || fail "gyre-perf does not say why: $(cat "$work/err")"
+grep -q 'bit_and is for integers and booleans, not for float32' "$work/err" || fail "gyre-perf does not say why: $(cat "$work/err")"
 expect 2 'exit status 2$' "$perf" all_reduce --ranks 17 -b 1k -e 1k -n 2 -d float8_e5m2
 expect 2 'rank [01] .* exit status 2$' "$run" -n 2 "$perf" broadcast -r 2 -b 8 -e 8
 expect 1 'rank 0 .* exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 8 --json /no/such/folder/rows

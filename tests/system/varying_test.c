@@ -4,6 +4,7 @@
  *              reduce_scatterv by every algorithm that serves it
  *   disagree   all_to_allv where two ranks do not expect of each other what they send: both are named
  *   differ     other lists on one rank: a mismatch */
+#include "exact.h"
 #include "support/rank.h"
 #include "trial.h"
 
@@ -67,6 +68,8 @@ static void run_case(enum trial_kind kind, gyre_dtype dtype, enum profile profil
     struct trial it = {.kind = kind, .comm = comm, .rank = rank, .size = size, .dtype = dtype, .layout = layout};
     it.root = (int)trial_below(&common, (uint64_t)size);
     it.op = kind == TRIAL_REDUCE_SCATTERV ? (gyre_op)trial_below(&common, GYRE_AVERAGE + 1) : GYRE_SUM;
+    if (!gy_exact_has(dtype, it.op))
+        it.op = GYRE_SUM;
     draw_counts(&it, profile, trial_below(&common, 2));
     it.in_place = trial_below(&own, 2);
     it.shift = (unsigned)trial_below(&own, 2);

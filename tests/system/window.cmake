@@ -2,7 +2,7 @@
 add_executable(window_test window_test.c)
 target_include_directories(window_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(window_test PRIVATE gyre_compile gyre)
-foreach(suite access signals passive wrong unmade late)
+foreach(suite access signals passive wrong booleans unmade late)
   set(settings GYRE_LOG=error)
   if(suite STREQUAL wrong OR suite STREQUAL late)
     list(APPEND settings GYRE_TIMEOUT=2) # longer than a rank waits for a core on a busy machine

@@ -5,6 +5,7 @@
  *   passive     a target that makes no call is written and read (progress thread)
  *   alone       the same without a thread: puts and gets that a device does alone (RDMA, tests/rdma)
  *   wrong       arguments, and a signal that never comes, within the world's time and within the communicator's own
+ *   booleans    accumulations of booleans give 0 and 1, whatever bytes are true
  *   unmade      an accumulation with an operation that the target has not made
  *   late        a target that makes no call is named after GYRE_TIMEOUT
  *   death       a target that dies is named */
@@ -192,6 +193,30 @@ static void wrong(void)
     OK(comm, gyre_window_destroy(window));
 }
 
+/* Any byte that is not 0 is true, and what is accumulated is 0 or 1. Bytes that nobody accumulates to stay as they are. */
+static void booleans(void)
+{
+    static const unsigned char before[] = {0, 0, 8, 8, 8}, sum[] = {0, 6, 0, 6}, product[] = {0, 2, 0, 2},
+                               wanted[] = {0, 1, 1, 1, 8};
+    unsigned char memory[sizeof before], got[sizeof before];
+    gyre_window *window;
+    memcpy(memory, before, sizeof memory);
+    OK(comm, gyre_window_create(comm, memory, sizeof(memory), &window));
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_window_accumulate(window, sum, 4, GYRE_BOOL, GYRE_SUM, (rank + 1) % size, 0));
+    OK(comm, gyre_window_flush(window, -1));
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_window_get(window, got, sizeof got, GYRE_BOOL, rank, 0));
+    CHECK(memcmp(got, wanted, sizeof got) == 0);
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_window_accumulate(window, product, 3, GYRE_BOOL, GYRE_PRODUCT, (rank + 1) % size, 1));
+    OK(comm, gyre_window_flush(window, -1));
+    OK(comm, gyre_barrier(comm));
+    OK(comm, gyre_window_get(window, got, sizeof got, GYRE_BOOL, rank, 0));
+    CHECK(memcmp(got, "\0\0\1\0\10", sizeof got) == 0);
+    OK(comm, gyre_window_destroy(window));
+}
+
 static void subtract(void *user, const void *left, const void *right, void *result, size_t count, gyre_dtype dtype)
 {
     CHECK(!user && dtype == GYRE_INT64);
@@ -314,6 +339,8 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "wrong"))
         wrong();
+    if (!strcmp(argv[1], "booleans"))
+        booleans();
     if (!strcmp(argv[1], "unmade"))
         unmade();
     if (!strcmp(argv[1], "late") || !strcmp(argv[1], "death")) {

@@ -79,7 +79,7 @@ def _natural(form: str, itemsize: int) -> Optional[DType]:
         return _SIGNED.get(itemsize)
     if letter in ("B", "H", "I", "L", "Q", "N", "c"):
         return _UNSIGNED.get(itemsize)
-    return _FLOATS.get(letter)
+    return DType.BOOL if letter == "?" else _FLOATS.get(letter)
 
 
 def _native(form: str, itemsize: int) -> str:
@@ -93,15 +93,14 @@ def _native(form: str, itemsize: int) -> str:
 
 # What gyre has no type of its own for: the type that its elements are moved and reduced as.
 _KINDS = {
-    "?": ("bool", DType.UINT8),
     "Zf": ("complex", DType.FLOAT32),
     "Zd": ("complex", DType.FLOAT64),
 }
 
 
 class Buffer:
-    """`address`, `count` elements of `dtype`, in `nbytes` bytes. `what` names the argument in sentences. `kind` is "bool"
-    where the elements are booleans, "complex" where each two of them are a complex number, else empty."""
+    """`address`, `count` elements of `dtype`, in `nbytes` bytes. `what` names the argument in sentences. `kind` is
+    "complex" where each two elements are a complex number, else empty."""
 
     __slots__ = ("_view", "_held", "address", "nbytes", "dtype", "count", "kind")
 

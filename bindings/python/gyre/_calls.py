@@ -55,29 +55,10 @@ def op_number(comm: Ranks, op: AnyOp) -> int:
         raise InvalidArgument(f"{op!r} is not an operation; there are {names}, and those of op_create") from None
 
 
-# Booleans are bytes of 0 and 1: or is their maximum, and is their minimum.
-_BOOLEAN = {
-    Op.SUM: Op.MAX,
-    Op.MAX: Op.MAX,
-    Op.BIT_OR: Op.MAX,
-    Op.PRODUCT: Op.MIN,
-    Op.MIN: Op.MIN,
-    Op.BIT_AND: Op.MIN,
-    Op.BIT_XOR: Op.BIT_XOR,
-}
-
-
 def op_of(comm: Ranks, op: AnyOp, buffer: Buffer) -> int:
-    """The operation's number for the buffer's elements. Booleans: sum, max and bit_or are or, product, min and bit_and
-    are and. Complex numbers are summed and averaged as pairs of floats; nothing else is defined for them."""
+    """The operation's number for the buffer's elements. Complex numbers are summed and averaged as pairs of floats;
+    nothing else is defined for them."""
     number = op_number(comm, op)
-    if buffer.kind == "bool":
-        if number not in _BOOLEAN:
-            raise InvalidArgument(
-                f"{op!r} has no meaning for booleans: there are sum (or), product (and), min, max, bit_and, bit_or, "
-                "bit_xor; convert them, for instance with .astype('uint8')"
-            )
-        return _BOOLEAN[Op(number)]
     if buffer.kind == "complex" and number not in (Op.SUM, Op.AVERAGE):
         raise InvalidArgument(
             f"{op!r} has no meaning for complex numbers, which are reduced as pairs of floats: there are sum and average"

@@ -18,6 +18,7 @@ class DType(IntEnum):
     FLOAT64 = 9
     FLOAT8_E4M3 = 10
     FLOAT8_E5M2 = 11
+    BOOL = 12
 
     @property
     def size(self) -> int:
@@ -25,11 +26,11 @@ class DType(IntEnum):
         return _SIZES[self]
 
 
-_SIZES = (1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1)
+_SIZES = (1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1)
 
 # The format letters of the struct module; what memoryview and user-defined operations see. Types that Python has no
 # letter for are seen as unsigned integers of their size.
-FORMATS = ("b", "B", "i", "I", "q", "Q", "e", "H", "f", "d", "B", "B")
+FORMATS = ("b", "B", "i", "I", "q", "Q", "e", "H", "f", "d", "B", "B", "?")
 
 
 class Op(IntEnum):
@@ -65,6 +66,7 @@ DTYPE_ALIASES = {
     "byte": DType.UINT8,
     "int": DType.INT32,
     "uint": DType.UINT32,
+    "boolean": DType.BOOL,
 }
 OP_ALIASES = {
     "avg": Op.AVERAGE,

@@ -51,8 +51,26 @@ class Collectives(RankTest):
         for name in ("average", "avg"):
             with self.assertRaisesRegex(gyre.InvalidArgument, "no meaning for booleans"):
                 self.comm.all_reduce(mine[self.rank].copy(), op=name)
-        with self.assertRaisesRegex(gyre.InvalidArgument, "input holds bool uint8, output uint8"):
+        with self.assertRaisesRegex(gyre.InvalidArgument, "input holds bool, output uint8"):
             self.comm.all_reduce(mine[self.rank], numpy.zeros(1000, "uint8"))
+        self.assertEqual((gyre.DType.BOOL.size, gyre.DType.BOOL.name), (1, "BOOL"))
+
+    def test_bytes_as_booleans(self) -> None:
+        """Any non-zero byte is true, and a result is 0 or 1, of one rank too."""
+        mine = [bytes((i * 37 + rank * 91) % 256 * (i % 3 > rank % 2) for i in range(1000)) for rank in range(self.size)]
+        for name, function in (("sum", any), ("product", all), ("bit_xor", lambda values: sum(values) % 2)):
+            wanted = bytes(int(function([row[i] != 0 for row in mine])) for i in range(1000))
+            for form in FORMS:
+                got = bytearray(b"\x55" * 1000)
+                self.call(form, "all_reduce", mine[self.rank], got, name, dtype="bool")
+                self.assertEqual(got, wanted)
+        copied = bytearray(mine[self.rank])
+        self.comm.broadcast(copied, dtype="bool")
+        self.assertEqual(copied, mine[0])
+        op = self.comm.op_create_premul_sum(self.rank == 0, "bool")
+        got = bytearray(1000)
+        self.comm.all_reduce(mine[self.rank], got, op, dtype="bool")
+        self.assertEqual(got, bytes(int(value != 0) for value in mine[0]))
 
     def test_complex_numbers(self) -> None:
         for dtype in ("complex64", "complex128"):
