@@ -5,30 +5,36 @@
 #include <string.h>
 
 #include "algorithms.h"
+#include "exact.h"
 #include "foreign.h"
 #include "launch.h"
 #include "meeting.h"
 #include "options.h"
+#include "sendrecv.h"
 
 #define BYTES_MOST ((size_t)1 << 40)
 
 #define DTYPES \
     "int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64, float8_e4m3, float8_e5m2, bool"
-#define COLLECTIVES \
-    "all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier, sendrecv"
+#define COLLECTIVES                                                                                               \
+    "all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, barrier, sendrecv, " \
+    "latency, "                                                                                                   \
+    "bandwidth, bibandwidth, sendrecv_ring"
 #define OPS "sum, product, min, max, average, bit_and, bit_or, bit_xor"
 
-enum { KEY_ALGORITHM = 256, KEY_TRANSPORT, KEY_MEMORY, KEY_MODE, KEY_NO_PIN, KEY_SIZES };
+enum { KEY_ALGORITHM = 256, KEY_TRANSPORT, KEY_MEMORY, KEY_MODE, KEY_NO_PIN, KEY_SIZES, KEY_RANKS, KEY_STEP };
 
 static const struct argp_option table[] = {
-    {"ranks", 'N', "N", 0, "start N ranks on this machine (otherwise a launcher has: gyre-run, torchrun)", 0},
+    {"ranks", KEY_RANKS, "N", 0, "start N ranks on this machine (otherwise a launcher has: gyre-run, torchrun)", 0},
+    {NULL, 'N', NULL, OPTION_ALIAS, NULL, 0},
     {"min", 'b', "BYTES", 0, "smallest size, default 8", 0},
     {"minbytes", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"max", 'e', "BYTES", 0, "largest size, default 64M", 0},
     {"maxbytes", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"factor", 'f', "FACTOR", 0, "between sizes, default 2", 0},
     {"stepfactor", 0, NULL, OPTION_ALIAS, NULL, 0},
-    {"stepbytes", 'i', "BYTES", 0, "between sizes, instead of a factor", 0},
+    {"stepbytes", KEY_STEP, "BYTES", 0, "between sizes, instead of a factor", 0},
+    {NULL, 'i', NULL, OPTION_ALIAS, NULL, 0},
     {"iterations", 'n', "COUNT", 0, "measured calls per row, default 20", 0},
     {"iters", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"warmup", 'w', "COUNT", 0, "calls before them, default 5", 0},
@@ -37,7 +43,7 @@ static const struct argp_option table[] = {
     {"datatype", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"op", 'o', "OP", 0, OPS ", all; default sum", 0},
     {"root", 'r', "RANK", 0, "of what has a root, or all; default 0", 0},
-    {"window-size", 'W', "COUNT", 0, "sendrecv: messages under way at once, default 64", 0},
+    {"window-size", 'W', "COUNT", 0, "bandwidths: messages under way at once, default 64", 0},
     {"check", 'c', "0|1", 0, "check every result exactly, default 1", 0},
     {"algorithm", KEY_ALGORITHM, "NAME", 0,
      "direct_one_shot, direct_two_shot, ring, halving_doubling, binary_tree, canonical, recursive_doubling, binomial, "
@@ -57,9 +63,11 @@ static const struct argp_option table[] = {
     {0},
 };
 
+/* What -N, -m, -i and -x mean depends on the rest of the line. */
 struct parsing {
     struct gy_arguments *arguments;
     const char *collective, *algorithm;
+    char *short_n, *short_m, *short_i, *short_x;
 };
 
 static const char *const algorithms[] = {GY_PERF_ALGORITHMS, NULL};
@@ -121,17 +129,16 @@ static bool choose(const char *option, const char *text, const char *first, cons
 static error_t parse_size(int key, char *text, struct gy_arguments *to)
 {
     switch (key) {
-    case 'N': to->ranks = (int)gy_options_integer("--ranks", text, 1, GY_LAUNCH_RANKS_MOST); return 0;
+    case KEY_RANKS: to->ranks = (int)gy_options_integer("--ranks", text, 1, GY_LAUNCH_RANKS_MOST); return 0;
     case 'b': to->least = gy_options_bytes("-b", text, BYTES_MOST); return 0;
     case 'e': to->most = gy_options_bytes("-e", text, BYTES_MOST); return 0;
     case 'f': to->factor = gy_options_integer("-f", text, 2, 1 << 20); return 0;
-    case 'i':
+    case KEY_STEP:
         to->step = gy_options_bytes("-i", text, BYTES_MOST);
         if (to->step == 0)
             gy_options_refuse("-i 0: sizes would not grow");
         return 0;
     case 'W': to->window = (int)gy_options_integer("-W", text, 1, GY_WINDOW_MOST); return 0;
-    case 'm': /* with a colon: foreign.c has taken the others */
     case KEY_SIZES: find_sizes(text, to); return 0;
     case 'n': to->iterations = (int)gy_options_integer("-n", text, 1, 100000000); return 0;
     case 'w': to->warm_up = (int)gy_options_integer("-w", text, 0, 100000000); return 0;
@@ -160,20 +167,68 @@ static error_t parse_what(int key, char *text, struct gy_arguments *to)
     }
 }
 
+/* -N: ranks to start, as in gyre-run; under a launcher nccl-tests' number of cycles. -i and -x: with a name of the OSU
+ * benchmarks iterations and warm-up, as there, and -m is the largest size; else nccl-tests' step, policy and aggregation,
+ * but for sizes that -m gives as MIN:MAX. */
+static void find_short(const struct parsing *parsing, struct gy_arguments *to)
+{
+    bool osu = strncmp(parsing->collective, "osu_", 4) == 0;
+    bool launched = gy_launch_found() && !getenv(GY_ARGUMENTS_STARTED);
+    if (parsing->short_n && !launched)
+        parse_size(KEY_RANKS, parsing->short_n, to);
+    else if (parsing->short_n)
+        gy_foreign_parse(GY_FOREIGN_CYCLES, parsing->short_n, to);
+    if (parsing->short_m && (osu || strchr(parsing->short_m, ':')))
+        find_sizes(parsing->short_m, to);
+    else if (parsing->short_m)
+        gy_foreign_parse('m', parsing->short_m, to);
+    if (parsing->short_i)
+        parse_size(osu ? 'n' : KEY_STEP, parsing->short_i, to);
+    if (parsing->short_x && osu)
+        parse_size('w', parsing->short_x, to);
+    else if (parsing->short_x)
+        gy_foreign_parse('x', parsing->short_x, to);
+}
+
+static void check_messages(const struct parsing *parsing, const struct gy_arguments *to)
+{
+    if (parsing->algorithm || to->ranks > 2 || to->ranks == 1 || to->streaming)
+        gy_options_refuse("%s has two ranks, no --algorithm and no --mode; sendrecv_ring has any number of ranks",
+                          parsing->collective);
+    if (to->gyre_memory || to->dtype != GYRE_FLOAT32)
+        gy_options_refuse("%s moves bytes in private memory: --dtype and --mem are for the others",
+                          parsing->collective);
+}
+
+static void check_collective(const struct parsing *parsing, const struct gy_arguments *to)
+{
+    if (to->dtype != GY_ALL && to->op != GY_ALL && gy_kind_reduces(to->kind) &&
+        !gy_exact_has((gyre_dtype)to->dtype, (gyre_op)to->op))
+        gy_options_refuse("--op %s has no meaning for --dtype %s: --op all takes those that have",
+                          gyre_op_name((gyre_op)to->op), gyre_dtype_name((gyre_dtype)to->dtype));
+    if (parsing->algorithm && to->kind >= GY_KINDS)
+        gy_options_refuse("%s has no --algorithm: it is one message for each rank", parsing->collective);
+}
+
+static void check(const struct parsing *parsing, const struct gy_arguments *to)
+{
+    if (to->least == 0 || to->least > to->most)
+        gy_options_refuse("-b %zu must be at least 1 and at most -e %zu", to->least, to->most);
+    if (to->ranks > 0 && to->root >= to->ranks)
+        gy_options_refuse("--root %d is not one of %d ranks", to->root, to->ranks);
+    (to->messages ? check_messages : check_collective)(parsing, to);
+}
+
 static void finish(struct parsing *parsing)
 {
     struct gy_arguments *to = parsing->arguments;
     if (!parsing->collective)
         gy_options_refuse("the collective is missing: one of " COLLECTIVES);
-    if (to->least == 0 || to->least > to->most)
-        gy_options_refuse("-b %zu must be at least 1 and at most -e %zu", to->least, to->most);
-    if (to->ranks > 0 && to->root >= to->ranks)
-        gy_options_refuse("--root %d is not one of %d ranks", to->root, to->ranks);
-    if (to->sendrecv && (parsing->algorithm || to->ranks > 2 || to->ranks == 1 || to->streaming))
-        gy_options_refuse("sendrecv has two ranks, no --algorithm and no --mode");
-    if (to->iterations < 0 && !to->sendrecv)
+    find_short(parsing, to);
+    check(parsing, to);
+    if (to->iterations < 0 && !to->messages)
         to->iterations = 20;
-    if (to->warm_up < 0 && !to->sendrecv)
+    if (to->warm_up < 0 && !to->messages)
         to->warm_up = 5;
     if (parsing->algorithm) {
         char value[128];
@@ -191,17 +246,6 @@ static void finish(struct parsing *parsing)
     }
 }
 
-/* Latency and bandwidth of messages, by the name in nccl-tests or in the OSU benchmarks. */
-static bool is_sendrecv(const char *name)
-{
-    static const char *const known[] = {"sendrecv", "sendrecv_perf", "latency", "osu_latency", "bw", "osu_bw", NULL};
-    for (int i = 0; known[i]; i++) {
-        if (strcmp(name, known[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct parsing *parsing = state->input;
@@ -212,11 +256,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_ARG:
         if (parsing->collective)
             gy_options_refuse("unexpected argument '%s'", text);
-        parsing->arguments->sendrecv = is_sendrecv(text);
-        if (!parsing->arguments->sendrecv && !gy_kind_find(text, &parsing->arguments->kind))
+        parsing->arguments->messages = gy_sendrecv_find(text);
+        if (!parsing->arguments->messages && !gy_kind_find(text, &parsing->arguments->kind))
             gy_options_refuse("collective '%s' is none of " COLLECTIVES, text);
         parsing->collective = text;
         return 0;
+    case 'N': parsing->short_n = text; return 0;
+    case 'm': parsing->short_m = text; return 0;
+    case 'i': parsing->short_i = text; return 0;
+    case 'x': parsing->short_x = text; return 0;
     case ARGP_KEY_END: finish(parsing); return 0;
     case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); return 0;
     default:
@@ -247,10 +295,17 @@ void gy_arguments_parse(int argc, char **argv, struct gy_arguments *arguments_p)
         .parser = parse,
         .args_doc = "COLLECTIVE",
         .doc =
-            "Measures one of " COLLECTIVES
-            ": nccl-tests' columns, out of place and in place, with an exact check of the results; of sendrecv the "
-            "latency and the bandwidth of messages between two ranks, as osu_latency and osu_bw.\vNames and options of "
-            "nccl-tests and of the OSU benchmarks are understood: allreduce, float, avg, -g 1, -m 8:1M.",
+            "Measures one of " COLLECTIVES ": nccl-tests' columns, out of place and in place, with an exact check of "
+            "the results. latency, bandwidth and "
+            "bibandwidth are those of messages between two ranks, as osu_latency, osu_bw and osu_bibw; sendrecv is all "
+            "three. sendrecv_ring sends to the next rank and receives from the one before, as sendrecv_perf.\vNames "
+            "and "
+            "options of nccl-tests and of the OSU benchmarks are understood: allreduce, float, avg, -g 1, -m 8:1M. "
+            "With a "
+            "name that begins with osu_, -i and -x are the numbers of iterations and of warm-up calls, -m [MIN:]MAX "
+            "sizes. Under a "
+            "launcher "
+            "-N is nccl-tests' number of cycles, which is 1.",
     };
     gy_options_parse("gyre-perf", &argp, 0, argc, argv, &parsing);
 }

@@ -12,8 +12,8 @@
 
 struct gy_arguments {
     enum gy_kind kind;
-    bool sendrecv; /* messages between two ranks instead of a collective */
-    int ranks;     /* to start; 0: this process is a rank */
+    unsigned messages; /* bits of enum gy_messages: messages between two ranks instead of a collective */
+    int ranks;         /* to start; 0: this process is a rank */
     size_t least, most;
     long factor;
     size_t step;             /* bytes between sizes, instead of the factor; 0: the factor */

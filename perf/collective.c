@@ -6,8 +6,9 @@
 
 #include "exact.h"
 
-static const char *const names[GY_KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
-                                            "reduce",     "gather",         "scatter",    "all_to_all"};
+static const char *const names[GY_KINDS + 1] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                                "barrier",    "reduce",         "gather",     "scatter",
+                                                "all_to_all", "sendrecv_ring"};
 
 const char *gy_kind_name(enum gy_kind kind)
 {
@@ -29,6 +30,10 @@ static void strip(const char *name, char text_p[32])
 bool gy_kind_find(const char *name, enum gy_kind *kind_p)
 {
     char wanted[32], known[32];
+    if (strcmp(name, names[GY_KIND_SENDRECV_RING]) == 0 || strcmp(name, "sendrecv_perf") == 0) {
+        *kind_p = GY_KIND_SENDRECV_RING;
+        return true;
+    }
     strip(name, wanted);
     if (strcmp(wanted, "bcast") == 0)
         strip("broadcast", wanted);
@@ -47,6 +52,11 @@ bool gy_kind_reduces(enum gy_kind kind)
     return kind == GY_KIND_ALL_REDUCE || kind == GY_KIND_REDUCE_SCATTER || kind == GY_KIND_REDUCE;
 }
 
+bool gy_kind_is_in_place(enum gy_kind kind)
+{
+    return kind != GY_KIND_SENDRECV_RING;
+}
+
 bool gy_kind_has_root(enum gy_kind kind)
 {
     return kind == GY_KIND_BROADCAST || kind == GY_KIND_REDUCE || kind == GY_KIND_GATHER || kind == GY_KIND_SCATTER;
@@ -63,6 +73,7 @@ double gy_kind_bus_factor(enum gy_kind kind, int size)
     case GY_KIND_ALL_TO_ALL:
     case GY_KIND_ALL_GATHER: return (n - 1) / n;
     case GY_KIND_REDUCE:
+    case GY_KIND_SENDRECV_RING:
     case GY_KIND_BROADCAST: return 1;
     default: return 0;
     }
@@ -165,11 +176,32 @@ void gy_case_fill(const struct gy_case *it, uint64_t iteration)
     default: return gyre_barrier##form(it->comm __VA_ARGS__);                                                         \
     }
 
-gyre_status gy_case_call(const struct gy_case *it){CALL_ALL()}
+static int rank_before(const struct gy_case *it)
+{
+    return (it->rank + it->size - 1) % it->size;
+}
 
-gyre_status gy_case_start(const struct gy_case *it, gyre_request **request_p){CALL_ALL(_start, , request_p)}
+gyre_status gy_case_call(const struct gy_case *it)
+{
+    if (it->kind == GY_KIND_SENDRECV_RING)
+        return gyre_sendrecv(it->comm, it->input, it->count, (it->rank + 1) % it->size, it->output, it->count,
+                             rank_before(it), it->dtype);
+    CALL_ALL()
+}
 
-gyre_status gy_case_init(const struct gy_case *it, gyre_request **request_p){CALL_ALL(_init, , request_p)}
+gyre_status gy_case_start(const struct gy_case *it, gyre_request **request_p)
+{
+    if (it->kind == GY_KIND_SENDRECV_RING)
+        return GYRE_UNSUPPORTED;
+    CALL_ALL(_start, , request_p)
+}
+
+gyre_status gy_case_init(const struct gy_case *it, gyre_request **request_p)
+{
+    if (it->kind == GY_KIND_SENDRECV_RING)
+        return GYRE_UNSUPPORTED;
+    CALL_ALL(_init, , request_p)
+}
 
 size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration)
 {
@@ -197,6 +229,8 @@ size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration)
     case GY_KIND_SCATTER:
         return gy_exact_wrong(output_of(it), (size_t)it->rank * it->count, it->count, it->dtype, it->op, it->root,
                               iteration);
+    case GY_KIND_SENDRECV_RING:
+        return gy_exact_wrong(it->output, 0, it->count, it->dtype, it->op, rank_before(it), iteration);
     case GY_KIND_BROADCAST: return gy_exact_wrong(it->output, 0, it->count, it->dtype, it->op, it->root, iteration);
     default: return 0;
     }

@@ -19,7 +19,8 @@ enum gy_kind {
     GY_KIND_GATHER,
     GY_KIND_SCATTER,
     GY_KIND_ALL_TO_ALL,
-    GY_KINDS
+    GY_KINDS,
+    GY_KIND_SENDRECV_RING = GY_KINDS /* no collective: to the next rank and from the one before; one blocking call */
 };
 
 /* One row of the table, of one placement. `count` is the collective's argument; `bytes` the size column: the larger of
@@ -36,6 +37,8 @@ struct gy_case {
 };
 
 const char *gy_kind_name(enum gy_kind kind);
+/* Has it a form in place? */
+bool gy_kind_is_in_place(enum gy_kind kind);
 /* By gyre's name, or by that of a program of nccl-tests or of the OSU benchmarks: all_reduce_perf, allreduce, osu_bcast. */
 bool gy_kind_find(const char *name, enum gy_kind *kind_p);
 bool gy_kind_reduces(enum gy_kind kind);
@@ -49,7 +52,7 @@ void gy_case_size(struct gy_case *it, size_t bytes);
 
 void gy_case_fill(const struct gy_case *it, uint64_t iteration);
 gyre_status gy_case_call(const struct gy_case *it);
-/* The same call as a request, or as a persistent one. */
+/* The same call as a request, or as a persistent one; a ring has neither: GYRE_UNSUPPORTED. */
 gyre_status gy_case_start(const struct gy_case *it, gyre_request **request_p);
 gyre_status gy_case_init(const struct gy_case *it, gyre_request **request_p);
 size_t gy_case_wrong(const struct gy_case *it, uint64_t iteration);

@@ -22,10 +22,14 @@ static const struct foreign {
     {'S', "-S (--report_timestamps)", "0", "rows have no time of day"},
     {'a', "-a (--average)", "3", "a call takes as long as its slowest rank"},
     {'R', "-R (--local_register)", "0", "--mem=gyre takes the buffers from gyre_mem_alloc"},
-    {'M', "-M (--memory_report)", "0", "memory is not reported; gyre-footprint measures it"},
+    {'M', "-M (--memory)", "0", "memory is not reported; gyre-footprint measures it"},
     {'D', "-D (--device_implementation)", "0", "collectives are those of the library"},
     {'u', "-u (--unalign)", "0", "buffers begin at a page"},
-    {GY_FOREIGN_FIRST, "--run_cycles", "1", "each size is measured once"},
+    {GY_FOREIGN_CTAS, "--device_cta_count", "16", "there are no CTAs; each rank has one thread"},
+    {'x', "-x (--cta_policy)", "0", "there are no CTAs; warm-up calls are -w"},
+    {'I', "-I (--per_iter_timing)", "0", "each isolated call is timed: --json has median, p99 and maximum"},
+    {'K', "-K (--per_iter_skip)", "0", "warm-up calls, which do not count, are -w"},
+    {GY_FOREIGN_CYCLES, "-N (--run_cycles)", "1", "each size is measured once; --ranks starts ranks"},
 };
 
 static void accept(const char *name, const char *text, struct gy_arguments *to)
@@ -41,8 +45,6 @@ bool gy_foreign_parse(int key, const char *text, struct gy_arguments *to)
         const struct foreign *it = &options[i];
         if (key != it->key)
             continue;
-        if (key == 'm' && strchr(text, ':'))
-            return false;
         if (strcmp(text, it->legal) != 0)
             gy_options_refuse("%s %s: only %s is possible here: %s", it->name, text, it->legal, it->because);
         accept(it->name, text, to);

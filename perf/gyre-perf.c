@@ -144,48 +144,58 @@ static bool measure(struct perf *perf, bool in_place, struct gy_result *result_p
     return true;
 }
 
-static bool measure_size(struct perf *perf, size_t bytes)
+static void print_json(struct perf *perf, const struct gy_result *out, const struct gy_result *in)
 {
-    struct gy_result out, in;
-    gy_case_size(&perf->it, bytes);
-    if (!measure(perf, false, &out) || !measure(perf, true, &in))
+    const struct gy_case *it = &perf->it;
+    const char *algorithm = it->kind < GY_KINDS
+                                ? gyre_comm_algorithm(it->comm, gy_kind_name(it->kind), it->count, it->dtype)
+                                : NULL;
+    const char *transport = perf->arguments->transport ? perf->arguments->transport : getenv("GYRE_TRANSPORT");
+    for (int in_place = 0; in_place <= gy_kind_is_in_place(it->kind); in_place++) {
+        perf->it.in_place = in_place;
+        gy_report_json(perf->json, it, algorithm ? algorithm : "", transport ? transport : "auto", in_place ? in : out);
+    }
+}
+
+/* The size that gy_case_size has set. */
+static bool measure_size(struct perf *perf)
+{
+    struct gy_result out, in = {.shown_us = NAN};
+    if (!measure(perf, false, &out) || (gy_kind_is_in_place(perf->it.kind) && !measure(perf, true, &in)))
         return false;
     if (perf->it.rank != 0)
         return true;
     gy_report_row(stdout, &perf->it, &out, &in);
-    if (!perf->json)
-        return true;
-    const char *algorithm = gyre_comm_algorithm(perf->it.comm, gy_kind_name(perf->it.kind), perf->it.count,
-                                                perf->it.dtype);
-    const char *transport = perf->arguments->transport ? perf->arguments->transport : getenv("GYRE_TRANSPORT");
-    for (int in_place = 0; in_place < 2; in_place++) {
-        perf->it.in_place = in_place;
-        gy_report_json(perf->json, &perf->it, algorithm ? algorithm : "", transport ? transport : "auto",
-                       in_place ? &in : &out);
-    }
+    if (perf->json)
+        print_json(perf, &out, &in);
     return true;
 }
 
+/* Sizes that are the same in whole elements of every rank have one row. */
 static bool measure_sizes(struct perf *perf)
 {
     const struct gy_arguments *arguments = perf->arguments;
-    if (perf->it.kind == GY_KIND_BARRIER)
-        return measure_size(perf, 0);
-    for (size_t bytes = arguments->least;;) {
-        if (!measure_size(perf, bytes))
+    size_t bytes = arguments->least, measured = 0;
+    for (bool more = true; more;) {
+        gy_case_size(&perf->it, bytes);
+        if (perf->it.kind == GY_KIND_BARRIER)
+            return measure_size(perf);
+        if (perf->it.bytes != measured && !measure_size(perf))
             return false;
-        if (arguments->step ? bytes + arguments->step > arguments->most
-                            : bytes > arguments->most / (size_t)arguments->factor)
-            return true;
+        measured = perf->it.bytes;
+        more = arguments->step ? bytes + arguments->step <= arguments->most
+                               : bytes <= arguments->most / (size_t)arguments->factor;
         bytes = arguments->step ? bytes + arguments->step : bytes * (size_t)arguments->factor;
     }
+    return true;
 }
 
 /* Has the operation a meaning for the type, and are its results exact for so many ranks? */
 static bool can_measure(const struct perf *perf)
 {
     const struct gy_case *it = &perf->it;
-    return gy_exact_has(it->dtype, it->op) && (!perf->arguments->check || it->size <= gy_exact_ranks(it->dtype, it->op));
+    return gy_exact_has(it->dtype, it->op) &&
+           (!perf->arguments->check || it->size <= gy_exact_ranks(it->dtype, it->op));
 }
 
 /* Each root that was asked for. */
@@ -354,7 +364,7 @@ int main(int argc, char **argv)
     struct gy_arguments arguments;
     gy_arguments_parse(argc, argv, &arguments);
     if (arguments.ranks == 0)
-        return arguments.sendrecv ? gy_sendrecv_run(&arguments) : run_rank(&arguments);
+        return arguments.messages ? gy_sendrecv_run(&arguments) : run_rank(&arguments);
     setenv(GY_ARGUMENTS_STARTED, "1", 1);
     const struct gy_launch launch = {
         .tool = "gyre-perf", .path = "/proc/self/exe", .argv = argv, .ranks = arguments.ranks};

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "output.h"
+
 static int compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -37,6 +39,10 @@ void gy_report_head(FILE *stream)
 
 static void print_result(FILE *stream, const struct gy_result *result)
 {
+    if (isnan(result->shown_us)) {
+        fprintf(stream, " %9s %7s %7s %7s", "N/A", "N/A", "N/A", "N/A");
+        return;
+    }
     fprintf(stream, " %9.2f %7.3f %7.3f ", result->shown_us, result->algbw, result->busbw);
     if (result->wrong < 0)
         fprintf(stream, "%7s", "N/A");
@@ -62,7 +68,7 @@ void gy_report_row(FILE *stream, const struct gy_case *it, const struct gy_resul
     fputc(' ', stream);
     print_result(stream, in);
     fputc('\n', stream);
-    fflush(stream);
+    gy_output_flush(stream);
 }
 
 void gy_report_end(FILE *stream, long wrong, double busbw)
@@ -72,7 +78,7 @@ void gy_report_end(FILE *stream, long wrong, double busbw)
     else
         fprintf(stream, "# Out of bounds values : %ld %s\n", wrong, wrong ? "FAILED" : "OK");
     fprintf(stream, "# Avg bus bandwidth    : %g\n#\n", busbw);
-    fflush(stream);
+    gy_output_flush(stream);
 }
 
 static void put_number(FILE *stream, const char *name, double value, const char *end)
@@ -104,5 +110,5 @@ void gy_report_json(FILE *stream, const struct gy_case *it, const char *algorith
         fprintf(stream, "\"wrong\":null}\n");
     else
         fprintf(stream, "\"wrong\":%ld}\n", result->wrong);
-    fflush(stream);
+    gy_output_flush(stream);
 }

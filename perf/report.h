@@ -13,7 +13,7 @@ struct gy_times {
 
 struct gy_result {
     struct gy_times time_us;
-    double shown_us; /* the one in the column: median or mean */
+    double shown_us; /* the one in the column: median or mean; NaN: not measured */
     double whole_us; /* median from the earliest start to the latest end; NaN: streaming, or several hosts */
     double algbw, busbw;
     long wrong; /* −1: not checked */

@@ -1,6 +1,6 @@
 /* Latency: half of a round trip, median over the iterations. Bandwidth: rank 0 starts a window of messages and waits for
- * an answer of 4 bytes; bytes of a window over the median of its time, 10^6 bytes a second. A window has one buffer, as in
- * osu_bw. Iterations are those of the OSU benchmarks, a tenth of them, where -n does not say how many. */
+ * an answer of 4 bytes; bytes of a window over the median of its time, 10^6 bytes a second. Bidirectional bandwidth: both
+ * ranks do so at once, and the bytes of both count. A window has one buffer, as in osu_bw. Iterations are those of the OSU benchmarks, a tenth of them, where -n does not say how many. */
 #include "sendrecv.h"
 
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "cores.h"
 #include "output.h"
+#include "report.h"
 
 #define LARGE 8192 /* bytes from which on there are fewer iterations */
 
@@ -21,6 +22,8 @@ struct pair {
     gyre_request **requests;
     int64_t *times;
     size_t wrong;
+    double bandwidth; /* sum of the rows', 10^6 bytes a second */
+    size_t rows;
     FILE *json;
 };
 
@@ -74,21 +77,31 @@ static bool round_trip(const struct pair *pair, size_t bytes)
     return succeeded(pair, status);
 }
 
-/* A window of messages to rank 1 and its answer. */
-static bool send_window(const struct pair *pair, size_t bytes)
+/* A window of messages to rank 1, or also one from it, and rank 1's answer. */
+static bool exchange_windows(const struct pair *pair, size_t bytes, bool sends, bool receives)
 {
     gyre_status status = GYRE_SUCCESS;
-    int window = pair->arguments->window, answer = 0;
-    for (int i = 0; i < window && status == GYRE_SUCCESS; i++)
-        status = pair->rank == 0
-                     ? gyre_send_start(pair->comm, pair->sent, bytes, GYRE_UINT8, 1, &pair->requests[i])
-                     : gyre_recv_start(pair->comm, pair->received, bytes, GYRE_UINT8, 0, &pair->requests[i]);
+    int window = pair->arguments->window, started = 0, answer = 0, peer = 1 - pair->rank;
+    for (int i = 0; i < window && receives && status == GYRE_SUCCESS; i++)
+        status = gyre_recv_start(pair->comm, pair->received, bytes, GYRE_UINT8, peer, &pair->requests[started++]);
+    for (int i = 0; i < window && sends && status == GYRE_SUCCESS; i++)
+        status = gyre_send_start(pair->comm, pair->sent, bytes, GYRE_UINT8, peer, &pair->requests[started++]);
     if (status == GYRE_SUCCESS)
-        status = gyre_wait_all(pair->requests, (size_t)window);
+        status = gyre_wait_all(pair->requests, (size_t)started);
     if (status == GYRE_SUCCESS)
         status = pair->rank == 0 ? gyre_recv(pair->comm, &answer, 1, GYRE_INT32, 1)
                                  : gyre_send(pair->comm, &answer, 1, GYRE_INT32, 0);
     return succeeded(pair, status);
+}
+
+static bool send_window(const struct pair *pair, size_t bytes)
+{
+    return exchange_windows(pair, bytes, pair->rank == 0, pair->rank == 1);
+}
+
+static bool swap_windows(const struct pair *pair, size_t bytes)
+{
+    return exchange_windows(pair, bytes, true, true);
 }
 
 static int by_value(const void *a, const void *b)
@@ -113,20 +126,58 @@ static double measure(struct pair *pair, bool (*call)(const struct pair *, size_
     return middle > 0 ? (double)middle : 1;
 }
 
-/* One round trip and one window whose bytes are compared. */
+/* What the command line can ask for, in the order of the columns. */
+static const struct figure {
+    unsigned bit;
+    bool (*call)(const struct pair *, size_t);
+    bool both_receive;
+    int width;
+    const char *title, *key;
+} figures[] = {
+    {GY_LATENCY, round_trip, true, 14, "Latency (us)", "latency_us"},
+    {GY_BANDWIDTH, send_window, false, 18, "Bandwidth (MB/s)", "bandwidth_mb"},
+    {GY_BIBANDWIDTH, swap_windows, true, 21, "Bi-Bandwidth (MB/s)", "bibandwidth_mb"},
+};
+enum { FIGURES = sizeof figures / sizeof *figures };
+
+unsigned gy_sendrecv_find(const char *name)
+{
+    static const struct {
+        const char *name;
+        unsigned messages;
+    } known[] = {{"sendrecv", GY_LATENCY | GY_BANDWIDTH | GY_BIBANDWIDTH},
+                 {"latency", GY_LATENCY},
+                 {"bandwidth", GY_BANDWIDTH},
+                 {"bw", GY_BANDWIDTH},
+                 {"bibandwidth", GY_BIBANDWIDTH},
+                 {"bibw", GY_BIBANDWIDTH}};
+    name += strncmp(name, "osu_", 4) == 0 ? 4 : 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(name, known[i].name) == 0)
+            return known[i].messages;
+    }
+    return 0;
+}
+
+static bool is_asked(const struct pair *pair, int f)
+{
+    return pair->arguments->messages & figures[f].bit;
+}
+
+/* One call of each kind whose bytes are compared. */
 static bool check_once(struct pair *pair, size_t bytes, size_t *wrong_p)
 {
     double wrong;
     pair->wrong = 0;
-    fill(pair, bytes, 1);
-    if (!round_trip(pair, bytes))
-        return false;
-    check(pair, bytes, 1);
-    fill(pair, bytes, 2);
-    if (!succeeded(pair, gyre_barrier(pair->comm)) || !send_window(pair, bytes))
-        return false;
-    if (pair->rank == 1)
-        check(pair, bytes, 2);
+    for (int f = 0; f < FIGURES; f++) {
+        if (!is_asked(pair, f))
+            continue;
+        fill(pair, bytes, (uint64_t)f + 1);
+        if (!succeeded(pair, gyre_barrier(pair->comm)) || !figures[f].call(pair, bytes))
+            return false;
+        if (figures[f].both_receive || pair->rank == 1)
+            check(pair, bytes, (uint64_t)f + 1);
+    }
     wrong = (double)pair->wrong;
     if (!succeeded(pair, gyre_all_reduce(pair->comm, &wrong, &wrong, 1, GYRE_FLOAT64, GYRE_SUM)))
         return false;
@@ -134,34 +185,64 @@ static bool check_once(struct pair *pair, size_t bytes, size_t *wrong_p)
     return true;
 }
 
-static void print_row(const struct pair *pair, size_t bytes, double latency_us, double mb, size_t wrong)
+static void print_row(const struct pair *pair, size_t bytes, const double *values, size_t wrong)
 {
     char shown[24] = "N/A", json[24] = "null";
     if (pair->arguments->check) {
         snprintf(shown, sizeof shown, "%zu", wrong);
         snprintf(json, sizeof json, "%zu", wrong);
     }
-    printf(" %12zu %14.2f %18.2f %7s\n", bytes, latency_us, mb, shown);
-    fflush(stdout);
-    if (pair->json)
-        fprintf(pair->json,
-                "{\"collective\":\"sendrecv\",\"ranks\":2,\"bytes\":%zu,\"window\":%d,\"latency_us\":%.6g,"
-                "\"bandwidth_mb\":%.6g,\"wrong\":%s}\n",
-                bytes, pair->arguments->window, latency_us, mb, json);
+    printf(" %12zu", bytes);
+    for (int f = 0; f < FIGURES; f++) {
+        if (is_asked(pair, f))
+            printf(" %*.2f", figures[f].width, values[f]);
+    }
+    printf(" %7s\n", shown);
+    gy_output_flush(stdout);
+    if (!pair->json)
+        return;
+    fprintf(pair->json, "{\"collective\":\"sendrecv\",\"ranks\":2,\"bytes\":%zu,\"window\":%d,", bytes,
+            pair->arguments->window);
+    for (int f = 0; f < FIGURES; f++) {
+        if (is_asked(pair, f))
+            fprintf(pair->json, "\"%s\":%.6g,", figures[f].key, values[f]);
+        else
+            fprintf(pair->json, "\"%s\":null,", figures[f].key);
+    }
+    fprintf(pair->json, "\"wrong\":%s}\n", json);
+    gy_output_flush(pair->json);
+}
+
+/* In the unit of its column, of a call that took so many ns. */
+static double value_of(const struct pair *pair, int f, size_t bytes, double ns)
+{
+    double window = (double)bytes * pair->arguments->window / ns * 1e3;
+    switch (figures[f].bit) {
+    case GY_LATENCY: return ns / 2e3;
+    case GY_BANDWIDTH: return window;
+    default: return 2 * window;
+    }
 }
 
 static bool measure_size(struct pair *pair, size_t bytes, size_t *total)
 {
     size_t wrong = 0;
+    double values[FIGURES] = {0};
     if (pair->arguments->check && !check_once(pair, bytes, &wrong))
         return false;
-    double trip = measure(pair, round_trip, bytes);
-    double window = trip > 0 ? measure(pair, send_window, bytes) : 0;
-    if (window <= 0)
-        return false;
+    for (int f = 0; f < FIGURES; f++) {
+        if (!is_asked(pair, f))
+            continue;
+        double ns = measure(pair, figures[f].call, bytes);
+        if (ns <= 0)
+            return false;
+        values[f] = value_of(pair, f, bytes, ns);
+    }
     *total += wrong;
+    pair->bandwidth += values[1] > 0 ? values[1] : values[2];
+    pair->rows++;
     if (pair->rank == 0)
-        print_row(pair, bytes, trip / 2e3, (double)bytes * pair->arguments->window / window * 1e3, wrong);
+        print_row(pair, bytes, values, wrong);
     return true;
 }
 
@@ -182,7 +263,7 @@ static bool prepare(struct pair *pair)
     size_t iterations = (size_t)iterations_of(arguments->iterations, 0, 1000, 100);
     pair->sent = calloc(arguments->most, 1);
     pair->received = calloc(arguments->most, 1);
-    pair->requests = calloc((size_t)arguments->window,
+    pair->requests = calloc(2 * (size_t)arguments->window,
                             sizeof *pair->requests); /* NOLINT(bugprone-sizeof-expression): pointers */
     pair->times = calloc(iterations, sizeof *pair->times);
     if (!pair->sent || !pair->received || !pair->requests || !pair->times) {
@@ -206,14 +287,17 @@ static int measure_pair(struct pair *pair)
                arguments->check ? "exact" : "none");
         if (arguments->accepted[0])
             printf("# accepted, as gyre-perf does so anyway: %s\n", arguments->accepted);
-        printf("#%12s %14s %18s %7s\n", "Size (B)", "Latency (us)", "Bandwidth (MB/s)", "#wrong");
+        printf("#%12s", "Size (B)");
+        for (int f = 0; f < FIGURES; f++) {
+            if (is_asked(pair, f))
+                printf(" %*s", figures[f].width, figures[f].title);
+        }
+        printf(" %7s\n", "#wrong");
     }
     if (!measure_sizes(pair, &wrong))
         return 1;
-    if (pair->rank == 0 && arguments->check)
-        printf("# Out of bounds values : %zu %s\n", wrong, wrong ? "FAILED" : "OK");
-    else if (pair->rank == 0)
-        printf("# Out of bounds values : not checked\n");
+    if (pair->rank == 0)
+        gy_report_end(stdout, arguments->check ? (long)wrong : -1, pair->bandwidth / 1e3 / (double)pair->rows);
     return wrong > 0;
 }
 

@@ -85,8 +85,16 @@ refused "'mulsum'" "$perf" all_reduce -o mulsum
 refused '-g \(--ngpus\) 8: only 1 is possible here: .*--ranks' "$perf" all_reduce_perf -g 8
 refused '-G \(--cudagraph\) 2: only 0 is possible here' "$perf" allreduce --cudagraph 2
 refused 'sizes would not grow' "$perf" all_reduce -i 0
-refused 'sendrecv has two ranks' "$perf" sendrecv --ranks 3
-refused 'sendrecv has two ranks' "$perf" osu_latency --ranks 2 --algorithm ring
+refused 'sendrecv has two ranks.*sendrecv_ring has any number' "$perf" sendrecv --ranks 3
+refused 'latency moves bytes' "$perf" latency --ranks 2 -d half
+refused 'bibw moves bytes' "$perf" osu_bibw --ranks 2 --mem gyre
+refused 'sendrecv_perf has no --algorithm' "$perf" sendrecv_perf --ranks 2 --algorithm ring
+refused '--op average has no meaning for --dtype bool' "$perf" all_reduce --ranks 2 -d bool -o avg
+refused '--op bit_and has no meaning for --dtype float32' "$perf" all_reduce --ranks 2 -d float32 -o bit_and
+for option in -p:1 -z:3 -y:1 -T:60 -C:1 -S:1 -a:1 -R:2 -M:1 -D:1 --device_cta_count:4 -x:2 -u:4 -I:1 -K:5 -t:2 --run_cycles:0 --memory:1 --cta_policy:1; do
+    refused "^gyre-perf: -.*${option#*:}: only (0|1|3|16) is possible here: " "$perf" all_reduce_perf --ranks 2 "${option%:*}" "${option#*:}"
+done
+refused 'osu_latency has two ranks' "$perf" osu_latency --ranks 2 --algorithm ring
 refused "'star'" "$perf" all_reduce --algorithm star
 refused "'pigeon'" "$perf" all_reduce --transport shm,pigeon
 refused "'12q'" "$perf" all_reduce -b 12q
@@ -265,10 +273,30 @@ expect 0 '^$' "$perf" reduce --ranks 2 -b 64 -e 64 -n 1 -w 0 -r all -d all -o al
 [ "$(column 3)" = 'int8 uint8 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e4m3 float8_e5m2 bool ' ] &&
     [ "$(column 4)" = 'sum product min max average bit_and bit_or bit_xor ' ] && [ "$(column 5)" = '0 1 ' ] &&
     [ "$(grep -vc '^#' "$work/out")" = $((2 * (6 * 8 + 6 * 5 + 7))) ] || fail "-r all -d all -o all: $(cat "$work/out")"
-for name in sendrecv osu_bw; do
-    expect 0 '^$' "$perf" $name --ranks 2 -b 1 -e 64k -f 16 -n 3 -w 1 -W 4 --json "$work/json"
-    [ "$(grep -v '^#' "$work/out" | awk '$2 > 0 && $3 > 0 && $4 == 0' | wc -l)" = 5 ] &&
-        [ "$(grep -c '"latency_us":.*"bandwidth_mb":.*"wrong":0}' "$work/json")" = 5 ] || fail "gyre-perf $name: $(cat "$work/out")"
+expect 0 '^$' "$perf" all_reduce_perf --ranks 2 -b 8 -e 8 -n 1 -w 0 -t 1 -g 1 -m 1 --run_cycles 1 -p 0 -z 0 -y 0 -T 0 -G 0 -C 0 -S 0 \
+    -a 3 -R 0 -M 0 --memory 0 -D 0 --device_cta_count 16 -x 0 -u 0 -I 0 -K 0
+grep -q '^# accepted.*: -t 1, -g 1, -N 1, .*, --device_cta_count 16, -u 0, -I 0, -K 0, -m 1, -x 0$' "$work/out" || fail "all accepted: $(cat "$work/out")"
+# The same word is nccl-tests' or the OSU benchmarks', as the name is; -N starts ranks where no launcher has.
+expect 0 '^$' "$perf" osu_allreduce -N 2 -m 8 -i 7 -x 3
+grep -q 'iterations 7  warm-up 3 ' "$work/out" && [ "$(column 1)" = '8 ' ] || fail "osu_allreduce -i 7 -x 3: $(cat "$work/out")"
+expect 0 '^$' "$run" -np 2 "$perf" all_reduce -N 1 -b 8 -e 8 -n 1
+expect 2 'exit status 2$' "$run" -np 2 "$perf" all_reduce -N 2 -b 8 -e 8 -n 1
+grep -q 'only 1 is possible here: .*--ranks' "$work/err" || fail "-N 2 under a launcher: $(cat "$work/err")"
+# Sizes that are the same in whole elements have one row.
+expect 0 '^$' "$perf" all_gather --ranks 3 -b 1 -e 64 -n 1 -w 0
+[ "$(grep -v '^#' "$work/out" | awk '{ printf "%s ", $1 }')" = '12 24 60 ' ] || fail "rows of odd sizes: $(cat "$work/out")"
+for case in sendrecv:3 osu_latency:1 latency:1 osu_bw:1 bandwidth:1 osu_bibw:1 bibandwidth:1; do
+    expect 0 '^$' "$perf" ${case%:*} --ranks 2 -b 1 -e 64k -f 16 -n 3 -w 1 -W 4 --json "$work/json"
+    [ "$(grep -v '^#' "$work/out" | awk -v n=${case#*:} 'NF == n + 2 && $2 > 0 && $(n + 1) > 0 && $NF == 0' | wc -l)" = 5 ] &&
+        [ "$(grep -cE '"latency_us":.*"bandwidth_mb":.*"bibandwidth_mb":.*"wrong":0}' "$work/json")" = 5 ] &&
+        [ "$(grep -oE '_(us|mb|bi)":[0-9]' "$work/json" | wc -l)" = $((5 * ${case#*:})) ] &&
+        [ "$(tail -n 3 "$work/out" | grep -cE '^# (Out of bounds values : 0 OK|Avg bus bandwidth    : [0-9.e-]+)$')" = 2 ] ||
+        fail "gyre-perf ${case%:*}: $(cat "$work/out" "$work/json")"
+done
+for name in sendrecv_perf sendrecv_ring; do
+    expect 0 '^$' "$perf" $name --ranks 3 -b 1k -e 1k -n 2 -w 1 -d double --json "$work/json"
+    [ "$(grep -v '^#' "$work/out" | awk '{ print $1, $3, $4, $9, $NF }')" = '1024 float64 none 0 N/A' ] &&
+        [ "$(grep -c '"collective":"sendrecv_ring".*"in_place":false.*"wrong":0}' "$work/json")" = 1 ] || fail "gyre-perf $name: $(cat "$work/out")"
 done
 expect 1 'exit status 1$' "$run" -n 3 "$perf" sendrecv -e 8
 # What has a root names it, in the column and in JSON; the others have none.
@@ -282,8 +310,6 @@ grep -q '"algorithm":"ring","transport":"tcp"' "$work/out" || fail "gyre-perf: f
 expect 0 '^$' "$run" -n 3 "$perf" all_reduce -b 1k -e 1k -n 2
 expect 0 '^$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -d float8_e4m3 -o product
 grep -q 'float8_e4m3 product' "$work/out" || fail "gyre-perf does not show type and operation"
-expect 1 'exit status 1$' "$perf" all_reduce --ranks 2 -b 1k -e 1k -n 2 -d float32 -o bit_and
-grep -q 'bit_and is for integers and booleans, not for float32' "$work/err" || fail "gyre-perf does not say why: $(cat "$work/err")"
 expect 2 'exit status 2$' "$perf" all_reduce --ranks 17 -b 1k -e 1k -n 2 -d float8_e5m2
 expect 2 'rank [01] .* exit status 2$' "$run" -n 2 "$perf" broadcast -r 2 -b 8 -e 8
 expect 1 'rank 0 .* exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 8 --json /no/such/folder/rows
@@ -302,9 +328,11 @@ for tool in "$info" "$train --quiet --epochs 1"; do
     expect 1 'cannot write the output(: No space left on device)?$' bash -c "exec $tool >/dev/full"
 done
 expect 1 'exit status 1$' bash -c "exec $perf all_reduce --ranks 2 -b 8 -e 64 -n 2 >/dev/full"
-grep -q '^gyre-perf: cannot write the output' "$work/err" || fail "gyre-perf to a full disk: $(cat "$work/err")"
+grep -q '^gyre-perf: cannot write the output: No space left on device$' "$work/err" || fail "gyre-perf to a full disk: $(cat "$work/err")"
 expect 1 'exit status 1$' "$perf" all_reduce --ranks 2 -b 8 -e 64 -n 2 --json /dev/full
-grep -q '^gyre-perf: cannot write /dev/full' "$work/err" || fail "gyre-perf --json to a full disk: $(cat "$work/err")"
+grep -q '^gyre-perf: cannot write /dev/full: No space left on device$' "$work/err" || fail "gyre-perf --json to a full disk: $(cat "$work/err")"
+expect 1 'exit status 1$' "$perf" latency --ranks 2 -b 8 -e 64 -n 2 --json /dev/full
+grep -q '^gyre-perf: cannot write /dev/full: No space left on device$' "$work/err" || fail "gyre-perf latency --json to a full disk: $(cat "$work/err")"
 # The formulas of nccl-tests: busbw is algbw times 2(n-1)/n, (n-1)/n or 1, and algbw is bytes over time.
 for case in all_reduce:1.5 reduce_scatter:0.75 all_gather:0.75 broadcast:1; do
     expect 0 '^$' "$perf" ${case%:*} --ranks 4 -b 64k -e 64k -n 3 --json "$work/json"
