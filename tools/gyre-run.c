@@ -6,14 +6,21 @@
 #include "launch.h"
 #include "options.h"
 
+enum { KEY_HOSTS = 256 };
+
 static const struct argp_option table[] = {
     {"ranks", 'n', "N", 0, "number of ranks to start (required)", 0},
+    {"np", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"label", 'l', NULL, 0, "begin each line of output with the rank that wrote it", 0},
     {"bind", 'b', NULL, 0, "keep rank i on the i-th usable core, counted round", 0},
     {"elastic", 'e', NULL, 0, "start a rank that fails again, as a newcomer, and let the others go on", 0},
     {"min", 'm', "N", 0, "... as long as N of them are there (default 1)", 0},
     {"restarts", 'r', "N", 0, "... at most N times in a row for a rank (default 5)", 0},
     {"chaos", 'c', "SEED,RATE", 0, "kill and stop ranks and cut their connections at random, RATE times a second", 0},
+    {"host", 'H', "HOSTS", OPTION_HIDDEN, NULL, 0},
+    {"hosts", KEY_HOSTS, "HOSTS", OPTION_HIDDEN, NULL, 0},
+    {"hostfile", KEY_HOSTS, "FILE", OPTION_HIDDEN, NULL, 0},
+    {"machinefile", KEY_HOSTS, "FILE", OPTION_HIDDEN, NULL, 0},
     {0},
 };
 
@@ -32,6 +39,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (!gy_chaos_parse(text, &launch->chaos))
             gy_options_refuse("--chaos '%s' is no SEED,RATE, such as 7,0.5", text);
         return 0;
+    case 'H':
+    case KEY_HOSTS:
+        gy_options_refuse("all ranks start on this machine: hosts are the business of mpirun, srun and torchrun, whose "
+                          "ranks need no gyre-run");
     case ARGP_KEY_ARG: /* the program: everything behind it is its own */
         launch->path = text;
         launch->argv = state->argv + state->next - 1;
@@ -60,7 +71,7 @@ static void accept_np(int argc, char **argv)
     for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "-np") == 0)
             argv[i] = plain;
-        i += strlen(argv[i]) == 2 && strchr("nmrc", argv[i][1]) != NULL;
+        i += strlen(argv[i]) == 2 && strchr("nmrcH", argv[i][1]) != NULL;
     }
 }
 

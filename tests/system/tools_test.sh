@@ -94,6 +94,8 @@ refused '--op bit_and has no meaning for --dtype float32' "$perf" all_reduce --r
 for option in -p:1 -z:3 -y:1 -T:60 -C:1 -S:1 -a:1 -R:2 -M:1 -D:1 --device_cta_count:4 -x:2 -u:4 -I:1 -K:5 -t:2 --run_cycles:0 --memory:1 --cta_policy:1; do
     refused "^gyre-perf: -.*${option#*:}: only (0|1|3|16) is possible here: " "$perf" all_reduce_perf --ranks 2 "${option%:*}" "${option#*:}"
 done
+refused 'all ranks start on this machine' "$run" -np 2 -H a,b true
+refused 'all ranks start on this machine' "$run" -np 2 --hostfile hosts true
 refused 'osu_latency has two ranks' "$perf" osu_latency --ranks 2 --algorithm ring
 refused "'star'" "$perf" all_reduce --algorithm star
 refused "'pigeon'" "$perf" all_reduce --transport shm,pigeon
@@ -280,7 +282,7 @@ grep -q '^# accepted.*: -t 1, -g 1, -N 1, .*, --device_cta_count 16, -u 0, -I 0,
 expect 0 '^$' "$perf" osu_allreduce -N 2 -m 8 -i 7 -x 3
 grep -q 'iterations 7  warm-up 3 ' "$work/out" && [ "$(column 1)" = '8 ' ] || fail "osu_allreduce -i 7 -x 3: $(cat "$work/out")"
 expect 0 '^$' "$run" -np 2 "$perf" all_reduce -N 1 -b 8 -e 8 -n 1
-expect 2 'exit status 2$' "$run" -np 2 "$perf" all_reduce -N 2 -b 8 -e 8 -n 1
+expect 2 'exit status 2$' "$run" --np 2 "$perf" all_reduce -N 2 -b 8 -e 8 -n 1
 grep -q 'only 1 is possible here: .*--ranks' "$work/err" || fail "-N 2 under a launcher: $(cat "$work/err")"
 # Sizes that are the same in whole elements have one row.
 expect 0 '^$' "$perf" all_gather --ranks 3 -b 1 -e 64 -n 1 -w 0
