@@ -83,8 +83,9 @@ int main(int argc, char **argv)
         .parser = parse,
         .args_doc = "-n N [--] PROGRAM [ARGUMENT...]",
         .doc = "Starts N ranks of PROGRAM on this machine, with the environment that torchrun gives: RANK, WORLD_SIZE, "
-               "LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with a secret of their own, "
-               "GYRE_SECRET. With --elastic a rank that fails is started again with GYRE_JOIN=1, after a pause that "
+               "LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with a secret of their own "
+               "in a descriptor that they inherit (GYRE_SECRET_FILE). With --elastic a rank that fails is started "
+               "again with GYRE_JOIN=1, after a pause that "
                "doubles from "
                "0.25 s to 10 s; ten seconds without a failure begin anew.\v"
                "When a rank fails, the others have two seconds to report, then they are ended; the last line says who "

@@ -300,7 +300,8 @@ static void start_all(struct gy_launch_job *job)
 
 int gy_launch_run(const struct gy_launch *launch)
 {
-    struct gy_launch_job job = {.launch = launch, .keyboard = -1, .order = -1, .meeting.reserved = -1};
+    struct gy_launch_job job = {
+        .launch = launch, .keyboard = -1, .order = -1, .meeting = {.reserved = -1, .secret = -1}};
     job.ranks = calloc((size_t)launch->ranks, sizeof *job.ranks);
     struct pollfd *fds = calloc(2 + 2 * (size_t)launch->ranks, sizeof *fds);
     for (int i = 0; job.ranks && i < launch->ranks; i++)

@@ -1,11 +1,15 @@
 #include "meeting.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIRST_PORT 10000u /* below are services */
@@ -54,14 +58,36 @@ static int reserve_port(struct gy_meeting *meeting)
     return -1;
 }
 
-static int make_secret(char text[65])
+/* A descriptor, which a rank inherits, instead of a text in the environment, which every program that a rank starts inherits, too, and
+ * which lands in the logs of those that print theirs. −1: errno. */
+static int make_secret(void)
 {
     unsigned char bytes[32];
+    char text[2 * sizeof bytes + 1];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return -1;
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    return 0;
+    int fd = memfd_create("gyre secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool written = fd >= 0 && fchmod(fd, S_IRUSR) == 0 &&
+                   write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1 &&
+                   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0;
+    explicit_bzero(bytes, sizeof bytes);
+    explicit_bzero(text, sizeof text);
+    if (written)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* In the process that is about to become a rank. */
+static void hand_on_secret(int fd)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    fcntl(fd, F_SETFD, 0);
+    setenv("GYRE_SECRET_FILE", path, 1);
 }
 
 static void set_number(const char *name, int value)
@@ -87,20 +113,27 @@ void gy_meeting_tell(const struct gy_meeting *meeting, int rank, int ranks, bool
     setenv("GYRE_LAUNCHER", "torchrun", 1);   /* these variables hold, whatever Slurm or mpirun left around us */
     unsetenv("TORCHELASTIC_USE_AGENT_STORE"); /* nobody but rank 0 holds our MASTER_PORT */
     if (!getenv("GYRE_SECRET") && !getenv("GYRE_SECRET_FILE"))
-        setenv("GYRE_SECRET", meeting->secret, 1);
-}
-
-int gy_meeting_choose(struct gy_meeting *meeting)
-{
-    meeting->reserved = -1;
-    return reserve_port(meeting) || make_secret(meeting->secret) ? -1 : 0;
+        hand_on_secret(meeting->secret);
 }
 
 void gy_meeting_end(struct gy_meeting *meeting)
 {
     if (meeting->reserved >= 0)
         close(meeting->reserved);
-    meeting->reserved = -1;
+    if (meeting->secret >= 0)
+        close(meeting->secret);
+    meeting->reserved = meeting->secret = -1;
+}
+
+int gy_meeting_choose(struct gy_meeting *meeting)
+{
+    meeting->reserved = meeting->secret = -1;
+    if (reserve_port(meeting) == 0 && (meeting->secret = make_secret()) >= 0)
+        return 0;
+    int errnum = errno;
+    gy_meeting_end(meeting);
+    errno = errnum;
+    return -1;
 }
 
 static bool is_set(const char *name)

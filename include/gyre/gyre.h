@@ -232,8 +232,8 @@ typedef struct gyre_config {
     int rank;                    /* this process's rank, used when world_size > 0 */
     int world_size;              /* number of ranks, 0: from the environment */
     const char *address;         /* meeting place: "tcp://HOST:PORT", "file:///PATH"; NULL: from the environment */
-    const char *secret;          /* the job's secret, at least 16 bytes of text; NULL: GYRE_SECRET or
-                                  * GYRE_SECRET_FILE */
+    const char *secret;          /* the job's secret: a random text of 22 bytes or more, 32 where all are hexadecimal digits;
+                                  * NULL: GYRE_SECRET or GYRE_SECRET_FILE */
     gyre_exchange_func exchange; /* or NULL */
     void *exchange_user;         /* first argument of `exchange` */
     int join;                    /* 1: join a world that is there (gyre_comm_grow), at `address`, which is any member's;

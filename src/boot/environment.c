@@ -2,6 +2,7 @@
  * started this process offers (launcher.h). Every sentence here says which variable to set. */
 #include "boot/environment.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -68,43 +69,108 @@ static gyre_status read_address(const gyre_config *user, const struct gy_config 
     return identity->launcher->place(identity, config, error);
 }
 
+/* A secret is a key: 128 bits of randomness. What a text was made from is not seen in it, but a text that cannot hold so many is. */
+static bool is_weak(const char *text, size_t bytes)
+{
+    bool seen[256] = {false}, digits = true;
+    size_t different = 0;
+
+    for (size_t i = 0; i < bytes; i++) {
+        digits &= isxdigit((unsigned char)text[i]) != 0;
+        different += !seen[(unsigned char)text[i]];
+        seen[(unsigned char)text[i]] = true;
+    }
+    return bytes < (digits ? GY_SECRET_DIGITS : GY_SECRET_LEAST) || different < GY_SECRET_DIFFERENT;
+}
+
 static gyre_status use_secret(struct gy_identity *identity, const char *text, size_t bytes, const char *from,
                               struct gy_error *error)
 {
-    if (bytes < GY_SECRET_LEAST)
-        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "%s holds %zu bytes; a secret has at least %d", from,
-                            bytes, GY_SECRET_LEAST);
+    if (is_weak(text, bytes))
+        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
+                            "%s, %zu bytes, can be guessed: a secret is a random text of at least %d characters, or %d "
+                            "hexadecimal digits, as \"openssl rand -hex 32\" makes one",
+                            from, bytes, GY_SECRET_LEAST, GY_SECRET_DIGITS);
     gy_handshake_key_of_secret(text, bytes, identity->key);
     identity->has_secret = true;
     return GYRE_SUCCESS;
 }
 
-static gyre_status read_secret_file(const char *path, struct gy_identity *identity, struct gy_error *error)
+/* As ssh does with a private key: what others may have read, or may have written, is no secret. A file of root's is for this user where
+ * a group of its own may read it (Kubernetes gives secrets so). */
+static gyre_status check_secret_file(const char *path, int fd, struct gy_error *error)
+{
+    struct stat about;
+    uid_t own = geteuid();
+
+    if (fstat(fd, &about))
+        return gy_error_system(error, errno, "GYRE_SECRET_FILE: cannot look at %s", path);
+    if (!S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode))
+        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_SECRET_FILE %s is no file", path);
+    if (about.st_uid != own && about.st_uid != 0)
+        return gy_error_set(
+            error, GYRE_BAD_CONFIGURATION, -1,
+            "GYRE_SECRET_FILE %s belongs to another user (%u), who knows the secret: make one of your own", path,
+            (unsigned)about.st_uid);
+    if (about.st_mode & (about.st_uid == own ? S_IRWXG | S_IRWXO : S_IRWXO | S_IWGRP))
+        return gy_error_set(
+            error, GYRE_BAD_CONFIGURATION, -1,
+            "GYRE_SECRET_FILE %s can be read or written by other users (mode %04o): make a new secret, and "
+            "chmod 600 its file",
+            path, (unsigned)about.st_mode & 07777);
+    return GYRE_SUCCESS;
+}
+
+/* Up to the end of the file, or `room` bytes. −1: errno. */
+static ssize_t read_whole(int fd, char *text_p, size_t room)
+{
+    size_t got = 0;
+
+    while (got < room) {
+        ssize_t more = read(fd, text_p + got, room - got);
+
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return -1;
+        if (more == 0)
+            break;
+        got += (size_t)more;
+    }
+    return (ssize_t)got;
+}
+
+static gyre_status take_secret(const char *path, int fd, struct gy_identity *identity, struct gy_error *error)
 {
     char text[SECRET_MOST + 1];
-    struct stat about;
+    gyre_status status = check_secret_file(path, fd, error);
     ssize_t got;
-    gyre_status status;
+
+    if (status != GYRE_SUCCESS)
+        return status;
+    got = read_whole(fd, text, sizeof(text));
+    if (got < 0)
+        status = gy_error_system(error, errno, "GYRE_SECRET_FILE: cannot read %s", path);
+    else if (got > SECRET_MOST)
+        status = gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_SECRET_FILE %s is longer than %d bytes", path,
+                              SECRET_MOST);
+    while (got > 0 && (text[got - 1] == '\n' || text[got - 1] == '\r'))
+        got--;
+    if (status == GYRE_SUCCESS)
+        status = use_secret(identity, text, (size_t)got, "the text in GYRE_SECRET_FILE", error);
+    sodium_memzero(text, sizeof(text));
+    return status;
+}
+
+static gyre_status read_secret_file(const char *path, struct gy_identity *identity, struct gy_error *error)
+{
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    gyre_status status;
 
     if (fd < 0)
         return gy_error_system(error, errno, "GYRE_SECRET_FILE: cannot open %s", path);
-    if (fstat(fd, &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)))
-        gy_log(GY_LOG_WARN, "GYRE_SECRET_FILE %s can be read by other users; chmod 600 it", path);
-    got = read(fd, text, sizeof(text));
-    if (got < 0) {
-        status = gy_error_system(error, errno, "GYRE_SECRET_FILE: cannot read %s", path);
-        close(fd);
-        return status;
-    }
+    status = take_secret(path, fd, identity, error);
     close(fd);
-    if (got > SECRET_MOST)
-        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1, "GYRE_SECRET_FILE %s is longer than %d bytes", path,
-                            SECRET_MOST);
-    while (got > 0 && (text[got - 1] == '\n' || text[got - 1] == '\r'))
-        got--;
-    status = use_secret(identity, text, (size_t)got, "GYRE_SECRET_FILE", error);
-    sodium_memzero(text, sizeof(text));
     return status;
 }
 
@@ -132,6 +198,7 @@ void gy_identity_end(struct gy_identity *identity)
     if (identity->exchange_end)
         identity->exchange_end(identity->exchange_user);
     identity->exchange_end = NULL;
+    sodium_memzero(identity->key, sizeof(identity->key));
 }
 
 gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,

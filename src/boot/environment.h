@@ -6,7 +6,10 @@
 #include "boot/address.h"
 #include "boot/world.h"
 
-#define GY_SECRET_LEAST 16
+/* A secret of 128 random bits has so many characters of base64, or hexadecimal digits; of either so many differ, but once in a billion. */
+#define GY_SECRET_LEAST 22
+#define GY_SECRET_DIGITS 32
+#define GY_SECRET_DIFFERENT 6
 
 struct gy_launcher;
 
@@ -30,7 +33,7 @@ gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *co
 /* Of a newcomer, which is told its rank later: the address, NONE where nobody says it, the secret and torchrun's run. */
 gyre_status gy_identity_read_newcomer(const gyre_config *user, const struct gy_config *config,
                                       struct gy_identity *identity_p, struct gy_error *error);
-/* After the meeting. */
+/* After the meeting: ends the exchange, and overwrites the key. */
 void gy_identity_end(struct gy_identity *identity);
 
 #endif

@@ -435,6 +435,7 @@ gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error
     member->error = error;
     member->greeting.fd = -1;
     status = meet(member);
+    explicit_bzero(member, sizeof(*member)); /* its greeting has keys in it */
     gy_free(member);
     return status;
 }

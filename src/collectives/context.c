@@ -219,6 +219,8 @@ gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p
         status = gy_poller_create(&ctx->poller, error);
     if (status == GYRE_SUCCESS)
         status = (user && user->join) || ctx->config.join ? join(user, ctx, error) : meet(user, ctx, error);
+    explicit_bzero(ctx->config.secret,
+                   sizeof(ctx->config.secret)); /* the keys made from it are what is used from now on */
     if (status == GYRE_SUCCESS)
         status = finish(ctx, error);
     if (status != GYRE_SUCCESS) {

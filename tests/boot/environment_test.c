@@ -3,10 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "boot/environment.h"
 #include "boot/handshake.h"
+
+#define SECRET "0123456789abcdef0123456789abcdef"
 
 static struct gy_error error;
 static struct gy_identity identity;
@@ -177,7 +181,7 @@ Test(environment, what_is_said_more_plainly_wins)
     cr_assert_str_eq(identity.address.host, "::1"); /* GYRE_ADDRESS before MASTER_ADDR */
     cr_assert_str_eq(identity.address_from, "GYRE_ADDRESS");
     user.address = "file:///tmp/place";
-    user.secret = "a secret in the struct";
+    user.secret = "a secret, in the struct";
     setenv("RANK", "nonsense", 1); /* not looked at */
     cr_assert_eq(read_identity(&user), GYRE_SUCCESS, "%s", error.text);
     cr_assert_eq(identity.rank, 1);
@@ -212,16 +216,104 @@ Test(environment, a_secret_file)
     setenv("GYRE_SECRET_FILE", path, 1);
     expect(NULL, GYRE_SYSTEM, "GYRE_SECRET_FILE: cannot open");
     fd = open(path, O_CREAT | O_WRONLY | O_EXCL, 0600);
-    cr_assert(fd >= 0 && write(fd, "0123456789abcdef\n", 17) == 17);
+    cr_assert(fd >= 0 && write(fd, SECRET "\n", 33) == 33);
     cr_assert_eq(read_identity(NULL), GYRE_SUCCESS, "%s", error.text);
     cr_assert(identity.has_secret);
-    gy_handshake_key_of_secret("0123456789abcdef", 16, key); /* the end of the line is no part of it */
+    gy_handshake_key_of_secret(SECRET, 32, key); /* the end of the line is no part of it */
     cr_assert_arr_eq(identity.key, key, sizeof(key));
     memset(text, 'x', sizeof(text));
     cr_assert_eq(write(fd, text, sizeof(text)), (ssize_t)sizeof(text));
     expect(NULL, GYRE_BAD_CONFIGURATION, "GYRE_SECRET_FILE");
     cr_assert_eq(ftruncate(fd, 5), 0);
-    expect(NULL, GYRE_BAD_CONFIGURATION, "GYRE_SECRET_FILE holds 5 bytes");
+    expect(NULL, GYRE_BAD_CONFIGURATION, "the text in GYRE_SECRET_FILE, 5 bytes, can be guessed");
     close(fd);
     unlink(path);
+    setenv("GYRE_SECRET_FILE", "/tmp", 1);
+    expect(NULL, GYRE_BAD_CONFIGURATION, "GYRE_SECRET_FILE /tmp is no file");
+}
+
+/* A pipe gives what it has in pieces. */
+Test(environment, a_secret_is_read_to_its_end)
+{
+    char path[40];
+    int ends[2];
+    uint8_t key[GY_KEY_BYTES];
+
+    cr_assert_eq(pipe(ends), 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[0]);
+    setenv("GYRE_SECRET_FILE", path, 1);
+    pid_t writer = fork();
+    cr_assert(writer >= 0);
+    if (writer == 0) {
+        for (size_t i = 0; i < strlen(SECRET); i += 8) {
+            if (write(ends[1], SECRET + i, 8) != 8)
+                _exit(1);
+            usleep(i == 0 ? 0 : 20000);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    cr_assert_eq(waitpid(writer, NULL, 0), writer);
+    cr_assert_eq(read_identity(NULL), GYRE_SUCCESS, "%s", error.text);
+    gy_handshake_key_of_secret(SECRET, strlen(SECRET), key);
+    cr_assert_arr_eq(identity.key, key, sizeof(key));
+    close(ends[0]);
+}
+
+/* As ssh refuses a private key. */
+Test(environment, a_secret_file_that_others_can_read_is_refused)
+{
+    static const struct {
+        mode_t mode;
+        uid_t owner;
+        bool refused;
+    } cases[] = {{0600, 0, false}, {0400, 0, false}, {0640, 0, true},
+                 {0604, 0, true},  {0620, 0, true},  {0600, 12345, true}};
+    char path[64];
+
+    snprintf(path, sizeof(path), "/tmp/gyre-secret-%d", (int)getpid());
+    setenv("GYRE_SECRET_FILE", path, 1);
+    int fd = open(path, O_CREAT | O_WRONLY | O_EXCL, 0600);
+    cr_assert(fd >= 0 && write(fd, SECRET, 32) == 32);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        if (cases[i].owner && fchown(fd, cases[i].owner, (gid_t)-1) != 0)
+            continue; /* not root */
+        cr_assert_eq(fchmod(fd, cases[i].mode), 0);
+        if (cases[i].refused)
+            expect(NULL, GYRE_BAD_CONFIGURATION,
+                   cases[i].owner ? "belongs to another user" : "can be read or written by other users");
+        else
+            cr_expect_eq(read_identity(NULL), GYRE_SUCCESS, "%s", error.text);
+    }
+    close(fd);
+    unlink(path);
+}
+
+Test(environment, a_secret_that_can_be_guessed_is_refused)
+{
+    static const char *const weak[] = {"a secret of 21 chars!", "0123456789abcdef0123456789abcde",
+                                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+                             *const strong[] = {"c2VjcmV0IG9mIHRoZSB0Zw", SECRET};
+    gyre_config user = {.size = sizeof(user), .rank = 1, .world_size = 2, .address = "file:///tmp/place"};
+
+    for (size_t i = 0; i < sizeof(weak) / sizeof(*weak); i++) {
+        user.secret = weak[i];
+        expect(&user, GYRE_BAD_CONFIGURATION, "can be guessed: a secret is a random text of at least 22 characters");
+    }
+    for (size_t i = 0; i < sizeof(strong) / sizeof(*strong); i++) {
+        user.secret = strong[i];
+        cr_expect_eq(read_identity(&user), GYRE_SUCCESS, "%s", error.text);
+    }
+}
+
+/* Nothing of it is left when it has served its purpose. */
+Test(environment, an_identity_that_has_ended_holds_no_key)
+{
+    static const uint8_t zeros[GY_KEY_BYTES];
+    gyre_config user = {
+        .size = sizeof(user), .rank = 1, .world_size = 2, .address = "file:///tmp/place", .secret = SECRET};
+
+    cr_assert_eq(read_identity(&user), GYRE_SUCCESS, "%s", error.text);
+    gy_identity_end(&identity);
+    cr_assert_arr_eq(identity.key, zeros, sizeof(zeros));
 }

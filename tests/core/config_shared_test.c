@@ -51,7 +51,7 @@ Test(config_shared, has_the_settings_that_matter_and_no_secret)
     struct gy_error error = {0};
 
     gy_error_clear(&error);
-    setenv("GYRE_SECRET", "0123456789abcdef", 1);
+    setenv("GYRE_SECRET", "0123456789abcdef0123456789abcdef", 1);
     setenv("GYRE_TCP_TILE", "16k", 1);
     setenv("GYRE_ALGORITHM", "all_reduce:ring", 1);
     cr_assert_eq(gy_config_read(&config, &error), GYRE_SUCCESS);

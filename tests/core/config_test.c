@@ -168,7 +168,7 @@ Test(config, values_reach_their_fields)
     setenv("GYRE_ALGORITHM", "all_reduce:ring,broadcast:binary_tree", 1);
     setenv("GYRE_HIERARCHY", "2,2,3", 1);
     setenv("GYRE_HOST_ID", "left", 1);
-    setenv("GYRE_SECRET", "0123456789abcdef", 1);
+    setenv("GYRE_SECRET", "0123456789abcdef0123456789abcdef", 1);
     setenv("GYRE_INSECURE", "1", 1);
     setenv("GYRE_SHM_SLOT", "64k", 1);
     setenv("GYRE_SPIN", "25", 1);
@@ -180,7 +180,7 @@ Test(config, values_reach_their_fields)
     cr_assert_str_eq(config.algorithm, "all_reduce:ring,broadcast:binary_tree");
     cr_assert_str_eq(config.hierarchy, "2,2,3");
     cr_assert_str_eq(config.host_id, "left");
-    cr_assert_str_eq(config.secret, "0123456789abcdef");
+    cr_assert_str_eq(config.secret, "0123456789abcdef0123456789abcdef");
     cr_assert(config.insecure);
     cr_assert_eq(config.shm_slot, 65536);
     cr_assert_eq(config.spin_ns, 25000);

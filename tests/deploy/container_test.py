@@ -65,7 +65,7 @@ def check(text: str, source: str) -> None:
 
 MISTAKES = [("COPY . /src", "COPI . /src"), ("scripts/package", "scripts/pack"), ("libgyre1_", "libgyre2_"), ("USER gyre", "USER root"),
             ("--from=build", "--from=other"), ('["/usr/bin/gyre-run"]', '["/usr/bin/gyre-walk"]'), ("&& rm", "&& && rm"), ("VOLUME", "# VOLUME"),
-            ("USER gyre", "ENV GYRE_SECRET=0123456789abcdef\nUSER gyre"), (" AS build", ""), ('["-n", "2"', '["-n", 2 "')]
+            ("USER gyre", "ENV GYRE_SECRET=0123456789abcdef0123456789abcdef\nUSER gyre"), (" AS build", ""), ('["-n", "2"', '["-n", 2 "')]
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ program=$1 what=$2
 folder=$(mktemp -d /tmp/gyre-places-XXXXXX)
 listener=
 trap '[ -z "$listener" ] || kill "$listener" 2>/dev/null || true; rm -rf "$folder"' EXIT
-export GYRE_SECRET=a-secret-of-the-tests GYRE_MEET_TIMEOUT=2 GYRE_LOG=error WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=24999
+export GYRE_SECRET=a-secret-of-the-tests-0123456789 GYRE_MEET_TIMEOUT=2 GYRE_LOG=error WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=24999
 unset GYRE_ADDRESS GYRE_INTERFACE GYRE_LAUNCHER RANK
 
 says() { # RANK WORDS: the rank fails, and its sentence has the words

@@ -63,7 +63,7 @@ done
 [ -n "$idle" ] || { tail -n 20 "$folder"/*.log; fail "the node of Slurm did not become idle"; }
 
 four_ranks "srun" srun -n 4
-meets "srun, a secret and TCP between ranks" env GYRE_SECRET=a-secret-of-the-tests GYRE_TRANSPORT=tcp srun -n 4
+meets "srun, a secret and TCP between ranks" env GYRE_SECRET=a-secret-of-the-tests-0123456789 GYRE_TRANSPORT=tcp srun -n 4
 four_ranks "srun --mpi=pmi2" srun --mpi=pmi2 -n 4
 four_ranks "srun --mpi=pmix" srun --mpi=pmix -n 4
 refused "srun with RANK left over" "RANK=0 and WORLD_SIZE=1 (torchrun), SLURM_PROCID=" env RANK=0 WORLD_SIZE=1 srun -n 4 "$ranks"

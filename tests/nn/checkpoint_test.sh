@@ -339,7 +339,7 @@ full()
     grep -q 'rank 0\]: .*No space left' "$work/err" || fail "rank 0 does not say why: $(cat "$work/err")"
     [ "$(grep -c 'rank [1-3]\]: rank 0: .*No space left' "$work/err")" = 3 ] || fail "not every rank: $(cat "$work/err")"
     cmp "$disk/run" "$work/kept" || fail "a full disk changed the checkpoint of 4 ranks"
-    RANK=0 WORLD_SIZE=2 GYRE_MEET_TIMEOUT=2 GYRE_SECRET=a-secret-of-the-tests GYRE_ADDRESS=file://$disk/meet \
+    RANK=0 WORLD_SIZE=2 GYRE_MEET_TIMEOUT=2 GYRE_SECRET=a-secret-of-the-tests-0123456789 GYRE_ADDRESS=file://$disk/meet \
         timeout 20 "$train" --quiet --hidden 32 --epochs 1 2>"$work/err" >/dev/null
     [ $? = 1 ] && grep -q 'cannot write the meeting file .*disk/meet: No space left' "$work/err" ||
         fail "a meeting on a full disk: $(cat "$work/err")"

@@ -25,7 +25,7 @@ for ((i = 0; i < 100; i++)); do
     sleep 0.05
 done
 
-export GYRE_SECRET=0123456789abcdef0123 MASTER_ADDR=10.78.0.1 MASTER_PORT=29711 WORLD_SIZE=2 GYRE_PEER_TIMEOUT=1 GYRE_LOG=error
+export GYRE_SECRET=0123456789abcdef0123456789abcdef MASTER_ADDR=10.78.0.1 MASTER_PORT=29711 WORLD_SIZE=2 GYRE_PEER_TIMEOUT=1 GYRE_LOG=error
 pids=()
 for rank in 0 1; do
     RANK=$rank LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 timeout 30 ip netns exec "gyre$$-$((rank + 1))" "$perf" all_reduce -b 1M -e 1M -n 5 >"$scratch/$rank" 2>&1 &

@@ -9,11 +9,11 @@ foreach(place shm=windows tcp=links)
   gyre_system_test(choice.${transport} 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
     $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:choice_test> ${reach})
 endforeach()
-gyre_system_test(choice.mixed 200 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+gyre_system_test(choice.mixed 200 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef0123456789abcdef
   $<TARGET_FILE:gyre-run> -n 3 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:choice_test> groups")
-gyre_system_test(choice.part 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+gyre_system_test(choice.part 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_LOG=error GYRE_SECRET=0123456789abcdef0123456789abcdef
   $<TARGET_FILE:gyre-run> -n 6 -- sh -c "GYRE_HOST_ID=h$((RANK<4?0:RANK)) exec $<TARGET_FILE:choice_test> part")
-gyre_system_test(choice.hosts 200 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+gyre_system_test(choice.hosts 200 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef0123456789abcdef
   $<TARGET_FILE:gyre-run> -n 3 -- sh -c "GYRE_HOST_ID=h$RANK exec $<TARGET_FILE:choice_test> hosts")
 gyre_system_test(choice.many 200 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp
   $<TARGET_FILE:gyre-run> -n 17 $<TARGET_FILE:choice_test> links)

@@ -7,6 +7,6 @@ foreach(suite shapes many left lists)
     gyre_system_test(divide.${suite}.${transport} 220 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_STALL_TIMEOUT=2
       GYRE_LOG=error $<TARGET_FILE:gyre-run> -n 5 $<TARGET_FILE:divide_test> ${suite})
   endforeach()
-  gyre_system_test(divide.${suite}.mixed 220 ${CMAKE_COMMAND} -E env GYRE_STALL_TIMEOUT=2 GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+  gyre_system_test(divide.${suite}.mixed 220 ${CMAKE_COMMAND} -E env GYRE_STALL_TIMEOUT=2 GYRE_LOG=error GYRE_SECRET=0123456789abcdef0123456789abcdef
     $<TARGET_FILE:gyre-run> -n 5 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:divide_test> ${suite}")
 endforeach()

@@ -12,5 +12,5 @@ foreach(transport shm tcp)
 endforeach()
 gyre_system_test(forced.off 120 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,tcp GYRE_HIERARCHY=off GYRE_LOG=error
   $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:forced_test> set)
-gyre_system_test(forced.mixed 120 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+gyre_system_test(forced.mixed 120 ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef0123456789abcdef
   $<TARGET_FILE:gyre-run> -n 4 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:forced_test> set")

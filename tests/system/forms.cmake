@@ -15,7 +15,7 @@ function(gyre_forms_test name seconds ranks test)
     gyre_system_test(${name}.${transport} ${seconds} ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} GYRE_LOG=error
       $<TARGET_FILE:gyre-run> -n ${ranks} $<TARGET_FILE:${test}> ${ARGN})
   endforeach()
-  gyre_system_test(${name}.mixed ${seconds} ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef
+  gyre_system_test(${name}.mixed ${seconds} ${CMAKE_COMMAND} -E env GYRE_LOG=error GYRE_SECRET=0123456789abcdef0123456789abcdef
     $<TARGET_FILE:gyre-run> -n ${ranks} -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:${test}> ${arguments}")
 endfunction()
 

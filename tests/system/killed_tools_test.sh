@@ -53,7 +53,7 @@ start()
     started=()
     for ((rank = 0; rank < ranks; rank++)); do
         env RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1 \
-            MASTER_PORT=$port GYRE_SECRET=0123456789abcdef0123 GYRE_MEET_TIMEOUT=20 OPENBLAS_NUM_THREADS=1 \
+            MASTER_PORT=$port GYRE_SECRET=0123456789abcdef0123456789abcdef GYRE_MEET_TIMEOUT=20 OPENBLAS_NUM_THREADS=1 \
             "$@" >"$work/$rank" 2>&1 </dev/null &
         started+=($!)
     done

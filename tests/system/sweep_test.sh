@@ -15,7 +15,7 @@ if [ "$transport" = mixed ]; then
     [ -z "${GYRE_TEST_FULL:-}" ] || types= sizes='2 3 4 5 6 7 8 9'
     for size in $sizes; do
         # shellcheck disable=SC2016 # each rank's own RANK
-        GYRE_SECRET=0123456789abcdef "$run" -l -n "$size" -- sh -c 'GYRE_HOST_ID=h$((RANK % 2)) exec "$@"' sh "$test" links $types ||
+        GYRE_SECRET=0123456789abcdef0123456789abcdef "$run" -l -n "$size" -- sh -c 'GYRE_HOST_ID=h$((RANK % 2)) exec "$@"' sh "$test" links $types ||
             { echo "failed with $size ranks on two hosts"; exit 1; }
     done
     exit 0

@@ -153,6 +153,10 @@ try:
 except OSError as error:
     raise SystemExit(error.errno != errno.EADDRINUSE)
 raise SystemExit("the port was free")'
+# The secret is in a descriptor that only the ranks have, through a wrapper, too.
+expect 0 '^$' env -u GYRE_SECRET "$run" -n 1 sh -c 'env; sh -c "cat $GYRE_SECRET_FILE"'
+grep -q '^GYRE_SECRET=' "$work/out" && fail "gyre-run leaves the secret in the environment"
+grep -Eq '^[0-9a-f]{64}$' "$work/out" || fail "gyre-run: what a rank has as its secret: $(tail -n 1 "$work/out")"
 # gyre-run ignores SIGPIPE (13), its ranks do not.
 expect 0 '^$' "$run" -n 1 bash -c 'read -r _ mask < <(grep SigIgn /proc/self/status); exit $((0x$mask >> 12 & 1))'
 refused 'go with --elastic' "$train" --min 2
@@ -202,7 +206,7 @@ ctypes.CDLL(None).syscall(93 if platform.machine() == \"aarch64\" else 60, 0)"'
 expect 143 'rank 0 .* killed by signal 15' "$run" -n 2 bash -c '[ $RANK = 0 ] && kill $$; trap "" TERM; while :; do sleep 1; done'
 expect 127 "cannot start '/no/such/program'" "$run" -n 3 /no/such/program
 [ "$(wc -l <"$work/err")" = 1 ] || fail "a missing program is named more than once"
-expect 0 '^$' "$run" -n 4 -l -- bash -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE ${MASTER_ADDR:?} ${MASTER_PORT:?} >/dev/null; echo "I am $RANK of ${#GYRE_SECRET}"'
+expect 0 '^$' "$run" -n 4 -l -- bash -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE ${MASTER_ADDR:?} ${MASTER_PORT:?} >/dev/null; echo "I am $RANK of $(wc -c <"$GYRE_SECRET_FILE")"'
 [ "$(sort "$work/out" | tr '\n' ';')" = '[0] I am 0 of 64;[1] I am 1 of 64;[2] I am 2 of 64;[3] I am 3 of 64;' ] || fail "labels: $(cat "$work/out")"
 [ "$(echo hello | "$run" -n 3 cat)" = hello ] || fail "stdin belongs to rank 0 alone"
 

@@ -13,7 +13,7 @@ foreach(suite access signals passive wrong booleans unmade late)
     gyre_system_test(window.${suite}.${transport} 100 ${CMAKE_COMMAND} -E env GYRE_TRANSPORT=self,${transport} ${settings}
       $<TARGET_FILE:gyre-run> -n 3 $<TARGET_FILE:window_test> ${suite})
   endforeach()
-  gyre_system_test(window.${suite}.mixed 100 ${CMAKE_COMMAND} -E env ${settings} GYRE_SECRET=0123456789abcdef
+  gyre_system_test(window.${suite}.mixed 100 ${CMAKE_COMMAND} -E env ${settings} GYRE_SECRET=0123456789abcdef0123456789abcdef
     $<TARGET_FILE:gyre-run> -n 4 -- sh -c "GYRE_HOST_ID=h$((RANK%2)) exec $<TARGET_FILE:window_test> ${suite}")
 endforeach()
 # gyre-run reports the rank that killed itself: what counts is that no other one complains.
