@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/gcm.h"
 #include "boot/wire.h"
 
 #define MAGIC 0x45525947u /* "GYRE" */
@@ -41,7 +42,7 @@ static enum gy_suite choose(enum gy_integrity mode, unsigned ciphers)
     if (mode == GY_INTEGRITY_CRC)
         return GY_SUITE_CRC;
     if (mode == GY_INTEGRITY_MAC)
-        return GY_SUITE_MAC;
+        return ciphers & 1u << GY_SUITE_GMAC ? GY_SUITE_GMAC : GY_SUITE_MAC;
     if (mode == GY_INTEGRITY_ENCRYPT)
         return ciphers & 1u << GY_SUITE_AES ? GY_SUITE_AES : GY_SUITE_CHACHA;
     return GY_SUITE_OFF;
@@ -226,7 +227,8 @@ static void hear_1(struct gy_handshake *handshake)
 static bool fits_mode(const struct gy_handshake *handshake, uint8_t suite)
 {
     return suite == choose(handshake->mode, handshake->ciphers) ||
-           (handshake->mode == GY_INTEGRITY_ENCRYPT && suite == GY_SUITE_CHACHA);
+           (handshake->mode == GY_INTEGRITY_ENCRYPT && suite == GY_SUITE_CHACHA) ||
+           (handshake->mode == GY_INTEGRITY_MAC && suite == GY_SUITE_MAC);
 }
 
 static void hear_2(struct gy_handshake *handshake)
@@ -321,8 +323,10 @@ static void begin(struct gy_handshake *handshake, enum gy_integrity mode)
     handshake->version = GY_HANDSHAKE_VERSION;
     handshake->mode = mode;
     handshake->ciphers = 1u << GY_SUITE_CHACHA;
-    if (mode == GY_INTEGRITY_ENCRYPT && gy_seal_has_aes())
+    if (mode == GY_INTEGRITY_ENCRYPT && gy_gcm_usable())
         handshake->ciphers |= 1u << GY_SUITE_AES;
+    if (mode == GY_INTEGRITY_MAC && gy_gcm_usable() && gy_gcm_fast()) /* otherwise Poly1305 is faster */
+        handshake->ciphers |= 1u << GY_SUITE_GMAC;
 }
 
 void gy_handshake_forget(struct gy_handshake *handshake)

@@ -6,18 +6,19 @@
 
 #include <sodium.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "boot/gcm.h"
 #include "boot/wire.h"
+#include "core/hash.h"
 
 #define HEAD 0u
 #define BODY 1u
 #define ODD UINT64_C(0x9e3779b97f4a7c15) /* any odd number: its multiples are all different */
 
 _Static_assert(GY_SEAL_KEY_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "key size of ChaCha20");
-_Static_assert(GY_SEAL_KEY_BYTES == crypto_aead_aes256gcm_KEYBYTES, "key size of AES-256");
+_Static_assert(GY_SEAL_KEY_BYTES == GY_GCM_KEY_BYTES, "key size of AES-256");
 _Static_assert(GY_SEAL_TAG_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES, "size of a Poly1305 tag");
-_Static_assert(GY_SEAL_TAG_BYTES == crypto_aead_aes256gcm_ABYTES, "size of a GCM tag");
+_Static_assert(GY_SEAL_TAG_BYTES == GY_GCM_TAG_BYTES, "size of a GCM tag");
 
 struct nonce {
     uint8_t bytes[crypto_aead_chacha20poly1305_ietf_NPUBBYTES];
@@ -66,10 +67,8 @@ static void close_piece(const struct gy_seal *seal, unsigned part, const uint8_t
         crypto_aead_chacha20poly1305_ietf_encrypt_detached(bytes_p, tag_p, NULL, bytes, count, NULL, 0, NULL,
                                                            nonce.bytes, seal->key);
         break;
-    case GY_SUITE_AES:
-        crypto_aead_aes256gcm_encrypt_detached(bytes_p, tag_p, NULL, bytes, count, NULL, 0, NULL, nonce.bytes,
-                                               seal->key);
-        break;
+    case GY_SUITE_AES: gy_gcm_seal(seal->key, nonce.bytes, bytes, count, bytes_p, tag_p); break;
+    case GY_SUITE_GMAC: gy_gcm_authenticate(seal->key, nonce.bytes, bytes, count, tag_p); break;
     default: memset(tag_p, 0, GY_SEAL_TAG_BYTES);
     }
 }
@@ -85,9 +84,8 @@ static bool open_piece(const struct gy_seal *seal, uint64_t number, unsigned par
     case GY_SUITE_CHACHA:
         return crypto_aead_chacha20poly1305_ietf_decrypt_detached(bytes, NULL, bytes, count, tag, NULL, 0, nonce.bytes,
                                                                   seal->key) == 0;
-    case GY_SUITE_AES:
-        return crypto_aead_aes256gcm_decrypt_detached(bytes, NULL, bytes, count, tag, NULL, 0, nonce.bytes,
-                                                      seal->key) == 0;
+    case GY_SUITE_AES: return gy_gcm_open(seal->key, nonce.bytes, bytes, count, tag);
+    case GY_SUITE_GMAC: gy_gcm_authenticate(seal->key, nonce.bytes, bytes, count, expected); break;
     case GY_SUITE_CRC: checksum(number, part, bytes, count, expected); break;
     case GY_SUITE_MAC: authenticate(seal, number, part, bytes, count, expected); break;
     default: return true;
@@ -99,12 +97,19 @@ void gy_seal_begin(struct gy_seal *seal, enum gy_suite suite, const uint8_t key[
 {
     seal->suite = suite;
     seal->number = 0;
+    seal->renewal = GY_SEAL_RENEWAL;
     memcpy(seal->key, key, sizeof(seal->key));
 }
 
-bool gy_seal_has_aes(void)
+/* The key that follows. */
+static void renew(struct gy_seal *seal)
 {
-    return sodium_init() >= 0 && crypto_aead_aes256gcm_is_available();
+    static const uint8_t label[] = "gyre next key";
+    uint8_t next[GY_SEAL_KEY_BYTES];
+
+    crypto_generichash(next, sizeof(next), label, sizeof(label), seal->key, sizeof(seal->key));
+    memcpy(seal->key, next, sizeof(next));
+    sodium_memzero(next, sizeof(next));
 }
 
 void gy_seal_close_head(struct gy_seal *seal, const uint8_t *head, size_t bytes, uint8_t *wire_p)
@@ -112,6 +117,8 @@ void gy_seal_close_head(struct gy_seal *seal, const uint8_t *head, size_t bytes,
     struct gy_wire wire = gy_wire_over(wire_p, bytes + GY_SEAL_HEAD_MORE);
 
     seal->number++;
+    if (seal->number % seal->renewal == 0)
+        renew(seal);
     gy_wire_put(&wire, seal->number, GY_SEAL_NUMBER_BYTES);
     if (!gy_seal_hides(seal))
         memcpy(wire.at, head, bytes);
@@ -124,6 +131,23 @@ void gy_seal_close_body(const struct gy_seal *seal, const uint8_t *body, size_t 
     close_piece(seal, BODY, body, bytes, body_p, tag_p);
 }
 
+/* The first head of a new key, which is kept only if the head is genuine. */
+static enum gy_flaw open_renewed(struct gy_seal *seal, uint64_t number, uint8_t *head_p, size_t bytes,
+                                 const uint8_t tag[GY_SEAL_TAG_BYTES])
+{
+    struct gy_seal next = *seal;
+    enum gy_flaw flaw = GY_FLAW_DAMAGED;
+
+    renew(&next);
+    if (open_piece(&next, number, HEAD, head_p, bytes, tag)) {
+        next.number = number;
+        *seal = next;
+        flaw = GY_FLAW_NONE;
+    }
+    sodium_memzero(&next, sizeof(next));
+    return flaw;
+}
+
 enum gy_flaw gy_seal_open_head(struct gy_seal *seal, const uint8_t *wire_bytes, size_t bytes, uint8_t *head_p)
 {
     uint64_t number = 0;
@@ -131,6 +155,8 @@ enum gy_flaw gy_seal_open_head(struct gy_seal *seal, const uint8_t *wire_bytes, 
     for (unsigned i = 0; i < GY_SEAL_NUMBER_BYTES; i++)
         number |= (uint64_t)wire_bytes[i] << (8 * i);
     memcpy(head_p, wire_bytes + GY_SEAL_NUMBER_BYTES, bytes);
+    if (number == seal->number + 1 && number % seal->renewal == 0)
+        return open_renewed(seal, number, head_p, bytes, wire_bytes + GY_SEAL_NUMBER_BYTES + bytes);
     /* The number it says it has, so that one in the wrong place can be told from one that is not genuine. */
     if (!open_piece(seal, number, HEAD, head_p, bytes, wire_bytes + GY_SEAL_NUMBER_BYTES + bytes))
         return GY_FLAW_DAMAGED;
@@ -161,8 +187,8 @@ const char *gy_flaw_text(enum gy_flaw flaw)
 
 const char *gy_suite_name(enum gy_suite suite)
 {
-    static const char *const names[GY_SUITES] = {"off", "crc", "mac", "encrypt (ChaCha20-Poly1305)",
-                                                 "encrypt (AES-256-GCM)"};
+    static const char *const names[GY_SUITES] = {
+        "off", "crc", "mac", "encrypt (ChaCha20-Poly1305)", "encrypt (AES-256-GCM)", "mac (AES-256-GMAC)"};
 
     return (unsigned)suite < GY_SUITES ? names[suite] : "unknown";
 }

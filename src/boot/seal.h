@@ -25,7 +25,7 @@
 #define GY_SEAL_HEAD_MORE (GY_SEAL_NUMBER_BYTES + GY_SEAL_TAG_BYTES) /* what a head is longer when sealed */
 
 /* Values travel on the wire. */
-enum gy_suite { GY_SUITE_OFF, GY_SUITE_CRC, GY_SUITE_MAC, GY_SUITE_CHACHA, GY_SUITE_AES, GY_SUITES };
+enum gy_suite { GY_SUITE_OFF, GY_SUITE_CRC, GY_SUITE_MAC, GY_SUITE_CHACHA, GY_SUITE_AES, GY_SUITE_GMAC, GY_SUITES };
 
 /* Of a connection, as one of its ends sees it. */
 struct gy_seal_keys {
@@ -33,12 +33,16 @@ struct gy_seal_keys {
     uint8_t out[GY_SEAL_KEY_BYTES], in[GY_SEAL_KEY_BYTES];
 };
 
-/* One direction. `number` is that of the head that was closed, or opened, last. */
+/* One direction. `number` is that of the head that was closed, or opened, last. The head of each multiple of `renewal` is the first that
+ * is closed with a new key, which is derived from the one before: who learns a key cannot open what was closed before it was made. */
 struct gy_seal {
     enum gy_suite suite;
     uint8_t key[GY_SEAL_KEY_BYTES];
-    uint64_t number;
+    uint64_t number, renewal; /* GY_SEAL_RENEWAL; tests make it less, at both ends */
 };
+
+#define GY_SEAL_RENEWAL \
+    (UINT64_C(1) << 24) /* heads; with bodies of a mebibyte 16 TiB, far within what GCM allows a key */
 
 /* What is wrong with a piece. REPEATED and MISPLACED are genuine pieces of this direction in the wrong place. */
 enum gy_flaw { GY_FLAW_NONE, GY_FLAW_DAMAGED, GY_FLAW_REPEATED, GY_FLAW_MISPLACED };
@@ -47,10 +51,8 @@ void gy_seal_begin(struct gy_seal *seal, enum gy_suite suite, const uint8_t key[
 /* Are the bytes of bodies changed too, so that they have to go somewhere else than where they are? */
 static inline bool gy_seal_hides(const struct gy_seal *seal)
 {
-    return seal->suite >= GY_SUITE_CHACHA;
+    return seal->suite == GY_SUITE_CHACHA || seal->suite == GY_SUITE_AES;
 }
-/* Can this CPU do AES-256-GCM? */
-bool gy_seal_has_aes(void);
 
 /* Takes the next number. wire_p: `bytes` + GY_SEAL_HEAD_MORE. */
 void gy_seal_close_head(struct gy_seal *seal, const uint8_t *head, size_t bytes, uint8_t *wire_p);

@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "core/hash.h"
 #include "core/mem.h"
 
 #define HIDDEN 0x80000000u /* of the number of a hidden communicator; the program's are small */

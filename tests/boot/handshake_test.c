@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/gcm.h"
 #include "boot/handshake.h"
 
 static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job",
@@ -250,7 +251,7 @@ Test(handshake, modes_that_differ)
     cr_assert_eq(acceptor.refusal, GY_REFUSAL_INTEGRITY);
     greet(GY_INTEGRITY_MAC, 0, GY_INTEGRITY_OFF, GY_PURPOSE_MEET, &dialer, &acceptor);
     cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
-    cr_assert_eq(acceptor.keys.suite, GY_SUITE_MAC);
+    cr_assert_eq(acceptor.keys.suite, GY_SUITE_MAC); /* it has no cipher of this mode ready */
     cr_assert_eq(dialer.keys.suite, GY_SUITE_MAC);
 }
 
@@ -263,10 +264,16 @@ Test(handshake, ciphers)
     cr_assert_eq(dialer.state, GY_HANDSHAKE_DONE);
     cr_assert_eq(dialer.keys.suite, GY_SUITE_CHACHA);
     cr_assert_eq(acceptor.keys.suite, GY_SUITE_CHACHA);
-    if (!gy_seal_has_aes())
+    if (!gy_gcm_usable())
         return;
     greet(GY_INTEGRITY_ENCRYPT, 0, GY_INTEGRITY_ENCRYPT, GY_PURPOSE_LINK, &dialer, &acceptor);
     cr_assert_eq(dialer.keys.suite, GY_SUITE_AES);
+    greet(GY_INTEGRITY_MAC, 0, GY_INTEGRITY_MAC, GY_PURPOSE_LINK, &dialer, &acceptor);
+    cr_assert_eq(dialer.keys.suite, gy_gcm_fast() ? GY_SUITE_GMAC : GY_SUITE_MAC);
+    cr_assert_eq(acceptor.keys.suite, dialer.keys.suite);
+    greet(GY_INTEGRITY_MAC, 1u << GY_SUITE_CHACHA, GY_INTEGRITY_MAC, GY_PURPOSE_LINK, &dialer, &acceptor);
+    cr_assert_eq(dialer.keys.suite, GY_SUITE_MAC, "one end without the library is enough for Poly1305");
+    cr_assert_eq(acceptor.keys.suite, GY_SUITE_MAC);
 }
 
 Test(handshake, truncated_and_garbage)
