@@ -4,14 +4,12 @@
 #include "collectives/repeat_kept.h"
 #include "core/mem.h"
 
-struct gy_bundle *gy_bundle_make(struct gyre_comm *comm)
+void gy_bundle_provide(struct gy_context *ctx)
 {
-    struct gy_bundle *bundle = gy_alloc_zero(1, sizeof(*bundle));
-    if (!bundle)
-        return NULL;
-    bundle->request.comm = comm;
-    bundle->request.bundle = bundle;
-    return bundle;
+    if (!ctx->bundle)
+        ctx->bundle = gy_alloc_zero(1, sizeof(*ctx->bundle));
+    if (ctx->bundle)
+        ctx->bundle->request.bundle = ctx->bundle;
 }
 
 /* What the lists see of it is its oldest, whose clocks begin. */
@@ -32,7 +30,7 @@ static void show_oldest(struct gy_bundle *bundle)
 void gy_bundle_add(const struct gy_exchange *it, struct gyre_request *request, bool canonical)
 {
     struct gyre_comm *comm = it->comm;
-    struct gy_bundle *bundle = comm->bundle;
+    struct gy_bundle *bundle = comm->ctx->bundle;
     struct gy_note *note = gy_bundle_note(bundle, bundle->count);
     const struct gy_exchange_kind *kind = it->kind;
     if (kind != &comm->repeats[it->shape->collective].kind && kind != &request->kind) { /* the call's own */
@@ -48,6 +46,8 @@ void gy_bundle_add(const struct gy_exchange *it, struct gyre_request *request, b
     note->exchange.kept = it->kept;
     if (bundle->count++ > 0)
         return;
+    bundle->request.comm = comm;
+    bundle->request.record = 0; /* of another communicator's */
     gy_request_stand(&bundle->request);
     show_oldest(bundle);
     gy_request_note_beginning(&bundle->request);

@@ -8,7 +8,7 @@
  * So clocks, verdicts, pages and the ends of worlds and communicators find a request like others, while a start writes one line of its
  * owner's request instead of six, and several are completed in one turn without a step through lists. There are as many notes as
  * exchanges may be shown at once. A note is added only where nothing else is under way in the world: behind anything else a start has
- * a request of its own in the queue. */
+ * a request of its own in the queue. So at any time the notes are of one communicator, and the context has one bundle for all. */
 #ifndef GY_COLLECTIVES_BUNDLE_H
 #define GY_COLLECTIVES_BUNDLE_H
 
@@ -24,13 +24,13 @@ struct gy_note {
 };
 
 struct gy_bundle {
-    struct gyre_request request; /* in the lists as long as there are notes */
+    struct gyre_request request; /* in the lists as long as there are notes; its communicator is theirs */
     unsigned first, count;
     struct gy_note note[GY_WINDOW_AHEAD];
 };
 
-/* Empty; NULL: there is no memory, and starts do without. */
-struct gy_bundle *gy_bundle_make(struct gyre_comm *comm);
+/* Makes the context's, if it has none yet; without memory starts do without. */
+void gy_bundle_provide(struct gy_context *ctx);
 
 static inline struct gy_note *gy_bundle_note(struct gy_bundle *bundle, unsigned i)
 {
@@ -41,9 +41,10 @@ static inline struct gy_note *gy_bundle_note(struct gy_bundle *bundle, unsigned 
 static inline bool gy_bundle_takes(const struct gyre_comm *comm)
 {
     const struct gy_context *ctx = comm->ctx;
-    const struct gy_bundle *bundle = comm->bundle;
+    const struct gy_bundle *bundle = ctx->bundle;
     return bundle && bundle->count < GY_WINDOW_AHEAD && comm->arrived == comm->sequence &&
-           (!ctx->active_first || (ctx->active == 1 && ctx->active_first == &bundle->request));
+           (!ctx->active_first ||
+            (ctx->active == 1 && ctx->active_first == &bundle->request && bundle->request.comm == comm));
 }
 
 /* `request` is its owner's, open. */

@@ -62,9 +62,8 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     comm->group = *group;
     if (window >= 0 && !find_controls(comm))
         goto free_controls;
-    comm->repeats = gy_repeat_make();
-    comm->recorder.page = comm->repeats ? gy_page_comm_take(comm) : NULL;
-    if (!comm->recorder.page)
+    gy_repeat_init(comm);
+    if (!gy_page_comm_take(comm))
         goto free_controls;
     *group = (struct gy_group){0};
     if (window >= 0)
@@ -80,7 +79,6 @@ gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group 
     return GYRE_SUCCESS;
 
 free_controls:
-    gy_free(comm->repeats);
     gy_free(comm->standing);
     gy_free(comm->control);
 free_grouping:
@@ -143,8 +141,7 @@ void gy_comm_free(struct gyre_comm *comm)
     gy_grouping_free(&comm->grouping);
     gy_ways_free(comm);
     gy_free(comm->tuned);
-    gy_free(comm->bundle);
-    gy_free(comm->repeats);
+    gy_repeat_fini(comm);
     gy_free(comm->standing);
     gy_free(comm->control);
     gy_free(comm->channels);

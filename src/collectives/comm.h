@@ -80,8 +80,7 @@ struct gyre_comm {
     uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
     struct gyre_request *window_first, *window_last;
     struct gyre_request *window_next; /* the first of them that has not begun, or runs through its plan */
-    struct gy_bundle *bundle;    /* direct exchanges that starts have shown; NULL: no memory for it, or no window yet */
-    struct gyre_window *windows; /* one-sided */
+    struct gyre_window *windows;      /* one-sided */
     uint32_t windows_made;
 
     /* Plans with root 0 (or none) live as long as the communicator; others are evicted when no request uses them. */

@@ -35,6 +35,7 @@ struct gy_peer {
 };
 
 struct gy_channel;
+struct gy_bundle;
 
 /* A frame that a blocking call waits for, and where its payload goes: message.c, swap.c. */
 struct gy_awaited {
@@ -92,10 +93,11 @@ struct gy_context {
     bool together;   /* several of them have their turn: what they send leaves behind the last of them, */
     bool gathered;   /* and there is something */
     unsigned queued; /* those of them that stand in a queue for windows, and not at its head: nothing moves them */
-    struct gyre_request *idle;    /* free list */
-    struct gyre_request *lent;    /* over, and a link still holds a frame of theirs */
-    struct gyre_request *made;    /* all, but those that have outlived their communicator */
-    struct gy_awaited *awaited;   /* NULL: nobody waits without a request */
+    struct gy_bundle *bundle;   /* direct exchanges that starts have shown; NULL: no memory for it, or no window yet */
+    struct gyre_request *idle;  /* free list */
+    struct gyre_request *lent;  /* over, and a link still holds a frame of theirs */
+    struct gyre_request *made;  /* all, but those that have outlived their communicator */
+    struct gy_awaited *awaited; /* NULL: nobody waits without a request */
     void *kept[GY_BUFFER_POWERS]; /* scratch memory of 2^k bytes, free; each begins with the address of the next */
     uint32_t next_comm;
     uint64_t generation;     /* of the process that made it: see fork.c */

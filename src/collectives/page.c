@@ -92,7 +92,15 @@ void gy_page_abandon(struct gy_context *ctx)
         close(ctx->page_fd); /* the memory stays: the child may still read a communicator */
 }
 
-struct gyre_page_comm *gy_page_comm_take(struct gyre_comm *comm)
+static bool take_memory(struct gyre_comm *comm)
+{
+    struct gyre_page_comm *place = gy_recorder_alloc(GY_RECORDS_FIRST);
+    if (place)
+        gy_recorder_init(&comm->recorder, place, GY_RECORDS_FIRST);
+    return place;
+}
+
+bool gy_page_comm_take(struct gyre_comm *comm)
 {
     struct gyre_page *page = comm->ctx->page;
     struct gyre_page_comm *place = NULL;
@@ -102,13 +110,14 @@ struct gyre_page_comm *gy_page_comm_take(struct gyre_comm *comm)
         reserve(comm->ctx->page_fd, offsetof(struct gyre_page, comm) + (size_t)slot * sizeof(*place), sizeof(*place)))
         place = &page->comm[slot];
     if (!place)
-        return gy_alloc_zero(1, sizeof(*place));
+        return take_memory(comm);
     memset(place, 0, sizeof(*place));
     place->number = comm->id;
     place->rank = comm->rank;
     place->size = comm->size;
     page->comms |= 1u << slot;
-    return place;
+    gy_recorder_init(&comm->recorder, place, GY_RECORDS);
+    return true;
 }
 
 /* In the page? Then which one. */

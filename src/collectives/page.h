@@ -19,8 +19,8 @@ struct gyre_comm;
 void gy_page_create(struct gy_context *ctx);
 void gy_page_free(struct gy_context *ctx);
 void gy_page_abandon(struct gy_context *ctx); /* in a forked child: the page is the parent's */
-/* Where a communicator's recorder lies; zeroed. NULL: out of memory. */
-struct gyre_page_comm *gy_page_comm_take(struct gyre_comm *comm);
+/* Gives the communicator's recorder its place; false: out of memory. */
+bool gy_page_comm_take(struct gyre_comm *comm);
 void gy_page_comm_give(struct gyre_comm *comm);
 /* At a slow turn: this rank lives inside gyre, and misses these. */
 void gy_page_turn(struct gy_context *ctx, int64_t now);

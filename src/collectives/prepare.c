@@ -264,8 +264,10 @@ static gyre_status reserve_window(struct gyre_comm *comm)
         return GYRE_SUCCESS;
     gyre_status status = gy_segment_window_reserve(comm->ctx->segment, comm->window, &comm->error);
     comm->window_reserved = status == GYRE_SUCCESS;
-    if (comm->window_reserved)
-        comm->bundle = gy_bundle_make(comm);
+    if (comm->window_reserved) { /* without memory for these, calls take longer ways */
+        gy_bundle_provide(comm->ctx);
+        gy_repeat_provide(comm);
+    }
     return status;
 }
 

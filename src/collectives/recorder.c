@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/mem.h"
 #include "transport/segment.h"
 
 void gy_recorder_trace(const struct gy_recorder *recorder, const struct gy_arrival *shape, gyre_status status,
@@ -36,6 +37,37 @@ _Static_assert(offsetof(struct gyre_page_record, state) == offsetof(struct gyre_
                    sizeof(struct gy_arrival) == offsetof(struct gy_arrival, collective) + KIND_BYTES,
                "so that they are copied at once");
 
+void gy_recorder_init(struct gy_recorder *recorder, struct gyre_page_comm *page, unsigned records)
+{
+    *recorder = (struct gy_recorder){.page = page, .mask = records - 1};
+}
+
+struct gyre_page_comm *gy_recorder_alloc(unsigned records)
+{
+    return gy_alloc_zero(1, offsetof(struct gyre_page_comm, record) + records * sizeof(struct gyre_page_record));
+}
+
+/* The operations that are under way find their records by their numbers. */
+static __attribute__((noinline)) void grow(struct gy_recorder *recorder)
+{
+    struct gyre_page_comm *small = recorder->page, *page = gy_recorder_alloc(GY_RECORDS);
+    if (!page)
+        return;
+    memcpy(page, small, offsetof(struct gyre_page_comm, record));
+    for (uint64_t i = 0; i <= recorder->mask; i++)
+        page->record[small->record[i].serial % GY_RECORDS] = small->record[i];
+    recorder->page = page;
+    recorder->mask = GY_RECORDS - 1;
+    gy_free(small);
+}
+
+bool gy_recorder_provide(struct gy_recorder *recorder)
+{
+    if (!gy_recorder_is_full(recorder) && recorder->page->started > 0)
+        grow(recorder);
+    return gy_recorder_is_full(recorder);
+}
+
 /* Out of line: room for an event is made, which takes as long as the rest of a record. */
 static __attribute__((noinline)) void trace_start(const struct gy_recorder *recorder, const struct gy_arrival *shape,
                                                   struct gyre_page_record *record)
@@ -44,10 +76,11 @@ static __attribute__((noinline)) void trace_start(const struct gy_recorder *reco
     gy_recorder_trace(recorder, shape, GYRE_IN_PROGRESS, record->began, record->began);
 }
 
-struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
+static inline struct gyre_page_record *begin(struct gy_recorder *recorder, const struct gy_arrival *shape,
+                                             uint64_t mask)
 {
     uint64_t serial = ++recorder->page->started;
-    struct gyre_page_record *record = &recorder->page->record[serial % GY_RECORDS];
+    struct gyre_page_record *record = &recorder->page->record[serial & mask];
     record->serial = serial;
     record->sequence = shape->sequence;
     record->count = shape->count;
@@ -59,6 +92,17 @@ struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const s
     if (recorder->trace)
         trace_start(recorder, shape, record);
     return record;
+}
+
+struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
+{
+    (void)gy_recorder_provide(recorder);
+    return begin(recorder, shape, recorder->mask);
+}
+
+struct gyre_page_record *gy_recorder_begin_full(struct gy_recorder *recorder, const struct gy_arrival *shape)
+{
+    return begin(recorder, shape, GY_RECORDS - 1);
 }
 
 void gy_recorder_note(struct gyre_page_record *record, int64_t now)
@@ -95,13 +139,13 @@ void gy_recorder_done(struct gy_recorder *recorder, struct gyre_page_record *rec
 
 struct gyre_page_record *gy_recorder_at(struct gy_recorder *recorder, uint64_t serial)
 {
-    struct gyre_page_record *record = &recorder->page->record[serial % GY_RECORDS];
+    struct gyre_page_record *record = &recorder->page->record[serial & recorder->mask];
     return record->serial == serial ? record : NULL;
 }
 
 struct gyre_page_record *gy_recorder_find(struct gy_recorder *recorder, uint64_t sequence)
 {
-    for (uint64_t back = 0; back < GY_RECORDS && back < recorder->page->started; back++) {
+    for (uint64_t back = 0; back <= recorder->mask && back < recorder->page->started; back++) {
         struct gyre_page_record *record = gy_recorder_at(recorder, recorder->page->started - back);
         if (record && record->sequence == sequence)
             return record;
@@ -171,7 +215,7 @@ bool gy_recorder_dump(const struct gy_recorder *recorder, int rank, int fd)
                         recorder->page->bytes) >= 0;
     uint64_t newest = recorder->page->started;
     for (uint64_t s = newest > GY_RECORDS ? newest - GY_RECORDS + 1 : 1; s <= newest && good; s++)
-        if (recorder->page->record[s % GY_RECORDS].serial == s)
-            good = dump_record(&recorder->page->record[s % GY_RECORDS], fd) >= 0;
+        if (recorder->page->record[s & recorder->mask].serial == s)
+            good = dump_record(&recorder->page->record[s & recorder->mask], fd) >= 0;
     return good;
 }

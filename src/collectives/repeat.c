@@ -4,13 +4,31 @@
 #include "collectives/bundle.h"
 #include "core/mem.h"
 
-struct gy_repeat *gy_repeat_make(void)
+/* Of all communicators that keep nothing; never written. */
+static struct gy_repeat nothing[GY_COLLECTIVES];
+
+void gy_repeat_init(struct gyre_comm *comm)
 {
-    return gy_alloc_zero(GY_COLLECTIVES, sizeof(struct gy_repeat));
+    comm->repeats = nothing;
+}
+
+void gy_repeat_provide(struct gyre_comm *comm)
+{
+    struct gy_repeat *repeats = gy_alloc_zero(GY_COLLECTIVES, sizeof(*repeats));
+    if (repeats)
+        comm->repeats = repeats;
+}
+
+void gy_repeat_fini(struct gyre_comm *comm)
+{
+    if (comm->repeats != nothing)
+        gy_free(comm->repeats);
 }
 
 void gy_repeat_forget(struct gyre_comm *comm)
 {
+    if (comm->repeats == nothing)
+        return;
     for (int c = 0; c < GY_COLLECTIVES; c++)
         comm->repeats[c].what = GY_KEPT_NOTHING;
 }
@@ -20,8 +38,8 @@ static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call
 {
     enum gy_collective collective = call->collective;
     struct gy_repeat *repeat = &comm->repeats[collective];
-    if (comm->bundle)
-        gy_bundle_keep(comm->bundle, &repeat->kind);
+    if (comm->ctx->bundle)
+        gy_bundle_keep(comm->ctx->bundle, &repeat->kind);
     size_t block = call->count * gy_dtype_bytes(call->dtype), all = block * (size_t)comm->size;
     bool scatters = collective == GY_REDUCE_SCATTER || collective == GY_ALL_TO_ALL,
          gathers = collective == GY_ALL_GATHER || collective == GY_ALL_TO_ALL;
@@ -40,7 +58,7 @@ static struct gy_repeat *keep(struct gyre_comm *comm, const struct gy_call *call
 void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,
                     const struct gy_exchange_kind *kind)
 {
-    if (call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
+    if (comm->repeats == nothing || call->collective == GY_GATHER_TO || call->collective == GY_SCATTER_FROM)
         return;
     struct gy_repeat *repeat = keep(comm, call);
     repeat->what = GY_KEPT_EXCHANGE;
@@ -52,6 +70,8 @@ void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const st
 
 void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func)
 {
+    if (comm->repeats == nothing)
+        return;
     struct gy_repeat *repeat = keep(comm, call);
     repeat->what = GY_KEPT_DIRECT;
     repeat->direct = func;

@@ -23,8 +23,11 @@ struct gy_exchange_kind;
 struct gy_repeat;
 struct gyre_request;
 
-/* Room for one of each collective, with nothing kept; NULL: out of memory. gy_free frees it. */
-struct gy_repeat *gy_repeat_make(void);
+/* A new communicator keeps nothing and has no room for it. */
+void gy_repeat_init(struct gyre_comm *comm);
+void gy_repeat_fini(struct gyre_comm *comm);
+/* It has a window now, by which such calls go: makes room for one of each collective. Without memory it goes on keeping nothing. */
+void gy_repeat_provide(struct gyre_comm *comm);
 void gy_repeat_forget(struct gyre_comm *comm);
 /* A call, blocking or not, that was found to be such an exchange, its arguments right. */
 void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const struct gy_arrival *shape,

@@ -409,7 +409,7 @@ static inline __attribute__((always_inline)) gyre_status exchange(struct gy_exch
             gy_exchange_expect_of(comm, it->kind->awaited); /* so that what is there comes meanwhile */
         gy_window_wake(comm);
     }
-    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
+    struct gyre_page_record *record = gy_recorder_begin_full(&comm->recorder, shape);
     count_bytes(it);
     gy_window_arrive(comm, shape, NULL);
     gy_cores_show(comm);
@@ -455,7 +455,7 @@ gyre_status gy_tiny_exchange(struct gy_exchange *it, struct gy_arrival *shape)
 static bool find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_arrival *shape_p,
                       struct gy_exchange_kind *kind_p)
 {
-    if (!is_open(comm, call))
+    if (!is_open(comm, call) || !gy_recorder_provide(&comm->recorder))
         return false;
     *shape_p = gy_shape_of(call, (enum gy_algorithm)comm->tiny[call->collective].algorithm, comm->size);
     *kind_p = gy_exchange_kind_of(comm, shape_p, gy_dtype_bytes(call->dtype));
@@ -534,7 +534,7 @@ static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *i
         gy_exchange_expect_next(comm, it->kind->awaited, GY_TINY_EXPECTED);
         gy_window_wake(comm);
     }
-    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, shape);
+    struct gyre_page_record *record = gy_recorder_begin_full(&comm->recorder, shape);
     count_bytes(it);
     gy_cores_show(comm);
     if (gy_request_stands_behind(comm))
@@ -596,7 +596,8 @@ bool gy_tiny_restart(struct gyre_request *r)
     const struct gyre_comm *comm = r->comm;
     struct gy_exchange *it = &r->exchange;
     bool shown;
-    bool plain = r->operation.op < GYRE_PREMUL_SUM && !comm->verify && !comm->attributes.uniform;
+    bool plain = r->operation.op < GYRE_PREMUL_SUM && !comm->verify && !comm->attributes.uniform &&
+                 gy_recorder_is_full(&comm->recorder);
     if (!r->tiny || !plain) /* what was one the last time is one */
         return false;
     it->number = comm->inline_started + 1;

@@ -1,6 +1,9 @@
 /* The flight recorder, read back by a parser: after a known history the dump shows the last 256 operations of each
  * communicator, in order, with shape and state; an operation that waits for a rank that is late names it; when a rank
- * dies, every survivor's recorder is on its standard error (GYRE_LOG=info), and says who was waited for. */
+ * dies, every survivor's recorder is on its standard error (GYRE_LOG=info), and says who was waited for. A communicator whose
+ * records lie outside the page begins with a few of them, and its history is the same. */
+#include <gyre/page.h>
+
 #include "support/launcher.h"
 
 #define KEPT 256
@@ -131,13 +134,17 @@ static void check_history(const gyre_comm *of, int operations, int before)
     }
 }
 
-static void run_history(int own)
+static void run_history_of(int own, int place)
 {
-    gyre_comm *twin;
+    gyre_comm *twin, *world, *others[GYRE_PAGE_COMMS];
     gyre_request *requests[4];
     rank = own;
-    comm = rank_begin(50);
+    comm = world = rank_begin(50);
     size = gyre_comm_size(comm);
+    for (int i = 0; i < place; i++) {
+        OK(world, gyre_comm_duplicate(world, &others[i]));
+        comm = others[i];
+    }
     OK(comm, gyre_comm_duplicate(comm, &twin)); /* two operations on comm */
     for (int i = 0; i < HISTORY; i += 4) {
         bool together = i % 3 == 0; /* as requests, one of them on each communicator; else one after the other */
@@ -158,7 +165,37 @@ static void run_history(int own)
     CHECK(dump.started == 10 && dump.done == 10 && dump.count == 10);
     OK(twin, gyre_barrier(comm));
     OK(twin, gyre_comm_destroy(twin));
-    OK(NULL, gyre_comm_destroy(comm));
+    for (int i = 0; i < place; i++)
+        OK(NULL, gyre_comm_destroy(others[i]));
+    OK(NULL, gyre_comm_destroy(world));
+}
+
+static void run_history(int own)
+{
+    run_history_of(own, 0);
+}
+
+static void run_history_outside(int own)
+{
+    run_history_of(own, GYRE_PAGE_COMMS);
+}
+
+/* Outside the page: the first operation is under way when the second one makes room for more. */
+static void run_growth(int own)
+{
+    gyre_comm *world;
+    gyre_request *requests[2];
+    rank = own;
+    comm = world = rank_begin(50);
+    size = gyre_comm_size(comm);
+    for (int i = 0; i < GYRE_PAGE_COMMS; i++)
+        OK(world, gyre_comm_duplicate(world, &comm));
+    for (int i = 0; i < 2; i++)
+        OK(comm, start(comm, i, &requests[i]));
+    OK(comm, gyre_wait_all(requests, 2));
+    check_history(comm, 2, 0);
+    OK(world, gyre_barrier(world));
+    _exit(0);
 }
 
 static int *step; /* shared: how far the others are */
@@ -235,7 +272,8 @@ static void run_death(int own)
 int main(void)
 {
     step = launch_share(sizeof *step);
-    if (!launch(3, run_history, 50, "history") || !launch(2, run_late, 50, "late"))
+    if (!launch(3, run_history, 50, "history") || !launch(3, run_history_outside, 50, "history outside the page") ||
+        !launch(2, run_growth, 50, "growth") || !launch(2, run_late, 50, "late"))
         return 1;
     launch_may_die = 1;
     return launch(2, run_death, 50, "death") ? 0 : 1;
