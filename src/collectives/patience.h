@@ -1,8 +1,9 @@
-/* How long a call that does everything itself looks at a peer before it becomes a request, whose turns serve others, too. */
+/* How long a call that does everything itself looks at a peer before it becomes a request, whose turns serve others, too, and hear
+ * of failures. Where ranks share cores others go first, a number of times, but for no longer than until the kernel's next tick: where
+ * programs that compute have these cores, too, each time takes as long as their turns do, and 16 of them took half a second in which
+ * this rank heard nothing of a peer's death. */
 #ifndef GY_COLLECTIVES_PATIENCE_H
 #define GY_COLLECTIVES_PATIENCE_H
-
-#include <sched.h>
 
 #include "collectives/comm.h"
 #include "collectives/cores.h"
@@ -11,12 +12,16 @@
 #define GY_PATIENT_SPINS_CROWDED 4  /* where the peer may need this very core */
 #define GY_PATIENT_SPINS_SHARED 128 /* after so many, and as many again: does the peer need this core after all? */
 #define GY_PATIENT_SPINS_APART 70   /* where it runs on another core: as long as a turn of others on this one takes */
-#define GY_PATIENT_YIELDS 16        /* and then so many times others go first */
+#define GY_PATIENT_YIELDS 16        /* and then so many times, at most, others go first */
 
 struct gy_patience {
     const struct gy_context *ctx;
     unsigned spins, yields;
+    int64_t since; /* the tick in which others went first for the first time; 0: they have not */
 };
+
+/* Lets others go first; what is left of the patience then. By value, so that who never waits keeps it in registers. */
+struct gy_patience gy_patience_yield(struct gy_patience patience);
 
 /* A thread that waits for the lock is let in by a request's turns. */
 static inline struct gy_patience gy_patience_of(const struct gy_context *ctx)
@@ -62,8 +67,7 @@ static inline bool gy_patient(struct gy_patience *patience)
     }
     if (patience->yields == 0)
         return false;
-    patience->yields--;
-    sched_yield();
+    *patience = gy_patience_yield(*patience);
     return true;
 }
 

@@ -183,7 +183,7 @@ static unsigned looks(const struct gy_context *ctx, int64_t spin)
 static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
                  const void *what)
 {
-    if (patience->turns++ == 16)
+    if (patience->turns++ == 16 && patience->since == 0)
         patience->since = gy_now();
     gy_driver_yield(ctx);
     if (patience->turns < looks(ctx, spin)) {
@@ -192,9 +192,11 @@ static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin
         return false;
     }
     int64_t now = gy_now();
+    if (patience->since == 0) /* others go first for a millisecond, however few times that is */
+        patience->since = now;
     if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL) && gy_turn(ctx, now))
         return true;
-    int64_t idle_for = patience->since ? now - patience->since : 0;
+    int64_t idle_for = now - patience->since;
     if (idle_for < spin && !gy_cores_shared(ctx)) {
         if (ctx->links == 0)
             gy_cpu_relax();

@@ -63,7 +63,7 @@ static __attribute__((noinline)) void grow(struct gy_recorder *recorder)
 
 bool gy_recorder_provide(struct gy_recorder *recorder)
 {
-    if (!gy_recorder_is_full(recorder) && recorder->page->started > 0)
+    if (!gy_recorder_is_full(recorder))
         grow(recorder);
     return gy_recorder_is_full(recorder);
 }
@@ -96,7 +96,8 @@ static inline struct gyre_page_record *begin(struct gy_recorder *recorder, const
 
 struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape)
 {
-    (void)gy_recorder_provide(recorder);
+    if (recorder->page->started > 0)
+        (void)gy_recorder_provide(recorder);
     return begin(recorder, shape, recorder->mask);
 }
 

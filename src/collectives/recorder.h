@@ -35,7 +35,8 @@ static inline bool gy_recorder_is_full(const struct gy_recorder *recorder)
 {
     return recorder->mask == GY_RECORDS - 1;
 }
-/* Before the second operation begins, or a later one: makes room for GY_RECORDS, if there is none yet. Is there? */
+/* Before the second operation begins, or a later one, or where the next must not allocate: makes room for GY_RECORDS, if there is
+ * none yet. Is there? */
 bool gy_recorder_provide(struct gy_recorder *recorder);
 /* `began` is noted by who knows it, or when somebody waits: the tiny path reads no clock. */
 struct gyre_page_record *gy_recorder_begin(struct gy_recorder *recorder, const struct gy_arrival *shape);

@@ -269,6 +269,7 @@ gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, 
         return status;
     struct gyre_request *r = *request_p;
     r->persistent = true;
+    (void)gy_recorder_provide(&comm->recorder); /* its starts allocate nothing */
     gy_request_set_complete(r, GYRE_SUCCESS);
     return GYRE_SUCCESS;
 }

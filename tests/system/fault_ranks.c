@@ -22,6 +22,7 @@ static struct fault_report *reports;
 static struct fault_round current;
 static pid_t pids[FAULT_RANKS_MOST];
 static bool gone[FAULT_RANKS_MOST];
+static int64_t victim_ended;
 static struct fault_turns before_hit[FAULT_RANKS_MOST];
 static _Atomic int64_t *ahead_ns; /* of the true time are the clocks of the ranks; shared */
 
@@ -181,8 +182,17 @@ int64_t fault_ranks_hit(int signal_number)
     for (int i = 0; i < current.ranks; i++)
         before_hit[i] = fault_turns_of(pids[i]);
     int64_t when = rank_now_ns();
+    siginfo_t about;
     kill(pids[current.victim], signal_number);
+    if (signal_number == SIGKILL)
+        CHECK(waitid(P_PID, (id_t)pids[current.victim], &about, WEXITED | WNOWAIT) == 0);
+    victim_ended = rank_now_ns();
     return when;
+}
+
+int64_t fault_ranks_ended(void)
+{
+    return victim_ended;
 }
 
 int64_t fault_ranks_waited(int rank)

@@ -41,8 +41,10 @@ void fault_ranks_wait_calls(uint64_t calls);
 void fault_ranks_wait_reports(double seconds);
 /* Waits likewise, but no longer than it takes to sleep `naps` times for a millisecond. true: all have reported. */
 bool fault_ranks_wait_naps(int naps);
-/* Sends the victim a signal; the time just before that. */
+/* Sends the victim a signal; the time just before that. Returns after a SIGKILL when the victim has ended. */
 int64_t fault_ranks_hit(int signal_number);
+/* When the launcher saw that. */
+int64_t fault_ranks_ended(void);
 /* How long the victim, to end, another survivor, to pass it on, and this one had to wait for a core since the victim was hit,
  * less what all the ranks used of the cores. Only after all have reported, and the victim has died. */
 int64_t fault_ranks_waited(int rank);

@@ -114,10 +114,12 @@ static void round_kill(struct fault_round *round, uint64_t spread_us)
     int64_t noise = fault_noise(hit, rank_now_ns());
     for (int i = 0; i < round->ranks; i++) {
         int64_t entered = fault_ranks_report(i)->entered_ns; /* who computes sees it at its next call */
-        if (i != round->victim)
-            check_survivor(round, i, GYRE_PEER_DEAD,
-                           round->before == before_computing && computes(round, i) && entered > hit ? entered : hit,
-                           noise);
+        bool late = round->before == before_computing && computes(round, i) && entered > hit;
+        if (i == round->victim)
+            continue;
+        if (!late)
+            fault_times_count_end(fault_ranks_report(i)->when_ns - fault_ranks_ended());
+        check_survivor(round, i, GYRE_PEER_DEAD, late ? entered : hit, noise);
     }
     fault_ranks_end();
 }

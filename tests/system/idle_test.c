@@ -136,6 +136,23 @@ static void check_steady(gyre_comm *comm, const char *kind, size_t most)
         rank_fail("later calls of a communicator %s made %zu allocations", kind, allocations - before);
 }
 
+/* A persistent operation has all that its starts need, the first one too. */
+static void check_persistent(void)
+{
+    float one = 1, sum = 0;
+    gyre_comm *comm = make();
+    gyre_request *request;
+    OK(comm, gyre_all_reduce_init(comm, &one, &sum, 1, GYRE_FLOAT32, GYRE_SUM, &request));
+    size_t before = allocations;
+    for (int i = 0; i < 20; i++) {
+        OK(comm, gyre_start(request));
+        OK(comm, gyre_wait(&request));
+    }
+    if (allocations != before)
+        rank_fail("20 starts of a persistent operation made %zu allocations", allocations - before);
+    OK(comm, gyre_request_free(&request));
+}
+
 int main(void)
 {
     static const gyre_allocator own = {.size = sizeof own, .allocate = allocate, .resize = resize, .release = release};
@@ -149,6 +166,7 @@ int main(void)
     check_steady(in_page, "whose records lie in the page", 0);
     check_steady(with_window, "outside the page", 1); /* for the rest of its records */
     check_steady(linked, "without a window", 1);
+    check_persistent();
     OK(world, gyre_barrier(world));
     _exit(0);
 }
