@@ -228,11 +228,11 @@ typedef int (*gyre_exchange_func)(void *user, const void *mine, void *all, size_
  * that started the process offers (torchrun, Open MPI's mpirun, PMIx, MPICH's mpiexec, Slurm's srun; see GYRE_LAUNCHER).
  * Strings are copied. With size 0 in `world_size` the environment decides rank and world size. */
 typedef struct gyre_config {
-    size_t size;                 /* sizeof(gyre_config); as much of it is read, the rest is as if it were zero */
-    int rank;                    /* this process's rank, used when world_size > 0 */
-    int world_size;              /* number of ranks, 0: from the environment */
-    const char *address;         /* meeting place: "tcp://HOST:PORT", "file:///PATH"; NULL: from the environment */
-    const char *secret;          /* the job's secret: a random text of 22 bytes or more, 32 where all are hexadecimal digits;
+    size_t size;         /* sizeof(gyre_config); as much of it is read, the rest is as if it were zero */
+    int rank;            /* this process's rank, used when world_size > 0 */
+    int world_size;      /* number of ranks, 0: from the environment */
+    const char *address; /* meeting place: "tcp://HOST:PORT", "file:///PATH"; NULL: from the environment */
+    const char *secret;  /* the job's secret: a random text of 22 bytes or more, 32 where all are hexadecimal digits;
                                   * NULL: GYRE_SECRET or GYRE_SECRET_FILE */
     gyre_exchange_func exchange; /* or NULL */
     void *exchange_user;         /* first argument of `exchange` */
