@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/announce.h"
 #include "api/call_group.h"
 #include "api/check.h"
 #include "collectives/comm_end.h"
@@ -64,6 +65,7 @@ gyre_status gyre_comm_create(const gyre_config *user, gyre_comm **comm_p)
     if (ctx->error.status != GYRE_SUCCESS) /* a newcomer's world may have failed already */
         comm->error = ctx->error;
     ctx->config.join |= config && config->join;
+    gy_announce_world(comm);
     *comm_p = comm;
     return GYRE_SUCCESS;
 }

@@ -245,17 +245,17 @@ static size_t bytes_of(const struct gyre_comm *comm, const struct gy_call *call)
     return count * gyre_dtype_size(call->dtype);
 }
 
-/* GYRE_SHOW_CHOICE: one line per collective and power of two of its size. */
+/* GYRE_SHOW_CHOICE: one line of rank 0 per collective and power of two of its size. */
 static void show_choice(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
                         enum gy_algorithm algorithm)
 {
     unsigned power = bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0;
     uint64_t bit = UINT64_C(1) << (power < 63 ? power : 63);
-    if (!comm->ctx->config.show_choice || (comm->shown[collective] & bit))
+    if (!comm->ctx->config.show_choice || comm->rank != 0 || (comm->shown[collective] & bit))
         return;
     comm->shown[collective] |= bit;
-    gy_log(GY_LOG_WARN, "choice: %s of %zu bytes on %d ranks: %s", gy_collective_name(collective), bytes, comm->size,
-           gy_algorithm_name(algorithm));
+    gy_log_asked("choice: %s of %zu bytes on %d ranks: %s", gy_collective_name(collective), bytes, comm->size,
+                 gy_algorithm_name(algorithm));
 }
 
 static gyre_status reserve_window(struct gyre_comm *comm)

@@ -99,23 +99,19 @@ static void replace_control_characters(char *text, size_t bytes)
     }
 }
 
-void gy_log(enum gy_log_level level, const char *format, ...)
+static GY_PRINTF(2, 0)
+void write_line(enum gy_log_level level, const char *format, va_list args)
 {
     char line[LINE_BYTES];
     int saved_errno = errno, length;
     size_t used;
-    va_list args;
 
-    if (!gy_log_enabled(level))
-        return;
     if (log_rank >= 0)
         length = snprintf(line, sizeof(line), "gyre[rank %d] %s: ", log_rank, level_titles[level]);
     else
         length = snprintf(line, sizeof(line), "gyre %s: ", level_titles[level]);
     used = (size_t)length;
-    va_start(args, format);
     length = vsnprintf(line + used, sizeof(line) - used, format, args);
-    va_end(args);
     if (length > 0)
         used = gy_min_size(used + (size_t)length, sizeof(line) - 1);
     replace_control_characters(line, used);
@@ -126,4 +122,24 @@ void gy_log(enum gy_log_level level, const char *format, ...)
     else
         write_quietly(line, used + 1);
     errno = saved_errno;
+}
+
+void gy_log(enum gy_log_level level, const char *format, ...)
+{
+    va_list args;
+
+    if (!gy_log_enabled(level))
+        return;
+    va_start(args, format);
+    write_line(level, format, args);
+    va_end(args);
+}
+
+void gy_log_asked(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    write_line(GY_LOG_INFO, format, args);
+    va_end(args);
 }

@@ -153,6 +153,12 @@ try:
 except OSError as error:
     raise SystemExit(error.errno != errno.EADDRINUSE)
 raise SystemExit("the port was free")'
+# GYRE_LOG=info says what runs, once for each rank, and rank 0 what it chooses; GYRE_SHOW_CHOICE is no warning.
+GYRE_LOG=info expect 0 '' "$run" -n 2 "$perf" all_reduce -b 8 -e 8 -n 2
+[ "$(grep -cE '^gyre\[rank [01]\] INFO: gyre [0-9.]+: rank [01] of 2, process [0-9]+ on .+, integrity off; ranks [01] by self; ranks [01] by shm$' "$work/err")" = 2 ] ||
+    fail "GYRE_LOG=info: $(cat "$work/err")"
+[ "$(grep -cE '^gyre\[rank 0\] INFO: all_reduce: [a-z_]+ to [0-9]+ [KM]?i?B, .*[a-z_]+ beyond$' "$work/err")" = 1 ] || fail "GYRE_LOG=info: no choices: $(cat "$work/err")"
+GYRE_SHOW_CHOICE=1 expect 0 '^gyre\[rank 0\] INFO: choice: all_reduce of 8 bytes on 2 ranks: [a-z_]+$' "$run" -n 2 "$perf" all_reduce -b 8 -e 8 -n 2 -c 0
 # The secret is in a descriptor that only the ranks have, through a wrapper, too.
 expect 0 '^$' env -u GYRE_SECRET "$run" -n 1 sh -c 'env; sh -c "cat $GYRE_SECRET_FILE"'
 grep -q '^GYRE_SECRET=' "$work/out" && fail "gyre-run leaves the secret in the environment"

@@ -41,8 +41,11 @@ static void batch(gyre_comm *comm, int rank, unsigned number)
 static void *run(void *argument)
 {
     int rank = argument != NULL;
-    gyre_config config = {
-        .size = sizeof(config), .rank = rank, .world_size = 2, .address = address, .secret = "the stand-in's secret"};
+    gyre_config config = {.size = sizeof(config),
+                          .rank = rank,
+                          .world_size = 2,
+                          .address = address,
+                          .secret = "the secret of the stand-in"};
     gyre_comm *comm = NULL;
     uint64_t before = 0;
 

@@ -102,7 +102,7 @@ static gyre_config config_of(int rank)
                          .rank = rank,
                          .world_size = RANKS,
                          .address = address,
-                         .secret = "the stand-in's secret"};
+                         .secret = "the secret of the stand-in"};
 }
 
 static void *run(void *number)
