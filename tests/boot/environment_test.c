@@ -246,7 +246,7 @@ Test(environment, a_secret_is_read_to_its_end)
     cr_assert(writer >= 0);
     if (writer == 0) {
         for (size_t i = 0; i < strlen(SECRET); i += 8) {
-            if (write(ends[1], SECRET + i, 8) != 8)
+            if (write(ends[1], &SECRET[i], 8) != 8)
                 _exit(1);
             usleep(i == 0 ? 0 : 20000);
         }
