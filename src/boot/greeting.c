@@ -52,7 +52,8 @@ static int listen_once(struct gy_greeting *greeting)
     if (got == 0) {
         const struct gy_handshake *handshake = &greeting->handshake;
 
-        greeting->unanswered = handshake->dialer && handshake->step == 2 && handshake->in_bytes == 0;
+        greeting->unanswered = handshake->dialer && handshake->step == 2 && handshake->in_bytes == 0 &&
+                               gy_socket_delivered(greeting->fd);
         return ECONNRESET;
     }
     gy_handshake_feed(&greeting->handshake, bytes, (size_t)got);

@@ -17,7 +17,8 @@ struct gy_greeting {
     struct gy_watch watch;
     int fd;
     bool connecting;
-    bool unanswered; /* dialer: the acceptor has ended the connection in order, before any answer: another secret */
+    bool
+        unanswered; /* dialer: the acceptor has read message 1 and ended the connection before any answer: another secret */
     int64_t started;
     unsigned ticks;             /* of its owner's clock, at which it was still there; the door's */
     int64_t ticked;             /* how long these took, if none came late */

@@ -20,6 +20,7 @@
 #include "boot/address.h"
 #include "core/clock.h"
 
+#define STATE_CLOSED 7  /* tcpi_state after a reset: TCP_CLOSE of <netinet/tcp.h> */
 #define BACKLOG 4096    /* ranks that knock while this one computes; the kernel knows its own bound */
 #define IDLE_MOST 32767 /* seconds: the kernel refuses more */
 #define PROBES 3        /* that nobody answers: the host is gone */
@@ -169,6 +170,19 @@ bool gy_socket_is_unanswered(int fd, int64_t ns)
     /* Probes of a shut window come as rarely as every two minutes: there it is their number that counts. */
     bool waits = info.tcpi_unacked > 0 || info.tcpi_probes >= PROBES;
     return waits && (int64_t)info.tcpi_last_ack_recv * GY_MILLISECOND > ns;
+}
+
+bool gy_socket_delivered(int fd)
+{
+    struct tcp_info info;
+    socklen_t bytes = sizeof(info), room = sizeof(int);
+    int errnum = 0;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &room) != 0 || errnum != 0)
+        return false;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0)
+        return true;
+    return info.tcpi_state != STATE_CLOSED && info.tcpi_unacked == 0;
 }
 
 bool gy_socket_is_stuck(int fd, int64_t now, int64_t ns, struct gy_socket_progress *seen)

@@ -25,6 +25,9 @@ int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_s
 /* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another
  * user EPERM. */
 int gy_socket_check(int fd);
+/* True if no error is pending and, of TCP, the peer's host has acknowledged all that was sent. A process that closes its socket before it
+ * has received what was sent answers it with a reset instead. */
+bool gy_socket_delivered(int fd);
 /* No delay, keep-alive, user timeout. Harmless on Unix sockets. */
 void gy_socket_tune(int fd, int64_t peer_timeout_ns);
 /* From here on the peer may leave what is sent unread as long as it likes: no user timeout. */

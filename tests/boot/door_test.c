@@ -8,11 +8,14 @@
  *
  * a_member_that_ends_its_connection_leaves_no_warning: it has given up, or only looked whether the rank listens; a stranger leaves one.
  *
+ * an_end_without_an_answer: after message 1 it is read as another secret, three times in a fifth of a second; before, as another program.
+ *
  * And how long descriptors were short: old_shortages_are_forgotten by the time of the next one, also where somebody else has
  * let in whom this door could not. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -174,6 +177,58 @@ Test(door, a_member_that_ends_its_connection_leaves_no_warning, .timeout = 30)
     cr_expect_eq(warnings, 1);
     gy_log_set_sink(NULL, NULL);
     gy_door_free(door);
+    gy_poller_free(poller);
+}
+
+static void note_over(void *user, struct gy_greeting *greeting, int errnum)
+{
+    (void)greeting;
+    cr_assert_neq(errnum, 0);
+    *(bool *)user = true;
+}
+
+/* An attempt at a listener that ends the connection after, or before, it has read message 1. True if it was taken for another secret. */
+static bool attempt(int listener, bool reads, struct gy_unanswered *unanswered)
+{
+    struct gy_greeting greeting = {.fd = -1};
+    uint8_t first[GY_HANDSHAKE_BYTES_1];
+    bool over = false;
+
+    gy_handshake_dial(&greeting.handshake, key, JOB, GY_PURPOSE_OVERLAY, 1, 0, GY_INTEGRITY_OFF);
+    cr_assert(gy_greeting_start(&greeting, poller, gy_socket_connect(&place), true, note_over, &over));
+    if (reads) /* sends message 1 */
+        gy_poller_poll(poller, GY_SECOND);
+    int accepted = accept(listener, NULL, NULL);
+    cr_assert(accepted >= 0);
+    if (reads)
+        cr_assert_eq(recv(accepted, first, sizeof(first), MSG_WAITALL), (ssize_t)sizeof(first));
+    close(accepted);
+    cr_assert(turn_until(&over, 10 * GY_SECOND));
+    return gy_greeting_is_of_another_secret(&greeting, unanswered);
+}
+
+Test(door, an_end_without_an_answer, .timeout = 30)
+{
+    struct gy_error error = {.rank = -1};
+    struct sockaddr_in *address = (struct sockaddr_in *)&place.address;
+
+    address->sin_family = AF_INET;
+    address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
+    int listener = gy_socket_listen(&place);
+    cr_assert(listener >= 0 && fcntl(listener, F_SETFL, 0) == 0);
+    for (int reads = 0; reads < 2; reads++) {
+        struct gy_unanswered unanswered = {0};
+        bool found = false;
+
+        for (int i = 0; i < 5; i++) {
+            found = attempt(listener, reads, &unanswered);
+            cr_assert(!found || i >= 2);
+            usleep(120000);
+        }
+        cr_expect_eq(found, reads);
+    }
+    close(listener);
     gy_poller_free(poller);
 }
 
