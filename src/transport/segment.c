@@ -123,7 +123,7 @@ static struct mapping *mapping_make(int fd, const struct stat *stat, uint64_t by
 static gyre_status segment_map(struct gy_segment *segment, struct gy_error *error)
 {
     struct stat stat;
-    if (fstat(segment->fd, &stat))
+    if (fstat(segment->fds.memory, &stat))
         return gy_error_system(error, errno, "fstat on the shared memory of this host");
     if ((uint64_t)stat.st_size != segment->layout.total)
         return gy_error_set(error, GYRE_PROTOCOL, -1, "the shared memory of this host has %lld bytes instead of %llu",
@@ -134,7 +134,7 @@ static gyre_status segment_map(struct gy_segment *segment, struct gy_error *erro
     while (mapping && !(mapping->device == stat.st_dev && mapping->inode == stat.st_ino))
         mapping = mapping->next;
     if (!mapping)
-        mapping = mapping_make(segment->fd, &stat, segment->layout.total, error);
+        mapping = mapping_make(segment->fds.memory, &stat, segment->layout.total, error);
     if (mapping) {
         mapping->users++;
         segment->base = mapping->base;
@@ -165,7 +165,7 @@ static void segment_unmap(struct gy_segment *segment)
 gyre_status gy_segment_reserve(struct gy_segment *segment, uint64_t offset, uint64_t bytes, const char *what,
                                struct gy_error *error)
 {
-    int errnum = gy_memfd_reserve(segment->fd, offset, bytes);
+    int errnum = gy_memfd_reserve(segment->fds.memory, offset, bytes);
     if (errnum == 0)
         return GYRE_SUCCESS;
     if (errnum == ENOSPC || errnum == ENOMEM)
@@ -178,7 +178,7 @@ gyre_status gy_segment_reserve(struct gy_segment *segment, uint64_t offset, uint
                            segment->world->rank, (unsigned long long)(bytes >> 10), what);
 }
 
-/* The first local rank's part: the memfd, its size, and the pages that everybody touches at once. */
+/* The first local rank's part: the memfd, its size, the pages that everybody touches at once, and the sockets that wake. */
 static gyre_status segment_make(struct gy_segment *segment, struct gy_error *error)
 {
     int fd = gy_memfd_make("gyre", segment->layout.total);
@@ -188,16 +188,17 @@ static gyre_status segment_make(struct gy_segment *segment, struct gy_error *err
             "rank %d cannot make a sparse file of %llu MiB for the shared memory of this host; lower "
             "GYRE_SHM_RESERVE or raise ulimit -f",
             segment->world->rank, (unsigned long long)(segment->layout.total >> 20));
-    segment->fd = fd;
+    segment->fds.memory = fd;
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         return gy_error_system(error, errno, "cannot seal the size of the shared memory of this host");
-    return gy_segment_reserve(segment, 0, segment->layout.rings, "the control pages of its ranks", error);
+    gyre_status status = gy_segment_reserve(segment, 0, segment->layout.rings, "the control pages of its ranks", error);
+    return status == GYRE_SUCCESS ? gy_segment_senders_make(segment, error) : status;
 }
 
 static gyre_status segment_receive(struct gy_segment *segment, int64_t deadline, struct gy_error *error)
 {
     struct gy_segment_offer offer;
-    gyre_status status = gy_segment_ask(segment->world, deadline, &offer, &segment->fd, error);
+    gyre_status status = gy_segment_ask(segment->world, deadline, &offer, &segment->fds, error);
     if (status != GYRE_SUCCESS)
         return status;
     int parent = segment->world->locals[offer.local];
@@ -238,8 +239,8 @@ static gyre_status segment_obtain(struct gy_segment *segment, int64_t deadline, 
         int64_t until = deadline;
         if (status != GYRE_SUCCESS && gy_now() + 2 * GY_SECOND < until)
             until = gy_now() + 2 * GY_SECOND;
-        gyre_status served = gy_segment_serve(world, listener, status == GYRE_SUCCESS ? segment->fd : -1, &offer, until,
-                                              error);
+        gyre_status served = gy_segment_serve(world, listener, status == GYRE_SUCCESS ? &segment->fds : NULL, &offer,
+                                              until, error);
         if (status == GYRE_SUCCESS)
             status = served;
         close(listener);
@@ -258,28 +259,28 @@ gyre_status gy_segment_create(struct gy_world *world, int64_t deadline, struct g
     if (!segment)
         return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the record of the shared segment");
     segment->world = world;
-    segment->fd = -1;
+    gy_segment_fds_none(&segment->fds);
+    segment->nsenders = gy_segment_senders(world->nlocals);
     segment->owner_pid = (int)getpid();
     segment->layout = layout_of(world);
-    gyre_status status = gy_segment_bell_open(segment, error);
-    if (status != GYRE_SUCCESS)
-        goto free_segment;
-    status = segment_obtain(segment, deadline, error);
+    gyre_status status = segment_obtain(segment, deadline, error);
     if (status == GYRE_SUCCESS)
         status = segment_map(segment, error);
     if (status != GYRE_SUCCESS)
-        goto close_bell;
+        goto close_fds;
+    status = gy_segment_bell_open(segment, error);
+    if (status != GYRE_SUCCESS)
+        goto unmap;
     atomic_store_explicit(&gy_segment_rank(segment, world->local)->waiting_for, -1, memory_order_relaxed);
     gy_segment_bell_register(segment);
     gy_segment_reach_register(segment);
     *segment_p = segment;
     return GYRE_SUCCESS;
 
-close_bell:
-    if (segment->fd >= 0)
-        close(segment->fd);
-    gy_segment_bell_close(segment, false);
-free_segment:
+unmap:
+    segment_unmap(segment);
+close_fds:
+    gy_segment_fds_close(&segment->fds);
     gy_free(segment);
     return status;
 }
@@ -290,7 +291,7 @@ void gy_segment_free(struct gy_segment *segment)
         return;
     gy_segment_bell_close(segment, (int)getpid() != segment->owner_pid);
     segment_unmap(segment);
-    close(segment->fd);
+    gy_segment_fds_close(&segment->fds);
     gy_free(segment->heap.blocks);
     gy_free(segment);
 }

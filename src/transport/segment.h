@@ -132,6 +132,7 @@ struct gy_rank_control {
     _Atomic uint64_t proof;                             /* where its private memory has the word that proves a reach,
                                                          * 0: not told: segment_reach.c */
     _Atomic uint32_t reaches;                           /* enum gy_reading: whose private memory it can read */
+    _Atomic uint64_t bell;                              /* the name of its doorbell: segment_bell.c */
     _Alignas(GY_CACHE_LINE) _Atomic uint32_t look;      /* set by a peer: a communicator has ended there */
 };
 
@@ -186,7 +187,7 @@ bool gy_segment_readable(const void *memory, size_t bytes);
  * whoever has its number now. */
 int gy_segment_reach(struct gy_segment *segment, int local, uint64_t address, size_t bytes, void *to);
 
-/* Wakes local rank `local` if it sleeps: a datagram to its abstract Unix socket; call after the store that it waits
+/* Wakes local rank `local` if it sleeps: a datagram to its doorbell; call after the store that it waits
  * for. The two halves serve those who wake several: one fence, then a bell for each. */
 void gy_segment_wake(struct gy_segment *segment, int local);
 void gy_segment_fence(struct gy_segment *segment);

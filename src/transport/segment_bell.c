@@ -19,14 +19,17 @@
  * looks at the poller meanwhile leaves it there. Were it taken, the kernel, which looks again before it lets the sleeper go, would
  * find nothing and let it sleep on, and nobody would ring again.
  *
- * Who takes a flag owes a ring. Datagrams that nobody has read yet fill up the socket that has sent them (277 of them, with Linux's
- * defaults), whoever they are for: then the next one goes by a socket of its own, which can be closed at once, as what it has sent
- * stays. Only where that is full, too, is it the sleeper's queue that is, and rings enough are waiting there. */
+ * Only ranks of the world can ring. The first local rank makes a few sender sockets and their descriptors travel with the segment's.
+ * A doorbell is connected to one of them, so that the kernel refuses a datagram from any other socket (EPERM). Its own name is one
+ * that the kernel picks (autobind), which nobody can have taken before; the control page tells it to the peers.
+ *
+ * A datagram that its receiver has not read counts against the socket that has sent it, which holds 277 of them with Linux's
+ * defaults. A rank has two unread ones at most: that of its last sleep, and one that came late. So a sender socket that serves
+ * GY_BELLS_PER_SENDER ranks always has room. The length of the receiver's queue does not matter: the kernel looks at it only where the
+ * two sockets are not connected. */
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/membarrier.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -38,17 +41,71 @@
 #include "transport/fence.h"
 #include "transport/segment_private.h"
 
-#define DRAIN_MAX 64             /* datagrams per callback: a stranger who floods us costs turns, not progress */
+#define DRAIN_MAX 64             /* datagrams per callback */
 #define STORES_NS GY_MILLISECOND /* in which every store of another core has long become visible */
-#define PATIENCE_MS 50           /* with those who are to read: as long as they sleep when nobody wakes them */
+#define PATIENCE_MS 50 /* while the kernel has no memory for a datagram: as long as a rank sleeps that nobody wakes */
 
-socklen_t gy_segment_name(const struct gy_world *world, int local, const char *what, struct sockaddr_un *name_p)
+/* The name that the kernel picks: a zero and five digits. */
+#define NAME_BYTES 6u
+
+_Static_assert(NAME_BYTES <= sizeof(uint64_t), "a name fits into the word that tells it");
+
+static socklen_t name_of(uint64_t word, struct sockaddr_un *name_p)
 {
-    uint64_t nonce = world->members[world->locals[local]].nonce;
     *name_p = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length = snprintf(name_p->sun_path + 1, sizeof(name_p->sun_path) - 1, "gyre-%016" PRIx64 "-%016" PRIx64 "-%s",
-                          world->job, nonce, what);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    memcpy(name_p->sun_path, &word, NAME_BYTES);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + NAME_BYTES);
+}
+
+/* The other direction; 0: the socket has no such name. */
+static uint64_t word_of(int fd)
+{
+    struct sockaddr_un name;
+    socklen_t bytes = sizeof(name);
+    uint64_t word = 0;
+    if (getsockname(fd, (struct sockaddr *)&name, &bytes) == 0 &&
+        bytes == offsetof(struct sockaddr_un, sun_path) + NAME_BYTES)
+        memcpy(&word, name.sun_path, NAME_BYTES);
+    return word;
+}
+
+/* A datagram socket with a name that the kernel picks. `sender` −1: any socket may send to it. Returns −1 with errno. */
+static int socket_make(int sender)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t bytes = sizeof(name);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    /* connected first: there is no moment at which a stranger could send to the name */
+    if ((sender < 0 || (getsockname(sender, (struct sockaddr *)&name, &bytes) == 0 &&
+                        connect(fd, (struct sockaddr *)&name, bytes) == 0)) &&
+        bind(fd, (struct sockaddr *)&(struct sockaddr_un){.sun_family = AF_UNIX}, sizeof(sa_family_t)) == 0)
+        return fd;
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+int gy_segment_senders(int locals)
+{
+    int senders = (locals + GY_BELLS_PER_SENDER - 1) / GY_BELLS_PER_SENDER;
+    return senders < GY_SENDERS ? senders : GY_SENDERS;
+}
+
+gyre_status gy_segment_senders_make(struct gy_segment *segment, struct gy_error *error)
+{
+    for (int i = 0; i < segment->nsenders; i++)
+        if ((segment->fds.sender[i] = socket_make(-1)) < 0)
+            return gy_error_system(error, errno, "rank %d: socket that wakes the ranks of this host",
+                                   segment->world->rank);
+    return GYRE_SUCCESS;
+}
+
+static int sender_of(const struct gy_segment *segment, int local)
+{
+    return segment->fds.sender[local % segment->nsenders];
 }
 
 static void drain(struct gy_segment *segment)
@@ -71,38 +128,17 @@ static void bell_rang(void *owner, uint32_t events)
 gyre_status gy_segment_bell_open(struct gy_segment *segment, struct gy_error *error)
 {
     struct gy_world *world = segment->world;
-    size_t n = (size_t)world->nlocals;
-    gyre_status status;
-    segment->doors = gy_alloc_zero(n, sizeof(*segment->doors));
-    segment->door_bytes = gy_alloc_zero(n, sizeof(*segment->door_bytes));
-    if (!segment->doors || !segment->door_bytes) {
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the doorbells of %d local ranks",
-                              world->nlocals);
-        goto free_doors;
-    }
-    for (int i = 0; i < world->nlocals; i++)
-        segment->door_bytes[i] = gy_segment_name(world, i, "bell", &segment->doors[i]);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        status = gy_error_system(error, errno, "rank %d: socket for its doorbell", world->rank);
-        goto free_doors;
-    }
-    if (bind(fd, (struct sockaddr *)&segment->doors[world->local], segment->door_bytes[world->local])) {
-        status = gy_error_system(error, errno, "rank %d: bind of its doorbell", world->rank);
-        goto close_fd;
-    }
+    int fd = socket_make(sender_of(segment, world->local));
+    if (fd < 0)
+        return gy_error_system(error, errno, "rank %d: socket for its doorbell", world->rank);
     segment->bell = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = bell_rang, .owner = segment};
-    status = gy_poller_add(world->poller, &segment->bell, error);
-    if (status != GYRE_SUCCESS)
-        goto close_fd;
+    gyre_status status = gy_poller_add(world->poller, &segment->bell, error);
+    if (status != GYRE_SUCCESS) {
+        close(fd);
+        return status;
+    }
+    atomic_store_explicit(&gy_segment_rank(segment, world->local)->bell, word_of(fd), memory_order_release);
     return GYRE_SUCCESS;
-
-close_fd:
-    close(fd);
-free_doors:
-    gy_free(segment->doors);
-    gy_free(segment->door_bytes);
-    return status;
 }
 
 void gy_segment_bell_close(struct gy_segment *segment, bool forked)
@@ -110,8 +146,6 @@ void gy_segment_bell_close(struct gy_segment *segment, bool forked)
     if (!forked)
         gy_poller_remove(segment->world->poller, &segment->bell);
     close(segment->bell.fd);
-    gy_free(segment->doors);
-    gy_free(segment->door_bytes);
 }
 
 static bool membarrier_call(int command)
@@ -146,30 +180,21 @@ void gy_segment_fence(struct gy_segment *segment)
     gy_store_load_fence(); /* W2 */
 }
 
-/* Also true where nobody is left to wake. False: no room, or no memory. */
-static bool send_ring(const struct gy_segment *segment, int fd, int local)
+/* Returns false if there is no room or no memory for a datagram; true also where nobody is left to wake. */
+static bool send_ring(struct gy_segment *segment, int local)
 {
-    return sendto(fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&segment->doors[local],
-                  segment->door_bytes[local]) >= 0 ||
+    struct sockaddr_un name;
+    uint64_t word = atomic_load_explicit(&gy_segment_rank(segment, local)->bell, memory_order_acquire);
+    socklen_t bytes = name_of(word, &name);
+    return sendto(sender_of(segment, local), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&name, bytes) >=
+               0 ||
            (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
 }
 
-/* There is no further socket: those who were woken before read theirs when they come to it. */
-static void ring_in_turn(const struct gy_segment *segment, int local)
+static __attribute__((noinline, cold)) void ring_again(struct gy_segment *segment, int local)
 {
-    for (int ms = 0; ms < PATIENCE_MS && !send_ring(segment, segment->bell.fd, local); ms++)
+    for (int ms = 0; ms < PATIENCE_MS && !send_ring(segment, local); ms++)
         poll(NULL, 0, 1);
-}
-
-static __attribute__((noinline, cold)) void ring_aside(const struct gy_segment *segment, int local)
-{
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        ring_in_turn(segment, local);
-        return;
-    }
-    (void)send_ring(segment, fd, local);
-    close(fd);
 }
 
 void gy_segment_ring_bell(struct gy_segment *segment, int local)
@@ -179,8 +204,8 @@ void gy_segment_ring_bell(struct gy_segment *segment, int local)
         return;
     if (atomic_exchange_explicit(sleeping, 0, memory_order_seq_cst) == 0)
         return;
-    if (!send_ring(segment, segment->bell.fd, local))
-        ring_aside(segment, local);
+    if (!send_ring(segment, local))
+        ring_again(segment, local);
 }
 
 void gy_segment_wake(struct gy_segment *segment, int local)

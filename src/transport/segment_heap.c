@@ -99,7 +99,8 @@ static void release(struct gy_segment *segment, size_t i)
     uint64_t start = heap_start(segment, segment->world->local) + block.offset;
     int result;
     do {
-        result = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)block.bytes);
+        result = fallocate(segment->fds.memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start,
+                           (off_t)block.bytes);
     } while (result && errno == EINTR);
     if (result) /* the pages stay; the next owner must still find zeros */
         memset(segment->base + start, 0, block.bytes);
@@ -177,7 +178,7 @@ static bool withdraw(struct gy_segment *segment, struct gy_heap_block *block)
         return true;
     block->withdrawn = true;
     return mmap(segment->base + start, block->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-                segment->fd, (off_t)start) != MAP_FAILED;
+                segment->fds.memory, (off_t)start) != MAP_FAILED;
 }
 
 bool gy_segment_heap_withdraw(struct gy_segment *segment, const void *memory, size_t bytes)

@@ -1,15 +1,18 @@
-/* Handing the segment's descriptor down a binomial tree of Unix sockets: each local rank asks once and answers log2 n
+/* Handing the segment's descriptors, the memory and the sockets that wake, down a binomial tree of Unix sockets: each local rank asks once and answers log2 n
  * times at most.
  *
  *        0                     parent(i) = i without its lowest set bit
  *      / | \
  *     1  2  4                  child --- connect, 8 bytes: its local index ---> parent
- *        |  | \                parent --- struct gy_segment_offer + descriptor ---> child
+ *        |  | \                parent --- struct gy_segment_offer + descriptors --> child
  *        3  5  6 ...
  *
  * Abstract names need no file system. Both ends check SO_PEERCRED: another user's process can neither obtain the memory
  * nor offer one. Every wait turns the world's poller, so that a death meanwhile ends it with the culprit's name. */
 #include <errno.h>
+#include <sodium.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -28,6 +31,35 @@ struct request {
     int32_t local;
     int32_t zero;
 };
+
+void gy_segment_fds_none(struct gy_segment_fds *fds_p)
+{
+    fds_p->memory = -1;
+    for (int i = 0; i < GY_SENDERS; i++)
+        fds_p->sender[i] = -1;
+}
+
+void gy_segment_fds_close(struct gy_segment_fds *fds)
+{
+    if (fds->memory >= 0)
+        close(fds->memory);
+    for (int i = 0; i < GY_SENDERS; i++)
+        if (fds->sender[i] >= 0)
+            close(fds->sender[i]);
+    gy_segment_fds_none(fds);
+}
+
+socklen_t gy_segment_name(const struct gy_world *world, int local, struct sockaddr_un *name_p)
+{
+    uint64_t numbers[2] = {world->job, world->members[world->locals[local]].nonce};
+    uint8_t hash[16];
+    char text[2 * sizeof(hash) + 1];
+    crypto_generichash(hash, sizeof(hash), (const uint8_t *)numbers, sizeof(numbers), NULL, 0);
+    sodium_bin2hex(text, sizeof(text), hash, sizeof(hash));
+    *name_p = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(name_p->sun_path + 1, sizeof(name_p->sun_path) - 1, "gyre-%s", text);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
 
 static int parent_of(int local)
 {
@@ -86,7 +118,7 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
 {
     int parent = parent_of(world->local);
     struct sockaddr_un name;
-    socklen_t bytes = gy_segment_name(world, parent, "seg", &name);
+    socklen_t bytes = gy_segment_name(world, parent, &name);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d: socket for the shared memory of this host", world->rank);
@@ -123,26 +155,44 @@ static gyre_status ask_connect(struct gy_world *world, int64_t deadline, int *fd
     return GYRE_SUCCESS;
 }
 
-/* Reads the offer; the descriptor that came with it, or −1, *cut_p when it came and this process had no room for it.
- * Returns false when the parent hung up, or said nothing sensible. */
-static bool ask_receive(int socket, struct gy_segment_offer *offer_p, int *fd_p, bool *cut_p)
+/* Room for the descriptors of a host. */
+union control {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE((1 + GY_SENDERS) * sizeof(int))];
+};
+
+/* The descriptors that came with a message; false: not as many as there should be, and those that came are closed. */
+static bool take_fds(struct msghdr *message, int senders, struct gy_segment_fds *fds_p)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    gy_segment_fds_none(fds_p);
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+        return false;
+    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+        int *fd_p = i == 0 ? &fds_p->memory : &fds_p->sender[i - 1];
+        memcpy(fd_p, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+    }
+    if (count == 1 + (size_t)senders)
+        return true;
+    gy_segment_fds_close(fds_p);
+    return false;
+}
+
+/* Reads the offer and the descriptors that came with it; none of them, and *cut_p, when they came and this process had no room for
+ * all. Returns false when the parent hung up, or said nothing sensible. */
+static bool ask_receive(int socket, int senders, struct gy_segment_offer *offer_p, struct gy_segment_fds *fds_p,
+                        bool *cut_p)
+{
+    union control control;
     struct iovec piece = {offer_p, sizeof(*offer_p)};
     struct msghdr message = {
         .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
     ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    *fd_p = -1;
     *cut_p = got >= 0 && (message.msg_flags & MSG_CTRUNC);
     if (got < 0)
         return false;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd_p, CMSG_DATA(header), sizeof(int));
+    (void)take_fds(&message, senders, fds_p);
     return got == (ssize_t)sizeof(*offer_p);
 }
 
@@ -165,8 +215,8 @@ static gyre_status refused(struct gy_world *world, int parent, const struct gy_s
 }
 
 /* One question and its answer. GYRE_IN_PROGRESS: the parent hung up, or said nothing sensible. */
-static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
-                            struct gy_error *error)
+static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p,
+                            struct gy_segment_fds *fds_p, struct gy_error *error)
 {
     int parent = world->locals[parent_of(world->local)];
     struct request request = {.job = world->job, .local = world->local};
@@ -177,43 +227,40 @@ static gyre_status ask_once(struct gy_world *world, int64_t deadline, struct gy_
         return status;
     if (send(socket, &request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request) &&
         (status = await(world, socket, deadline, error)) == GYRE_SUCCESS)
-        answered = ask_receive(socket, offer_p, fd_p, &cut) && offer_p->magic == GY_OFFER_MAGIC &&
-                   offer_p->job == world->job && offer_p->local == parent_of(world->local);
+        answered = ask_receive(socket, gy_segment_senders(world->nlocals), offer_p, fds_p, &cut) &&
+                   offer_p->magic == GY_OFFER_MAGIC && offer_p->job == world->job &&
+                   offer_p->local == parent_of(world->local);
     close(socket);
     if (!answered)
         return status == GYRE_SUCCESS ? GYRE_IN_PROGRESS : status;
     if (cut && offer_p->status == GYRE_SUCCESS)
         return gy_error_system(error, EMFILE, "rank %d cannot take the shared memory of this host from rank %d",
                                world->rank, parent);
-    if (offer_p->status == GYRE_SUCCESS && *fd_p >= 0)
+    if (offer_p->status == GYRE_SUCCESS && fds_p->memory >= 0)
         return GYRE_SUCCESS;
     return refused(world, parent, offer_p, error);
 }
 
 /* A parent that hung up took this rank for a stranger, as it was slow to say who it is; or it is gone, and the world's
  * verdict names the culprit, which may come later: it is asked again until then. */
-gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p, int *fd_p,
-                           struct gy_error *error)
+gyre_status gy_segment_ask(struct gy_world *world, int64_t deadline, struct gy_segment_offer *offer_p,
+                           struct gy_segment_fds *fds_p, struct gy_error *error)
 {
     int parent = world->locals[parent_of(world->local)];
-    int fd = -1;
-    gyre_status status = ask_once(world, deadline, offer_p, &fd, error);
+    gy_segment_fds_none(fds_p);
+    gyre_status status = ask_once(world, deadline, offer_p, fds_p, error);
     while (status == GYRE_IN_PROGRESS && gy_now() < deadline) {
-        if (fd >= 0)
-            close(fd);
-        fd = -1;
+        gy_segment_fds_close(fds_p);
         status = await(world, -1, gy_now() + RETRY_NS, error);
         if (status == GYRE_IN_PROGRESS)
-            status = ask_once(world, deadline, offer_p, &fd, error);
+            status = ask_once(world, deadline, offer_p, fds_p, error);
     }
     if (status == GYRE_IN_PROGRESS)
         status = gy_error_set(error, GYRE_PEER_UNREACHABLE, parent,
                               "rank %d did not hand the shared memory of this host to rank %d: it died, or is stuck",
                               parent, world->rank);
-    if (status == GYRE_SUCCESS)
-        *fd_p = fd;
-    else if (fd >= 0)
-        close(fd);
+    if (status != GYRE_SUCCESS)
+        gy_segment_fds_close(fds_p);
     return status;
 }
 
@@ -226,7 +273,7 @@ gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy
         return GYRE_SUCCESS;
     }
     struct sockaddr_un name;
-    socklen_t bytes = gy_segment_name(world, world->local, "seg", &name);
+    socklen_t bytes = gy_segment_name(world, world->local, &name);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return gy_error_system(error, errno, "rank %d: socket for the shared memory of this host", world->rank);
@@ -240,30 +287,30 @@ gyre_status gy_segment_listen(struct gy_world *world, int *listener_p, struct gy
 }
 
 /* 0, or an errno. */
-static int offer_send(int socket, int fd, const struct gy_segment_offer *offer)
+static int offer_send(int socket, const struct gy_segment_fds *fds, int senders, const struct gy_segment_offer *offer)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
+    union control control;
     struct gy_segment_offer copy = *offer;
     struct iovec piece = {&copy, sizeof(copy)};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-    if (fd >= 0) {
+    if (fds) {
+        size_t bytes = (1 + (size_t)senders) * sizeof(int);
+        memset(&control, 0, sizeof(control));
         message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
+        message.msg_controllen = CMSG_SPACE(bytes);
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
+        control.header.cmsg_len = CMSG_LEN(bytes);
+        memcpy(CMSG_DATA(&control.header), &fds->memory, sizeof(int));
+        memcpy(CMSG_DATA(&control.header) + sizeof(int), fds->sender, bytes - sizeof(int));
     }
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(copy) ? 0 : errno;
 }
 
 /* One caller: is it the child that it says it is? Then it gets the offer. Returns its local index, −1: a stranger; or one
  * to whom the kernel would not take it (*errnum_p), which asks again. A child that died is the overlay's business. */
-static int serve_one(struct gy_world *world, int socket, int fd, const struct gy_segment_offer *offer, int64_t deadline,
-                     int *errnum_p)
+static int serve_one(struct gy_world *world, int socket, const struct gy_segment_fds *fds,
+                     const struct gy_segment_offer *offer, int64_t deadline, int *errnum_p)
 {
     struct request request;
     struct gy_error ignored = {.rank = -1, .quiet = true};
@@ -274,12 +321,12 @@ static int serve_one(struct gy_world *world, int socket, int fd, const struct gy
         request.job != world->job || request.local <= 0 || request.local >= world->nlocals ||
         parent_of(request.local) != world->local)
         return -1;
-    *errnum_p = offer_send(socket, fd, offer);
+    *errnum_p = offer_send(socket, fds, gy_segment_senders(world->nlocals), offer);
     return *errnum_p ? -1 : request.local;
 }
 
-gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const struct gy_segment_offer *offer,
-                             int64_t deadline, struct gy_error *error)
+gyre_status gy_segment_serve(struct gy_world *world, int listener, const struct gy_segment_fds *fds,
+                             const struct gy_segment_offer *offer, int64_t deadline, struct gy_error *error)
 {
     int children = children_of(world->local, world->nlocals), errnum = 0;
     uint64_t served = 0; /* bit k: child local + 2^k */
@@ -304,7 +351,7 @@ gyre_status gy_segment_serve(struct gy_world *world, int listener, int fd, const
             return gy_error_system(error, errno, "rank %d: accept of a local rank that wants shared memory",
                                    world->rank);
         }
-        int child = serve_one(world, socket, fd, offer, deadline, &errnum);
+        int child = serve_one(world, socket, fds, offer, deadline, &errnum);
         if (child > 0)
             served |= UINT64_C(1) << __builtin_ctz((unsigned)(child - world->local));
         close(socket);

@@ -324,9 +324,9 @@ static void begin_two(void)
     verdict = GYRE_SUCCESS;
     world = (struct gy_world){.rank = 0, .size = 2, .members = members};
     segment = (struct gy_segment){.world = &world, .layout = {.page = 4096, .heap_bytes = HEAP, .heap_stride = HEAP}};
-    segment.fd = gy_memfd_make("heaps", 2 * HEAP);
-    cr_assert(segment.fd >= 0);
-    segment.base = mmap(NULL, 2 * HEAP, PROT_READ | PROT_WRITE, MAP_SHARED, segment.fd, 0);
+    segment.fds.memory = gy_memfd_make("heaps", 2 * HEAP);
+    cr_assert(segment.fds.memory >= 0);
+    segment.base = mmap(NULL, 2 * HEAP, PROT_READ | PROT_WRITE, MAP_SHARED, segment.fds.memory, 0);
     cr_assert(segment.base != MAP_FAILED);
     memset(peers, 0, sizeof(peers));
     ctx = (struct gy_context){
@@ -338,7 +338,7 @@ static void end_two(void)
 {
     gy_windows_free_buried(&ctx);
     munmap(segment.base, 2 * HEAP);
-    close(segment.fd);
+    close(segment.fds.memory);
 }
 
 /* Where rank 1 has its memory is its own word, and this rank stores there: it is believed only inside of that rank's heap. */

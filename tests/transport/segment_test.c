@@ -363,7 +363,7 @@ Test(segment, memory_that_is_exposed_is_given_to_nobody, .timeout = 120)
         unsigned char shared;
         cr_assert(gy_segment_heap_offset(mine, block[i], 1, &offset));
         off_t at = (off_t)(mine->layout.heaps + mine->layout.heap_stride + offset);
-        cr_assert_eq(pread(mine->fd, &shared, 1, at), 1);
+        cr_assert_eq(pread(mine->fds.memory, &shared, 1, at), 1);
         cr_assert_eq(shared, i == 2 ? 0 : 7, "block %d", i);
     }
     gy_segment_heap_conceal(mine, block[2], 4096);
@@ -538,7 +538,7 @@ Test(segment, a_missing_rank_is_named, .timeout = 120)
 static int hang_up_on_one(const struct gy_world *world)
 {
     struct sockaddr_un name;
-    socklen_t bytes = gy_segment_name(world, 0, "seg", &name);
+    socklen_t bytes = gy_segment_name(world, 0, &name);
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), asker;
     cr_assert_eq(bind(listener, (struct sockaddr *)&name, bytes), 0);
     cr_assert_eq(listen(listener, 1), 0);
