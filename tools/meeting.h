@@ -18,7 +18,7 @@ void gy_meeting_end(struct gy_meeting *meeting);
  * this process becomes inherits the descriptor of the secret, unless GYRE_SECRET or GYRE_SECRET_FILE is set. */
 void gy_meeting_tell(const struct gy_meeting *meeting, int rank, int ranks, bool newcomer);
 
-/* Was this process started by a launcher that gyre knows (src/boot/launcher.c), as one of its ranks? */
+/* Was this process started by a launcher that gyre knows (src/bootstrap/launcher.c), as one of its ranks? */
 bool gy_launch_found(void);
 /* By none, or as the only rank: WORLD_SIZE=1, and no other launcher says anything. */
 bool gy_launch_alone(void);

@@ -2,7 +2,7 @@
 #ifndef GYRE_SIM_CASE_H
 #define GYRE_SIM_CASE_H
 
-#include "collectives/plan.h"
+#include "collectives/schedule/schedule.h"
 #include "core/cluster.h"
 
 struct sim_case {

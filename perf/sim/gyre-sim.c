@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "case.h"
-#include "collectives/cost.h"
-#include "collectives/tile.h"
+#include "collectives/schedule/tile.h"
+#include "collectives/select/cost_model.h"
 #include "options.h"
 #include "output.h"
 

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collectives/channel.h"
-#include "collectives/layout.h"
+#include "collectives/comm/channel.h"
+#include "collectives/schedule/layout.h"
 #include "transport/transport.h"
 
 static void until(double when)

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collectives/layout.h"
+#include "collectives/schedule/layout.h"
 #include "lane.h"
 
 #define LIMIT_SECONDS 300

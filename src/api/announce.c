@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "collectives/context.h"
+#include "collectives/comm/context.h"
 #include "core/log.h"
 
 #define TEXT_BYTES 800

@@ -2,7 +2,7 @@
 #ifndef GY_API_ANNOUNCE_H
 #define GY_API_ANNOUNCE_H
 
-#include "collectives/comm.h"
+#include "collectives/comm/communicator.h"
 
 /* Each rank: version, rank, process, host, integrity, and by which transport it reaches the others. Rank 0: the algorithm of each
  * collective, by size. Nothing where the level is not enabled. */

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "api/check.h"
-#include "boot/house.h"
+#include "membership/join_address.h"
 
 #define AGREEMENT 3u /* the word's lowest two bits: gyre_comm_sub has 2, duplicate and split have 0 and 1 */
 

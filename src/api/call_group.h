@@ -2,7 +2,7 @@
 #ifndef GY_API_CALL_GROUP_H
 #define GY_API_CALL_GROUP_H
 
-#include "collectives/request.h"
+#include "collectives/engine/request.h"
 
 /* Threads of this process that have begun a group: where there are none, as nearly always, nobody looks for his own. */
 extern _Atomic unsigned gy_call_groups;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "api/call_group.h"
-#include "collectives/comm_end.h"
-#include "collectives/ends.h"
+#include "collectives/lifecycle/comm_teardown.h"
+#include "collectives/lifecycle/uniform_completion.h"
 #include "core/dtype.h"
 #include "core/handle.h"
 

@@ -3,7 +3,7 @@
 #ifndef GY_API_CHECK_H
 #define GY_API_CHECK_H
 
-#include "collectives/request.h"
+#include "collectives/engine/request.h"
 
 /* The thread's own last error. */
 struct gy_error *gy_check_own_error(void);

@@ -2,9 +2,9 @@
  * blocking, `_start` and `_init`, follow from it. */
 #include "api/call_group.h"
 #include "api/check.h"
-#include "collectives/comm_end.h"
-#include "collectives/ends.h"
-#include "collectives/repeat_kept.h"
+#include "collectives/call/call_cache_inline.h"
+#include "collectives/lifecycle/comm_teardown.h"
+#include "collectives/lifecycle/uniform_completion.h"
 
 static gyre_status check(gyre_comm *comm, const struct gy_call *call, bool blocks)
 {
@@ -47,7 +47,7 @@ static gyre_status keep(const char *function, gyre_comm *comm, const struct gy_c
     return status;
 }
 
-/* Into each function, and what it does seldom out of it, as run() is: see repeat_kept.h. */
+/* Into each function, and what it does seldom out of it, as run() is: see call_cache_inline.h. */
 static inline __attribute__((always_inline)) gyre_status start(const char *function, gyre_comm *comm,
                                                                const struct gy_call *call, gyre_request **request_p)
 {

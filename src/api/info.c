@@ -1,7 +1,7 @@
 /* What tools print: the build, the machine, the transports and why one is not there. */
 #include <stdio.h>
 
-#include "collectives/comm.h"
+#include "collectives/comm/communicator.h"
 #include "core/config.h"
 #include "core/topology.h"
 #include "transport/transport.h"

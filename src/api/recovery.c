@@ -1,9 +1,9 @@
-/* Failures, and how those who are left go on: the public calls. The work is in collectives/recover.c. */
+/* Failures, and how those who are left go on: the public calls. The work is in collectives/lifecycle/shrink.c. */
 #include <stdio.h>
 
 #include "api/check.h"
-#include "collectives/grow.h"
-#include "collectives/recover.h"
+#include "collectives/lifecycle/grow.h"
+#include "collectives/lifecycle/shrink.h"
 
 gyre_status gyre_comm_revoke(gyre_comm *comm)
 {

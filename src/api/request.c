@@ -3,9 +3,9 @@
 #include <time.h>
 
 #include "api/check.h"
-#include "collectives/comm_end.h"
-#include "collectives/ends.h"
-#include "collectives/repeat_kept.h"
+#include "collectives/call/call_cache_inline.h"
+#include "collectives/lifecycle/comm_teardown.h"
+#include "collectives/lifecycle/uniform_completion.h"
 #include "core/clock.h"
 #include "core/handle.h"
 

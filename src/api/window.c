@@ -1,5 +1,5 @@
 /* One-sided calls: argument checks, then one call down. */
-#include "collectives/one_sided.h"
+#include "collectives/rma/window.h"
 
 #include "api/check.h"
 

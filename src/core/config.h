@@ -9,7 +9,7 @@
 #include "cluster.h"
 #include "error.h"
 
-/* What protects frames and messages on sockets: boot/seal.h. Values travel on the wire. */
+/* What protects frames and messages on sockets: net/record_protection.h. Values travel on the wire. */
 enum gy_integrity { GY_INTEGRITY_OFF, GY_INTEGRITY_CRC, GY_INTEGRITY_MAC, GY_INTEGRITY_ENCRYPT, GY_INTEGRITIES };
 
 struct gy_config {
@@ -61,7 +61,7 @@ gyre_status gy_config_read(struct gy_config *config_p, struct gy_error *error);
 gyre_status gy_config_read_strict(struct gy_config *config_p, struct gy_error *error);
 void gy_config_describe(gyre_print_func print, void *user);
 
-/* How many interfaces GYRE_INTERFACE names, at least 1: over TCP so many connections are a link (transport/tcp_rails.c). */
+/* How many interfaces GYRE_INTERFACE names, at least 1: over TCP so many connections are a link (transport/tcp/striping.c). */
 #define GY_RAILS_MOST 4
 int gy_config_rails(const struct gy_config *config);
 

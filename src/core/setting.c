@@ -164,7 +164,7 @@ static bool parse_launcher(const struct gy_setting *setting, const char *text, v
 
 const struct gy_setting_kind gy_setting_text = {parse_text, print_text, NULL};
 const struct gy_setting_kind gy_setting_launcher = {
-    parse_launcher, print_text, WORDS("", "torchrun", "openmpi", "pmix", "pmi", "slurm")}; /* boot/launcher.c */
+    parse_launcher, print_text, WORDS("", "torchrun", "openmpi", "pmix", "pmi", "slurm")}; /* bootstrap/launcher.c */
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 

@@ -1,7 +1,7 @@
 /* What a transport is: a table of operations that gives *links* (ordered messages between two ranks).
  *
  * Adding a transport: one file with one global symbol `const struct gy_transport_ops gy_transport_<name>`, one row in
- * transports.c, and the conformance suite (tests/transport/conformance_test.c) runs against it; docs/design.md lists the
+ * registry.c, and the conformance suite (tests/transport/conformance_test.c) runs against it; docs/design.md lists the
  * other lines.
  *
  * A frame is a header and at most GY_FRAME_MAX bytes of payload. Links are FIFO per direction; only a GRANT may overtake
@@ -16,9 +16,9 @@
 
 #include <string.h>
 
-#include "boot/overlay.h"
-#include "boot/world.h"
+#include "bootstrap/world.h"
 #include "core/error.h"
+#include "membership/overlay.h"
 
 #define GY_FRAME_MAX (1u << 20)
 #define GY_FRAME_SHORT 8192u
@@ -43,7 +43,7 @@ struct gy_frame {
     uint8_t flags;      /* GY_FRAME_EAGER, and what a transport says to itself */
     uint8_t algorithm;  /* shape: forced algorithms must agree too */
     uint8_t credit;     /* DATA: units of eager frames given back by the way, as by CREDIT */
-    uint16_t pace[2];   /* over TCP inside a host: what reading takes, else zero; transport/tcp_past.c */
+    uint16_t pace[2];   /* over TCP inside a host: what reading takes, else zero; transport/tcp/zero_copy_policy.c */
     uint64_t taken;     /* and bytes of the link's stream that have been read */
 };
 #define GY_FRAME_MAGIC 0x7967u /* "gy" */
@@ -65,7 +65,7 @@ static inline bool gy_frame_equal(const struct gy_frame *a, const struct gy_fram
     return difference == 0;
 }
 #define GY_FRAME_EAGER 1u  /* sent against eager credit, to be given back */
-#define GY_FRAME_PAST 2u   /* its payload goes past the sender's caches: transport/tcp_past.c */
+#define GY_FRAME_PAST 2u   /* its payload goes past the sender's caches: transport/tcp/zero_copy_policy.c */
 #define GY_FRAME_SORT 2u   /* two bits from here on: the sort of payloads that `pace` is of */
 #define GY_FRAME_TIMED 16u /* what its payload takes is timed */
 
@@ -76,7 +76,7 @@ enum gy_frame_kind {
     GY_FRAME_WANT,
     GY_FRAME_PING,
     GY_FRAME_PONG,
-    /* One-sided access: see collectives/one_sided.h. */
+    /* One-sided access: see collectives/rma/window.h. */
     GY_FRAME_PUT,
     GY_FRAME_ACCUMULATE,
     GY_FRAME_GET,
@@ -84,8 +84,8 @@ enum gy_frame_kind {
     GY_FRAME_SIGNAL,
     GY_FRAME_FLUSH,
     GY_FRAME_FLUSHED,
-    GY_FRAME_ENDS, /* operations up to `value` are complete on the sender and those it has heard of: collectives/ends.h */
-    GY_FRAME_RAILS, /* where the other connections of this link come in: transport/tcp_rails.c */
+    GY_FRAME_ENDS, /* operations up to `value` are complete on the sender and those it has heard of: collectives/lifecycle/uniform_completion.h */
+    GY_FRAME_RAILS, /* where the other connections of this link come in: transport/tcp/striping.c */
     GY_FRAME_KINDS
 };
 
@@ -245,7 +245,7 @@ gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error
 bool gy_transport_is_dialled(const struct gy_transport_ops *ops);
 /* Is `name` in the list of GYRE_TRANSPORT? */
 bool gy_transport_wanted(const char *list, const char *name);
-/* tcp_rails.c: the interfaces of GYRE_INTERFACE with their addresses, a line each. */
+/* striping.c: the interfaces of GYRE_INTERFACE with their addresses, a line each. */
 void gy_tcp_describe(const struct gy_config *config, gyre_print_func print, void *user);
 /* What choosing looked at, a line each: for gyre-info. */
 void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user);

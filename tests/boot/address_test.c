@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "boot/address.h"
+#include "net/address.h"
 
 Test(address, tcp)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/council_private.h"
 #include "core/clock.h"
 #include "core/mem.h"
+#include "membership/agreement_internal.h"
 
 #define RANKS 4
 #define COMM 7u

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "boot/address.h"
-#include "boot/meet.h"
+#include "bootstrap/messages.h"
+#include "net/address.h"
 #include "ranks.h"
 
 #define STRANGERS 1000

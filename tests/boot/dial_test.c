@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/address.h"
-#include "boot/door.h"
 #include "core/clock.h"
+#include "net/address.h"
+#include "net/listener.h"
 
 #define JOB 7
 #define ATTEMPTS 3

@@ -20,9 +20,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/door.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "net/listener.h"
 
 #define JOB 7
 

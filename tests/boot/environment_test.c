@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/environment.h"
-#include "boot/handshake.h"
+#include "bootstrap/identity.h"
+#include "net/handshake.h"
 
 #define SECRET "0123456789abcdef0123456789abcdef"
 

@@ -1,10 +1,10 @@
-/* AES-256-GCM by the library that is there (boot/gcm.h), beside libsodium's: the same bytes and tags, of every length and alignment. */
+/* AES-256-GCM by the library that is there (net/gcm.h), beside libsodium's: the same bytes and tags, of every length and alignment. */
 #include <criterion/criterion.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/gcm.h"
+#include "net/gcm.h"
 
 #define MOST 70000
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/gcm.h"
-#include "boot/handshake.h"
+#include "net/gcm.h"
+#include "net/handshake.h"
 
 static const uint8_t key[GY_HANDSHAKE_KEY_BYTES] = "the key of the job",
                      other_key[GY_HANDSHAKE_KEY_BYTES] = "another key";

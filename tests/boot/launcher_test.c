@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/launcher.h"
+#include "bootstrap/launcher.h"
 
 static struct gy_error error;
 static struct gy_identity identity;

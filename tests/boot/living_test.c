@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/overlay_private.h"
 #include "core/mem.h"
+#include "membership/overlay_internal.h"
 #include "ranks.h"
 
 /* Rank 1 has no memory for what rank 0 says: that is the end of rank 1, and of nobody else. */

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 
 #include "../system/fault_noise.h"
-#include "boot/overlay_private.h"
+#include "membership/overlay_internal.h"
 #include "ranks.h"
 
 enum what { KILL, KILL_WITH_CHILD, LEAVE, ABORT, EARLY, EARLY_DEAD, EARLY_LATE, OWN_BODY, AWAIT };

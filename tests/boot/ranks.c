@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "boot/world.h"
+#include "bootstrap/world.h"
 
 #define PATIENCE (40 * GY_SECOND)
 #define BOARD 2048

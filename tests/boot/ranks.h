@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/overlay.h"
 #include "core/clock.h"
+#include "membership/overlay.h"
 
 #define RANKS_MOST 64
 #define SECRET "a secret for the tests"

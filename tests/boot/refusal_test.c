@@ -7,7 +7,7 @@
 #include <signal.h>
 
 #include "../system/fault_noise.h"
-#include "boot/meet_tree.h"
+#include "bootstrap/tree.h"
 #include "ranks.h"
 
 void __real_gy_handshake_dial(struct gy_handshake *handshake, const uint8_t key[GY_HANDSHAKE_KEY_BYTES], uint64_t job,

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/meet.h"
+#include "bootstrap/messages.h"
 
 static char folder[] = "/tmp/gyre-rendezvous-XXXXXX", path[64];
 static int close_errnum; /* what the next close says, as one over a network does that had no room */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/gcm.h"
-#include "boot/seal.h"
+#include "net/gcm.h"
+#include "net/record_protection.h"
 
 #define HEAD 64
 #define BODY 3000

@@ -5,9 +5,9 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#include "boot/socket.h"
 #include "core/clock.h"
 #include "core/config.h"
+#include "net/socket.h"
 
 static int option(int fd, int level, int name)
 {

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/stream.h"
 #include "core/clock.h"
+#include "net/message_stream.h"
 
 #define LIMIT 4096u
 #define QUEUED 256              /* messages: more than the kernel's buffers hold */

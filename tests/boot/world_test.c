@@ -2,7 +2,7 @@
  * refusal_test's business, what it costs is cost_test's. */
 #include <netinet/in.h>
 
-#include "boot/meet.h"
+#include "bootstrap/messages.h"
 #include "ranks.h"
 
 static void good(const char *address, const char *secret, int size, bool by_exchange, bool processes)

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "collectives/channel.h"
+#include "collectives/comm/channel.h"
 
 #define ROUNDS 5000
 

@@ -20,7 +20,7 @@
 #ifndef GY_TESTS_COLLECTIVES_CHECKER_H
 #define GY_TESTS_COLLECTIVES_CHECKER_H
 
-#include "collectives/plan.h"
+#include "collectives/schedule/schedule.h"
 
 #include "expression.h"
 #include "order.h"

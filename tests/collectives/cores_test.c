@@ -1,10 +1,10 @@
-/* Which ranks of a host are on one core (collectives/cores.h), and how long who waits for one of them looks before others go first
- * (collectives/patience.h). */
+/* Which ranks of a host are on one core (collectives/engine/core_affinity.h), and how long who waits for one of them looks before others go first
+ * (collectives/engine/spin.h). */
 #include <criterion/criterion.h>
 #include <sched.h>
 
-#include "collectives/cores.h"
-#include "collectives/patience.h"
+#include "collectives/engine/core_affinity.h"
+#include "collectives/engine/spin.h"
 
 static struct gy_window_control control[2];
 static struct gy_window_control *controls[2] = {&control[0], &control[1]};

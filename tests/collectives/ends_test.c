@@ -2,7 +2,7 @@
  * has been told, is about to end. */
 #include <criterion/criterion.h>
 
-#include "collectives/ends.h"
+#include "collectives/lifecycle/uniform_completion.h"
 
 Test(ends, nothing_is_spread_where_the_links_are_not_there)
 {

@@ -1,11 +1,11 @@
-/* What short exchanges ask for before they need it (collectives/exchange.h): hints, which no result shows. And who waits for whom. */
+/* What short exchanges ask for before they need it (collectives/shm/eager.h): hints, which no result shows. And who waits for whom. */
 #include <criterion/criterion.h>
 
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "collectives/exchange.h"
+#include "collectives/shm/eager.h"
 
 #define RANKS 3
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "collectives/request.h"
+#include "collectives/engine/request.h"
 
 #define RANKS 5
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/grouping.h"
-#include "collectives/plan.h"
+#include "collectives/comm/locality.h"
+#include "collectives/schedule/schedule.h"
 #include "core/mem.h"
 
 #define WORLD 9

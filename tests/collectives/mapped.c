@@ -1,4 +1,4 @@
-/* Operands that others use in place (collectives/mapped.h), as a protocol of its own, since no step of a plan knows of it:
+/* Operands that others use in place (collectives/shm/zero_copy.h), as a protocol of its own, since no step of a plan knows of it:
  *
  *   offers    instead of publishing, a rank has its input read where it is, by gather, collect and exchange. What a
  *             one-shot plan publishes is too small, but for a broadcast's and a reduction's to a root, whose own operand nobody
@@ -6,7 +6,7 @@
  *             Into an output of all_reduce the others gather their slices, and its owner collects nothing; who does not
  *             offer its own collects from it instead of from results
  *   waits     for the readers of a slot, unless it will not write it; and where blocks are only moved, for no counter of a rank
- *             that offers, but for its arrival, and then reads all of its block (collectives/whole.h), unless what the rank
+ *             that offers, but for its arrival, and then reads all of its block (collectives/shm/block_pull.h), unless what the rank
  *             writes is what others have still to get from it
  *   returns   when everyone has counted its last iteration in every window lane
  *

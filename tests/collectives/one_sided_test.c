@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "collectives/one_sided.h"
-#include "collectives/request.h"
+#include "collectives/engine/request.h"
+#include "collectives/rma/window.h"
 #include "core/clock.h"
 #include "core/memfd.h"
-#include "transport/segment_private.h"
+#include "transport/shm/internal.h"
 
 #define STALL (30 * GY_SECOND)
 #define STEP (50 * GY_MILLISECOND)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "checker.h"
-#include "collectives/order.h"
+#include "collectives/schedule/reduction_order.h"
 
 #define LARGEST 130
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "checker.h"
-#include "collectives/request.h"
+#include "collectives/engine/request.h"
 
 #define LARGEST 13
 #define ELEMENT 4u

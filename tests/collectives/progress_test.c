@@ -2,7 +2,7 @@
  * sleeps; and how often a caller that waits does. */
 #include <criterion/criterion.h>
 
-#include "collectives/request.h"
+#include "collectives/engine/request.h"
 #include "core/clock.h"
 #include "transport/link.h"
 

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "collectives/registry.h"
+#include "collectives/comm/memory_registry.h"
 
 Test(registry, counts_and_finds)
 {

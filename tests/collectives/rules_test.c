@@ -3,14 +3,14 @@
  * over RDMA; of who waits for whom in direct exchanges, and how far ahead of others. */
 #include <criterion/criterion.h>
 
-#include "boot/handshake.h"
 #include "checker.h"
-#include "collectives/exchange.h"
-#include "collectives/request.h"
-#include "collectives/tile.h"
+#include "collectives/engine/request.h"
+#include "collectives/schedule/tile.h"
+#include "collectives/shm/eager.h"
 #include "core/rules.h"
-#include "transport/rdma_private.h"
-#include "transport/rdma_sum.h"
+#include "net/handshake.h"
+#include "transport/rdma/checksum.h"
+#include "transport/rdma/internal.h"
 #include "transport/transport.h"
 
 #define LARGEST 9

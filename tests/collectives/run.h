@@ -5,7 +5,7 @@
 
 #include "checker.h"
 #include "order.h"
-#include "transport/segment.h"
+#include "transport/shm/segment.h"
 
 #define GY_RUN_PRIVATE 3 /* memories of a rank in a call: output, input, scratch */
 

@@ -1,9 +1,9 @@
 /* The choice by thresholds, asked for communicators that this machine need not have. */
 #include <criterion/criterion.h>
 
-#include "collectives/comm.h"
-#include "collectives/context.h"
-#include "collectives/tuned.h"
+#include "collectives/comm/communicator.h"
+#include "collectives/comm/context.h"
+#include "collectives/select/cost_cache.h"
 
 static enum gy_algorithm choice(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {

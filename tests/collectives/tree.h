@@ -3,7 +3,7 @@
 #ifndef GY_TESTS_COLLECTIVES_TREE_H
 #define GY_TESTS_COLLECTIVES_TREE_H
 
-#include "collectives/plan.h"
+#include "collectives/schedule/schedule.h"
 #include "expression.h"
 
 /* All elements of a block have the same tree; the number of blocks, and the block of element `element` < `total`. */

@@ -2,9 +2,9 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "collectives/cost.h"
-#include "collectives/tile.h"
-#include "collectives/tuned.h"
+#include "collectives/schedule/tile.h"
+#include "collectives/select/cost_cache.h"
+#include "collectives/select/cost_model.h"
 
 static const unsigned links = ~((1u << GY_DIRECT_ONE_SHOT) | (1u << GY_DIRECT_TWO_SHOT));
 

@@ -1,10 +1,10 @@
-/* A judge of ways (collectives/ways.h) finds the quickest one, keeps it, and finds another one when that has become quicker. The clock
+/* A judge of ways (collectives/shm/autotune.h) finds the quickest one, keeps it, and finds another one when that has become quicker. The clock
  * that it looks at is the test's own: no interruption of the machine's is in what a call takes. */
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "collectives/request.h"
-#include "collectives/ways.h"
+#include "collectives/engine/request.h"
+#include "collectives/shm/autotune.h"
 #include "core/clock.h"
 
 int64_t __wrap_gy_now(void); /* the linker puts it in the place of gy_now */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/address.h"
-#include "collectives/plan.h"
+#include "collectives/schedule/schedule.h"
 #include "core/config.h"
 #include "fuzz/fuzz.h"
+#include "net/address.h"
 
 #define TEXT_MAX 512
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/handshake.h"
 #include "fuzz/fuzz.h"
+#include "net/handshake.h"
 
 #define JOB UINT64_C(0x6a6f62)
 #define SIDES 4 /* 0 and 1 dial, 2 and 3 accept; dialer 0 wants acceptor 2, dialer 1 acceptor 3 */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/council_private.h"
 #include "fuzz/fuzz.h"
+#include "membership/agreement_internal.h"
 
 #define RANKS 5
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/address.h"
-#include "boot/handshake.h"
 #include "fuzz/fuzz.h"
+#include "net/address.h"
+#include "net/handshake.h"
 
 #define JOB UINT64_C(0x6a6f62)
 #define SIZE 8u

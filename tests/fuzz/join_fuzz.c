@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/greeting.h"
-#include "boot/reception.h"
-#include "boot/stream.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
+#include "membership/join_server.h"
+#include "net/handshake_io.h"
+#include "net/message_stream.h"
 
 static struct gy_config config;
 static struct gy_member own = {.pid = 1};

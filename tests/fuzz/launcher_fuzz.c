@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/launcher.h"
+#include "bootstrap/launcher.h"
 #include "fuzz/fuzz.h"
 
 #define TEXT_MAX 4096

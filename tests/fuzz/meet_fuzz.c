@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/meet.h"
+#include "bootstrap/messages.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
 

@@ -15,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/door.h"
-#include "boot/reception.h"
-#include "boot/stream.h"
-#include "boot/wire.h"
-#include "collectives/context.h"
-#include "collectives/grow.h"
+#include "collectives/comm/context.h"
+#include "collectives/lifecycle/grow.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
+#include "membership/join_server.h"
+#include "net/byte_codec.h"
+#include "net/listener.h"
+#include "net/message_stream.h"
 
 #define RANK_AT (8 + GY_KEY_BYTES + 4) /* in a WELCOME, and behind it the size; the charter's length */
 #define CHARTER_AT (RANK_AT + 8)

@@ -7,7 +7,7 @@
  *   payload      of as many bytes as the header says, zeros where the input ends before */
 #include <string.h>
 
-#include "collectives/one_sided.h"
+#include "collectives/rma/window.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
 

@@ -7,10 +7,10 @@
  *   hello   what is accepted of a queue pair's description says the same when it is encoded again */
 #include <string.h>
 
-#include "boot/overlay_private.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
-#include "transport/rdma_private.h"
+#include "membership/overlay_internal.h"
+#include "transport/rdma/internal.h"
 
 #define RANKS 5
 #define OWN 2

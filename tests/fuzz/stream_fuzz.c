@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/gcm.h"
-#include "boot/stream.h"
 #include "fuzz/fuzz.h"
+#include "net/gcm.h"
+#include "net/message_stream.h"
 
 #define LIMIT 300u
 #define MESSAGES 5u

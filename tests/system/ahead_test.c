@@ -1,5 +1,5 @@
 /* Short broadcasts, reductions, gathers and scatters over windows, in which a rank that gives and takes nothing waits for nobody
- * where ranks share cores (collectives/exchange.h), as three do on two:
+ * where ranks share cores (collectives/shm/eager.h), as three do on two:
  *
  *   alone    while the others sleep, a rank that gives returns from as many calls as there are places, and from no more; what it gave
  *            is whole when they come, though it has written over its buffer at once

@@ -1,4 +1,4 @@
-/* Private memory that the ranks of a host read from one another through the kernel (collectives/mapped.h), when that goes wrong:
+/* Private memory that the ranks of a host read from one another through the kernel (collectives/shm/zero_copy.h), when that goes wrong:
  *
  *   withdrawn   a rank aborts, gets its buffer back and writes other bytes to it, while another is about to read it: what that
  *               one reads is not taken for the input, its call fails too
@@ -7,7 +7,7 @@
  *   unproved    the same of 64 KiB, of which the giver itself finds it out: they go through slots
  *   crowded     ranks that share cores do not read so: copying through slots takes less of them; bound each to a core, too
  *   slow        each read takes half a second by the clock that the library reads: ranks with cores of their own leave it and take
- *               their slots (collectives/ways.h), however long the machine keeps them from a core meanwhile
+ *               their slots (collectives/shm/autotune.h), however long the machine keeps them from a core meanwhile
  *   preferred   by that clock each call takes half a second that reads nothing: an all_reduce, which begins with slots, leaves them,
  *               and then each rank reads all of the other's input, to the same bits; unless a rank's own is also its output: then the
  *               other one reads none of it, and itself its slice

@@ -12,14 +12,14 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#include "boot/address.h"
-#include "boot/handshake.h"
-#include "collectives/comm.h"
+#include "collectives/comm/communicator.h"
+#include "net/address.h"
+#include "net/handshake.h"
 
 #define RANKS 3
 #define COUNT 2000
 #define CROWD 200
-#define LINES_MOST 10 /* a minute: see boot/door.c */
+#define LINES_MOST 10 /* a minute: see net/listener.c */
 
 struct board {
     uint8_t key[GY_KEY_BYTES];

@@ -35,7 +35,7 @@ static void many(gyre_comm *comm, int rank, int size, bool grouped)
 }
 
 /* Calls of all_reduce that find all operands in memory of gyre, or, now and then, not on some rank, and their peers there or
- * not: what is done in one go (collectives/direct.c), what becomes a request on the way, and both beside ranks that did not
+ * not: what is done in one go (collectives/call/shm_blocking.c), what becomes a request on the way, and both beside ranks that did not
  * block. What others may still write or read is overwritten as soon as a rank has it back. */
 static void straight(gyre_comm *comm, int rank, int size)
 {

@@ -1,10 +1,10 @@
 /* An all_to_all of ranks that share cores, whose operands outgrow the caches, shows a tile in the pass that takes another
- * (collectives/windows.c): all of them but the first two, that nobody can show so, and results are what they were. What the caches
+ * (collectives/shm/slots.c): all of them but the first two, that nobody can show so, and results are what they were. What the caches
  * hold and how slots are written is the test's own; calls of the library's functions come here first, by the linker. */
 #include <sched.h>
 
-#include "collectives/mapped.h"
-#include "collectives/ways.h"
+#include "collectives/shm/autotune.h"
+#include "collectives/shm/zero_copy.h"
 #include "core/dtype.h"
 #include "core/topology.h"
 

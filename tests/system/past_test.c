@@ -1,12 +1,12 @@
-/* Slots that the clock would have written past the caches (collectives/ways.h) are written so, all of what others read and nothing else,
+/* Slots that the clock would have written past the caches (collectives/shm/autotune.h) are written so, all of what others read and nothing else,
  * and results are what they were. Two ranks; what the clock would say is the test's own. Calls of the library's functions come here
  * first, by the linker, and what is written past the caches comes as late as it may: others are not told of it before.
  * Of ranks that share cores ("crowded", with two) what the root of a reduction or a gathering alone reads is written past the caches
  * by those on another core.
  *
  * And what is asked of the clock is told: of every blocking call that it begins to look at it sees the end, also where a rank is late. */
-#include "collectives/mapped.h"
-#include "collectives/operation.h"
+#include "collectives/comm/reduce_op.h"
+#include "collectives/shm/zero_copy.h"
 #include "core/dtype.h"
 
 #include "support/late_stores.h"

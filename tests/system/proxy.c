@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot/address.h"
-#include "boot/socket.h"
-#include "transport/envelope.h"
+#include "net/address.h"
+#include "net/socket.h"
+#include "transport/sealed_frames.h"
 
 #define SAID_BY_DIALER (GY_HANDSHAKE_BYTES_1 + GY_HANDSHAKE_BYTES_3)
 #define SAID_BY_ACCEPTOR (GY_HANDSHAKE_BYTES_2 + GY_HANDSHAKE_BYTES_3)

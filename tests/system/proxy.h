@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "boot/handshake.h"
+#include "net/handshake.h"
 
 enum proxy_fault {
     PROXY_NOTHING,

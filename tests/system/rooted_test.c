@@ -1,4 +1,4 @@
-/* Broadcasts and reductions to a root that run inside the blocking call (collectives/direct_root.c), of private memory through slots,
+/* Broadcasts and reductions to a root that run inside the blocking call (collectives/call/shm_rooted_mapped.c), of private memory through slots,
  * of memory of gyre where it lies, or of some ranks so and of others so:
  *
  *   order    three ranks: each by its own dice blocks or not, comes late or not, has a request of another communicator under way or

@@ -1,4 +1,4 @@
-/* Calls enough of one size that the clock tries every way of giving (collectives/ways.h), of two ranks and of three that think that there
+/* Calls enough of one size that the clock tries every way of giving (collectives/shm/autotune.h), of two ranks and of three that think that there
  * are cores for all of them: by each way, and when it changes, everyone gets what is right, and nobody's slot is another's. The bytes
  * are other ones in each call, and what a rank has given and got is overwritten at once. */
 

@@ -2,7 +2,7 @@
  * whom may still be at work in it. It is used on, and destroyed afterwards.
  *
  * No call of a program's brings that about, so that the meeting is refused from within; linked with the library's objects. */
-#include "collectives/request.h"
+#include "collectives/engine/request.h"
 #include "support/rank.h"
 
 #define LATE 100000 /* microseconds, each rank later than the one before */

@@ -1,4 +1,4 @@
-/* tcp: payloads that go through the pool (transport/tcp_pool.c): whole whatever their reader does meanwhile, also where slots are
+/* tcp: payloads that go through the pool (transport/tcp/zero_copy_pool.c): whole whatever their reader does meanwhile, also where slots are
  * scarce, are another link's, or their link has ended; and no signal where the peer has gone. */
 #include "conformance.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "transport/tcp_private.h"
+#include "transport/tcp/internal.h"
 
 #define LONG ((uint32_t)1 << 20)
 

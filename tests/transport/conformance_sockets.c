@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "core/clock.h"
-#include "transport/tcp_private.h"
+#include "transport/tcp/internal.h"
 
 /* tcp: two grants that are posted last, behind more than sockets take, arrive before most payloads, the one after the other;
  * no frame is torn by them. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "rdma_stand_in.h"
-#include "transport/rdma_verbs.h"
+#include "transport/rdma/verbs_table.h"
 
 static uint32_t size_64k(uint64_t i)
 {

@@ -1,4 +1,4 @@
-/* Which payloads go through the pool (transport/tcp_past.c, tcp_pool.c): by what both ends' copies take, each length by itself, on links between
+/* Which payloads go through the pool (transport/tcp/zero_copy_policy.c, tcp_pool.c): by what both ends' copies take, each length by itself, on links between
  * sockets of a host only, and a few now and then the other way. What is written past the caches is there when the socket is given it. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "support/late_stores.h"
-#include "transport/tcp_private.h"
+#include "transport/tcp/internal.h"
 
 #define LONG ((uint32_t)256 << 10)
 #define FIRST (129 * 8) /* frames; then none is tried the other way for 126 times 8 */

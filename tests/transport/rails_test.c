@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
-#include "transport/tcp_private.h"
+#include "transport/tcp/internal.h"
 
 #define RAILS 3
 #define STRIPE (64u << 10)

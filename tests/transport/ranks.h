@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "transport/segment.h"
+#include "transport/shm/segment.h"
 #include "transport/transport.h"
 
 #define CHECK(condition, ...)                                                        \

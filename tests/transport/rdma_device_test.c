@@ -2,9 +2,9 @@
  * survive a fork. No link is made. */
 #include "ranks.h"
 
-#include "boot/meet.h"
+#include "bootstrap/messages.h"
 #include "rdma_stand_in.h"
-#include "transport/rdma_private.h"
+#include "transport/rdma/internal.h"
 #include <limits.h>
 #include <sched.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "core/clock.h"
 #include "rdma_stand_in.h"
-#include "transport/rdma_private.h"
+#include "transport/rdma/internal.h"
 #include <string.h>
 
 /* Frames from rank 0 to rank 1 until the links of both are broken; the sentence is that of `sentences`. */

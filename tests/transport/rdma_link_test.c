@@ -3,7 +3,7 @@
 #include "ranks.h"
 
 #include "rdma_stand_in.h"
-#include "transport/rdma_private.h"
+#include "transport/rdma/internal.h"
 #include <string.h>
 
 static void test_hello(void)

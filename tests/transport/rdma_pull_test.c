@@ -4,7 +4,7 @@
 #include "ranks.h"
 
 #include "rdma_stand_in.h"
-#include "transport/rdma_private.h"
+#include "transport/rdma/internal.h"
 #include <string.h>
 
 #define FRAMES 48

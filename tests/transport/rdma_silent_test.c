@@ -4,8 +4,8 @@
 
 #include "core/clock.h"
 #include "rdma_stand_in.h"
-#include "transport/rdma_private.h"
-#include "transport/rdma_sum.h"
+#include "transport/rdma/checksum.h"
+#include "transport/rdma/internal.h"
 #include <endian.h>
 #include <string.h>
 

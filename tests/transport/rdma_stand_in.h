@@ -7,7 +7,7 @@
 #ifndef GY_TESTS_TRANSPORT_RDMA_STAND_IN_H
 #define GY_TESTS_TRANSPORT_RDMA_STAND_IN_H
 
-#include "transport/rdma_verbs.h"
+#include "transport/rdma/verbs_table.h"
 
 #define STAND_IN_DEVICES 6
 #define STAND_IN_PORTS 2

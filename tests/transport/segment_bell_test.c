@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 #include "core/poller.h"
-#include "transport/segment_private.h"
+#include "transport/shm/internal.h"
 
 #define RANKS 900 /* more than three times what fills a socket with Linux's defaults */
 #define PAGE 4096

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/overlay.h"
 #include "core/clock.h"
 #include "core/poller.h"
-#include "transport/segment_private.h"
+#include "membership/overlay.h"
+#include "transport/shm/internal.h"
 
 #define RANKS 7
 

@@ -1,0 +1,39 @@
+/* Who am I, how many are we, where do we meet, what do we know in common? From gyre_config first, then from the
+ * environment. */
+#ifndef GY_BOOTSTRAP_IDENTITY_H
+#define GY_BOOTSTRAP_IDENTITY_H
+
+#include "bootstrap/world.h"
+#include "net/address.h"
+
+/* A secret of 128 random bits has so many characters of base64, or hexadecimal digits; of either so many differ, but once in a billion. */
+#define GY_SECRET_LEAST 22
+#define GY_SECRET_DIGITS 32
+#define GY_SECRET_DIFFERENT 6
+
+struct gy_launcher;
+
+struct gy_identity {
+    int rank, size;
+    int local_rank;                     /* −1: nobody said it */
+    const struct gy_launcher *launcher; /* NULL: gyre_config gave rank and size */
+    struct gy_address address;          /* kind NONE: not needed (size 1, or an exchange) */
+    char address_from[64];              /* "GYRE_ADDRESS", for sentences */
+    bool has_secret;
+    bool insecure;               /* no secret, and GYRE_INSECURE=1 */
+    uint8_t key[GY_KEY_BYTES];   /* from the secret; a constant without one */
+    uint64_t label;              /* hash of the launcher's run id, 0: none; ranks of other runs are refused */
+    gyre_exchange_func exchange; /* or NULL */
+    void *exchange_user;
+    void (*exchange_end)(void *user); /* the launcher's, once the ranks have met or given up; NULL: nothing to end */
+};
+
+gyre_status gy_identity_read(const gyre_config *user, const struct gy_config *config, struct gy_identity *identity_p,
+                             struct gy_error *error);
+/* Of a newcomer, which is told its rank later: the address, NONE where nobody says it, the secret and torchrun's run. */
+gyre_status gy_identity_read_newcomer(const gyre_config *user, const struct gy_config *config,
+                                      struct gy_identity *identity_p, struct gy_error *error);
+/* After the meeting: ends the exchange, and overwrites the key. */
+void gy_identity_end(struct gy_identity *identity);
+
+#endif

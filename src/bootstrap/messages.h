@@ -1,0 +1,93 @@
+/* The meeting itself: how the member table comes about. world.c decides where and with which key; this moves the
+ * records. */
+#ifndef GY_BOOTSTRAP_MESSAGES_H
+#define GY_BOOTSTRAP_MESSAGES_H
+
+#include "bootstrap/identity.h"
+#include "net/listener.h"
+
+#define GY_MEMBER_WIRE (32 + GY_ADDRESS_WIRE)
+
+void gy_member_encode(const struct gy_member *member, uint8_t wire_p[GY_MEMBER_WIRE]);
+bool gy_member_decode(const uint8_t wire[GY_MEMBER_WIRE], struct gy_member *member_p);
+
+/* Where the others find rank 0 now; called before every attempt. false: not known yet. */
+struct gy_meeting_place {
+    struct gy_place place; /* when `path` is empty */
+    const char *path;      /* the file that holds the place, or NULL */
+    bool local_only;       /* no secret: only an abstract Unix socket will do */
+    char what[320];        /* the place as the user wrote it */
+    char hint[240];        /* " ...": what may be wrong with it, or empty */
+};
+
+/* Everything the meeting reads and fills; world->members[world->rank] is filled by the caller. */
+struct gy_meeting {
+    struct gy_world *world;
+    const struct gy_identity *identity;
+    const struct gy_meeting_place *place;
+    int listener;               /* rank 0: listening descriptor, taken over */
+    uint8_t salt[GY_KEY_BYTES]; /* rank 0 makes it; without a secret it is the secret, sent over the Unix socket */
+    int64_t deadline;
+    size_t settings_bytes;
+    char settings[GY_CONFIG_SHARED]; /* of gy_config_shared */
+};
+
+/* rank 0: world->job and salt are set by the caller. Returns when every rank has the table. */
+gyre_status gy_meet_as_root(struct gy_meeting *meeting, struct gy_error *error);
+/* Others: sets world->job, world->key and the table; opens world->door. */
+gyre_status gy_meet_as_member(struct gy_meeting *meeting, struct gy_error *error);
+/* By the exchange callback (allgather.c). The door has been made, and is opened. */
+gyre_status gy_meet_by_exchange(struct gy_meeting *meeting, struct gy_error *error);
+/* Opens world->door for everybody who knows world->key. */
+gyre_status gy_meet_open_door(struct gy_world *world, struct gy_error *error);
+
+/* Parent and children in the binomial tree of seats: a parent has its child's lowest set bit cleared. Child k of `seat`,
+ * or −1. */
+int gy_meet_child(int seat, int size, int k);
+
+/* rendezvous_file.c: the file of file://. write: atomic, by rename. read: true when there is one that is whole. */
+gyre_status gy_rendezvous_write(const char *path, const struct gy_place *place, uint64_t nonce, struct gy_error *error);
+bool gy_rendezvous_read(const char *path, bool local_only, struct gy_place *place_p, uint64_t *nonce_p, char *why_p,
+                        size_t why_bytes);
+/* Does it lead somewhere else than to `place` now? Not where there is none, or nothing that is whole. */
+bool gy_rendezvous_moved(const char *path, bool local_only, const struct gy_place *place);
+void gy_rendezvous_remove(const char *path, uint64_t nonce);
+
+/* Messages of the meeting, in streams. */
+enum gy_meet_kind {
+    GY_MEET_HELLO = 1, /* member -> root: size, label, member record, shared settings */
+    GY_MEET_SEAT,      /* root -> member: job, salt, nanoseconds left, seat, the parent's rank and member record */
+    GY_MEET_SEATED,    /* member -> root: welcome at the parent's; this socket is done with */
+    GY_MEET_TABLE,     /* down the tree: size, member records */
+    GY_MEET_DONE,      /* up: my whole subtree has the table */
+    GY_MEET_GO,        /* down: everybody has it, the meeting is over */
+    GY_MEET_FAILED,    /* every way: status, rank, sentence */
+    GY_MEET_HERE,      /* up: from now on my end without a FAILED is a death */
+    GY_MEET_WELCOME,   /* down: heard that, and watching */
+};
+
+/* A HELLO ends with the text of gy_config_shared. */
+#define GY_HELLO_LEAST (12 + GY_MEMBER_WIRE)
+#define GY_HELLO_MOST (GY_HELLO_LEAST + GY_CONFIG_SHARED)
+#define GY_SEAT_BYTES (8 + GY_KEY_BYTES + 8 + 4 + 4 + GY_MEMBER_WIRE)
+
+/* Is what a rank says about itself what `own` says? Else `error` has the sentence, which names `rank`, the setting and
+ * both values. `settings` are the text of gy_config_shared, not terminated. */
+struct gy_meet_claim {
+    int rank;
+    uint32_t size;
+    uint64_t label;
+    const uint8_t *settings;
+    size_t settings_bytes;
+};
+bool gy_meet_agree(const struct gy_meet_claim *own, const struct gy_meet_claim *theirs, struct gy_error *error);
+
+#define GY_MEET_TEXT 512
+/* A shortage that names nobody becomes `own`'s. */
+size_t gy_meet_failed_encode(const struct gy_error *error, int own, uint8_t body_p[8 + GY_MEET_TEXT]);
+/* false: not understood. Fills error (which holds nothing yet) and logs it at INFO: it was decided elsewhere. */
+bool gy_meet_failed_decode(uint8_t *body, size_t bytes, struct gy_error *error);
+bool gy_meet_table_encode(const struct gy_world *world, uint8_t **body_p, size_t *bytes_p);
+bool gy_meet_table_decode(struct gy_world *world, uint8_t *body, size_t bytes);
+
+#endif

@@ -1,0 +1,37 @@
+/* Whoever stands before rank 0 while the ranks meet, and what rank 0 knows of all of them. */
+#ifndef GY_BOOTSTRAP_REGISTRATION_H
+#define GY_BOOTSTRAP_REGISTRATION_H
+
+#include "bootstrap/tree.h"
+
+struct gy_meet_guest;
+
+/* Rank 0's side of a meeting: guests fill it, bootstrap/server.c waits for it to be full. */
+struct gy_meet_root {
+    struct gy_meeting *meeting;
+    struct gy_world *world;
+    struct gy_door *listener;
+    struct gy_meet_guest *guests;
+    int *seats; /* [size] by rank; 0: not registered */
+    int *ranks; /* [size] by seat */
+    struct gy_meet_refusal {
+        enum gy_refusal why;
+        uint16_t theirs, ours; /* versions */
+    } * refusals;              /* [size] why the last one that said it was this rank was refused */
+    bool stranger;             /* one was refused that said it was a rank that there cannot be: */
+    uint32_t stranger_rank;
+    int registered, late; /* late: told of the failure instead of being registered */
+    struct gy_error failure;
+    struct gy_meet_tree tree;
+};
+
+/* Lets them in from the listener. */
+void gy_meet_guests_open(struct gy_meet_root *root);
+/* Forgets those who are gone; slow ones give up their place. Not from a callback. */
+void gy_meet_guests_sweep(struct gy_meet_root *root);
+/* The failure, to those who have not been seated. */
+void gy_meet_guests_tell(struct gy_meet_root *root);
+bool gy_meet_guests_flushed(const struct gy_meet_root *root);
+void gy_meet_guests_close(struct gy_meet_root *root);
+
+#endif

@@ -1,0 +1,295 @@
+/* Blocking calls over windows that have the context to themselves: the call does itself what is to be done, and becomes a
+ * request that others see only when a peer keeps it waiting, or is found to go another way.
+ *
+ * Any plan (gy_direct_run): its lanes have their turns right here.
+ *
+ * A long all_reduce whose operands lie in memory of gyre_mem_alloc on every rank (gy_direct_call): one function without a plan,
+ * and two lines of each peer's. Broadcasts and reductions to a root have a file of their own, shm_rooted_mapped.c.
+ *
+ *   rank i    entry: shape, where input and output lie ──▶ everyone
+ *             everyone's entry ──▶ slice i of all inputs, reduced into all outputs        counter 1 of i ──▶ everyone
+ *             everyone's counter 1 ──▶ over: nobody reads or writes my buffers any more
+ *
+ * It is what the plan of direct_two_shot does where everyone offers both operands (zero_copy.h), without what has no use there:
+ * nobody has slots to wait for, so of the counters only the one of the reduction is looked at. The others are written for
+ * those who go by the plan, as a rank does that has other operands, has not found this way open, or is kept waiting: then the
+ * request that was filled on the way goes on where this function stands. */
+#include <string.h>
+
+#include "collectives/call/shm_blocking.h"
+#include "collectives/schedule/reduction_order.h"
+#include "collectives/shm/autotune.h"
+#include "collectives/shm/eager.h"
+#include "collectives/shm/zero_copy.h"
+#include "core/clock.h"
+
+#define EARLY 2       /* calls ahead, whose entry is fetched for writing, as each has a line of its own */
+#define GATHER_LANE 1 /* of the plan, and its counter */
+
+/* Out of line: room for a sentence is cleared, which takes longer than a call whose choice is known. */
+static __attribute__((noinline)) bool would_be_chosen(const struct gyre_comm *comm, enum gy_collective collective,
+                                                      size_t bytes, enum gy_algorithm algorithm)
+{
+    struct gy_error error = {.quiet = true};
+    enum gy_algorithm choice;
+    return gy_select(comm, collective, false, bytes, &choice, &error) == GYRE_SUCCESS && choice == algorithm;
+}
+
+bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                         enum gy_algorithm algorithm)
+{
+    if (comm->tiny[collective].chosen == bytes + 1)
+        return true;
+    if (!would_be_chosen(comm, collective, bytes, algorithm))
+        return false;
+    comm->tiny[collective].chosen = bytes + 1;
+    return true;
+}
+
+/* Most calls are none of these: what tells that fastest comes first. */
+static bool is_open(struct gyre_comm *comm, const struct gy_call *call)
+{
+    if (call->collective != GY_ALL_REDUCE || call->count > GY_DIRECT_MOST || comm->ctx->active_first ||
+        !gy_tiny_is_plain(comm, call))
+        return false;
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype);
+    return bytes <= GY_DIRECT_MOST && comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT] &&
+           gy_direct_is_chosen(comm, GY_ALL_REDUCE, bytes, GY_DIRECT_TWO_SHOT);
+}
+
+struct gyre_request *gy_direct_fill(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan)
+{
+    const struct gy_arrival shape = gy_shape_of(call, plan->shape.algorithm, comm->size);
+    struct gyre_request *r = comm->ctx->idle;
+    comm->ctx->idle = r->next;
+    memset(r, 0, offsetof(struct gyre_request, lane));
+    gy_prepare_fill(r, comm, call, &shape);
+    r->plan = plan;
+    r->in.blocks = r->out.blocks = plan->blocks;
+    r->tile = gy_window_tile(r->comm, r->plan, gy_layout_longest(&r->in, 1) * r->element, r->element);
+    return r;
+}
+
+void gy_direct_drop(struct gyre_request *r)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    if (r->plan)
+        gy_comm_plan_release(r->comm, r->plan);
+    gy_request_rest(ctx, r);
+}
+
+struct gy_entry *gy_direct_entry(const struct gyre_comm *comm, int rank, uint64_t sequence)
+{
+    return &comm->control[rank]->entry[sequence % GY_ARRIVALS];
+}
+
+/* All of this rank's counters but that of the reduction, or that one. */
+static void count(struct gyre_comm *comm, bool reduced)
+{
+    struct gy_window_control *mine = comm->control[comm->rank];
+    for (int w = 0; w < GY_WINDOW_LANES; w++)
+        if (reduced == (w == GATHER_LANE))
+            atomic_store_explicit(&mine->lane[w].progress, comm->window_base, memory_order_release);
+    gy_window_wake(comm);
+}
+
+/* Where the ranks have their operands. */
+struct operands {
+    const unsigned char *input[GY_WINDOW_RANKS];
+    unsigned char *output[GY_WINDOW_RANKS];
+};
+
+/* Everyone has entered this operation, and offers both. */
+static bool all_offer(const struct gyre_request *r, struct gy_patience *patience, struct operands *operands_p)
+{
+    struct gyre_comm *comm = r->comm;
+    for (int p = 0; p < comm->size; p++) {
+        const struct gy_entry *entry = gy_direct_entry(comm, p, r->shape.sequence);
+        operands_p->input[p] = r->input;
+        operands_p->output[p] = r->output;
+        if (p == comm->rank)
+            continue;
+        while (atomic_load_explicit(&entry->offered, memory_order_acquire) != r->shape.sequence)
+            if (!gy_patient(patience))
+                return false;
+        operands_p->input[p] = gy_mapped_input(r, p);
+        operands_p->output[p] = gy_mapped_output(r, p);
+        if (!gy_window_verify(comm, r->shape.sequence, p) || !operands_p->input[p] || !operands_p->output[p])
+            return false;
+    }
+    comm->compared = r->shape.sequence;
+    return true;
+}
+
+/* My slice of all inputs, into all outputs: into my own first, which is at hand. */
+static void reduce(const struct gyre_request *r, const struct operands *operands)
+{
+    const void *sources[GY_WINDOW_RANKS];
+    unsigned char *targets[GY_WINDOW_RANKS];
+    int rank = r->comm->rank;
+    size_t start = gy_layout_start(&r->in, rank), elements = gy_layout_start(&r->in, rank + 1) - start;
+    struct gy_targets to = {.at = targets};
+    targets[to.count++] = operands->output[rank] + start * r->element;
+    for (int p = 0; p < r->comm->size; p++) {
+        sources[p] = operands->input[p] + start * r->element;
+        if (p != rank)
+            targets[to.count++] = operands->output[p] + start * r->element;
+    }
+    to.streamed = r->stream ? to.count : 0;
+    gy_combine_into(&r->operation, r->canonical, to, sources, r->comm->size, elements);
+    if (r->stream)
+        gy_stream_fence();
+}
+
+static bool all_reduced(const struct gyre_request *r, uint64_t after, struct gy_patience *patience)
+{
+    for (int p = 0; p < r->comm->size; p++)
+        while (p != r->comm->rank &&
+               atomic_load_explicit(&r->comm->control[p]->lane[GATHER_LANE].progress, memory_order_acquire) < after)
+            if (!gy_patient(patience))
+                return false;
+    return true;
+}
+
+gyre_status gy_direct_go_on(struct gyre_request *r)
+{
+    r->record = r->comm->recorder.page->started;
+    gy_recorder_note(gy_recorder_at(&r->comm->recorder, r->record), gy_now());
+    gy_request_enlist(r);
+    gy_wait(r);
+    gyre_status status = r->status;
+    gy_request_recycle(r);
+    return status;
+}
+
+gyre_status gy_direct_go_on_from(struct gyre_request *r, int lane)
+{
+    gy_request_rewind(r);
+    for (int l = 0; l < lane; l++)
+        r->lane[l].exhausted = r->lane[l].finished = true;
+    return gy_direct_go_on(r);
+}
+
+/* Not everyone offers both. What is left of the plan is the reduction: this rank's operands lie open, so that it publishes nothing
+ * and collects nothing, which the counters of those lanes have said. At the end it waits for everyone's counters. */
+static gyre_status go_on_reducing(struct gyre_request *r)
+{
+    gy_request_rewind(r);
+    for (int l = 0; l < r->plan->lanes; l++)
+        r->lane[l].exhausted = r->lane[l].finished = l != GATHER_LANE;
+    return gy_direct_go_on(r);
+}
+
+struct gyre_page_record *gy_direct_note(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes)
+{
+    comm->recorder.page->bytes += bytes;
+    comm->recorder.page->window_bytes += bytes;
+    return gy_recorder_begin(&comm->recorder, shape);
+}
+
+gyre_status gy_direct_end(struct gyre_request *r, struct gyre_page_record *record)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    gy_recorder_done(&r->comm->recorder, record);
+    gy_direct_drop(r);
+    if ((r->shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
+        gy_look_around(ctx);
+    return GYRE_SUCCESS;
+}
+
+/* From the arrival on. */
+static gyre_status run(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    gy_window_begin(r);
+    count(comm, false); /* nobody reads my slots, nor I theirs */
+    struct gyre_page_record *record = gy_direct_note(r->comm, &r->shape, r->in.total * r->element);
+    struct gy_patience patience = gy_patience_of(comm->ctx), again = patience;
+    struct operands operands;
+    if (!all_offer(r, &patience, &operands))
+        return go_on_reducing(r);
+    reduce(r, &operands);
+    count(comm, true);
+    gy_line_own(gy_direct_entry(comm, comm->rank, r->shape.sequence + EARLY));
+    if (!all_reduced(r, comm->window_base, &again))
+        return gy_direct_go_on_from(r, r->plan->lanes);
+    gy_operation_end(&r->operation, r->output, r->out.total, comm->size);
+    return gy_direct_end(r, record);
+}
+
+/* Of one that is open, where both operands lie in memory of gyre_mem_alloc. */
+static bool reduce_all(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    struct gy_offer offer;
+    if (!gy_mapped_offers_both(comm, call, call->count * gy_dtype_bytes(call->dtype), &offer))
+        return false;
+    struct gy_arrival shape = gy_shape_of(call, GY_DIRECT_TWO_SHOT, comm->size);
+    shape.sequence = ++comm->sequence;
+    gy_window_arrive(comm, &shape, &offer);
+    for (int p = 0; p < comm->size && p < GY_EXPECTED_RANKS; p++) /* the rest while they travel */
+        __builtin_prefetch(gy_direct_entry(comm, p, shape.sequence));
+    struct gyre_request *r = gy_direct_fill(comm, call, comm->plans[GY_ALL_REDUCE][GY_DIRECT_TWO_SHOT]);
+    r->shape = shape;
+    r->offer = offer;
+    gy_ways_begin(comm);
+    *status_p = run(r);
+    gy_ways_end(comm, *status_p == GYRE_SUCCESS);
+    return true;
+}
+
+bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    if (!is_open(comm, call) || !reduce_all(comm, call, status_p))
+        return false;
+    gy_repeat_keep_direct(comm, call, reduce_all);
+    return true;
+}
+
+/* Whatever is unusual is launched, and whatever is long enough for others to look for a sign of life. A broadcast of ranks with
+ * cores of their own is, too: measured, a root that waits here for its readers slows them down by a tenth at 64 to 256 KiB. */
+static bool runs_itself(const struct gyre_request *r)
+{
+    const struct gyre_comm *comm = r->comm;
+    return r->plan->window && (r->plan->shape.collective != GY_BROADCAST || comm->ctx->crowded) && !comm->verify &&
+           !comm->attributes.uniform && r->in.total * r->element <= GY_DIRECT_MOST &&
+           !gy_tiny_fits(r->comm, &r->shape, r->element);
+}
+
+/* Of whom alone this rank takes something; −1: of nobody, or of more. */
+static int giver_of(const struct gyre_request *r)
+{
+    const struct gy_plan_shape *shape = &r->plan->shape;
+    const struct gy_ranks needed = gy_exchange_needs(r->comm, shape->collective, shape->root);
+    return needed.end - needed.first == 1 ? needed.first : -1;
+}
+
+gyre_status gy_direct_lanes(struct gyre_request *r, struct gyre_page_record *record)
+{
+    const int only = giver_of(r);
+    struct gy_patience patience = gy_patience_for(r->comm, only);
+    gy_request_rewind(r);
+    for (bool over = false; !over;) {
+        if (gy_lanes_turn(r, &over))
+            patience = gy_patience_for(r->comm, only);
+        else if (!over && !gy_patient(&patience))
+            return gy_direct_go_on(r);
+    }
+    if (r->plan->output_blocks > 0)
+        gy_prepare_end(r);
+    gy_prepare_undo(r);
+    return gy_direct_end(r, record);
+}
+
+bool gy_direct_run(struct gyre_request *r, gyre_status *status_p)
+{
+    if (!runs_itself(r))
+        return false;
+    if (r->staged.memory)
+        gy_prepare_stage(r);
+    gy_mapped_offer(r);
+    r->shape.sequence = ++r->comm->sequence;
+    gy_window_arrive(r->comm, &r->shape, &r->offer);
+    gy_window_begin(r);
+    *status_p = gy_direct_lanes(r, gy_direct_note(r->comm, &r->shape, r->in.total * r->element));
+    return true;
+}

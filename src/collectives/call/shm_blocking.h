@@ -1,0 +1,39 @@
+/* What blocking calls over windows that do everything themselves have in common (shm_blocking.c, shm_rooted_mapped.c, shm_rooted_slots.c). They follow the
+ * protocol of their plan and fill a request on the way, of which nobody knows as long as no peer keeps the call waiting. */
+#ifndef GY_COLLECTIVES_CALL_SHM_BLOCKING_H
+#define GY_COLLECTIVES_CALL_SHM_BLOCKING_H
+
+#include "collectives/engine/request.h"
+#include "collectives/engine/spin.h"
+#include "collectives/shm/autotune.h"
+
+#define GY_DIRECT_MOST (1u << 20) /* bytes: of more the way does not matter, and peers want to be looked at meanwhile */
+
+/* What counts of a rank in a plan of one shot: tiles that it has shown, reduced, taken. */
+enum { GY_PUBLISH_COUNTER, GY_GATHER_COUNTER, GY_COLLECT_COUNTER };
+
+/* Is this algorithm the choice for a vector of so many bytes? Remembers the last that was. */
+bool gy_direct_is_chosen(struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                         enum gy_algorithm algorithm);
+/* The request as its plan would have it, with a sequence number that is still to come; the context has an idle one. */
+struct gyre_request *gy_direct_fill(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan);
+/* Nothing has come of it, or it is over: it holds nothing any more. */
+void gy_direct_drop(struct gyre_request *request);
+/* In the flight recorder and the counters. */
+struct gyre_page_record *gy_direct_note(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
+struct gy_entry *gy_direct_entry(const struct gyre_comm *comm, int rank, uint64_t sequence);
+/* A peer keeps us waiting, or goes by the plan: so do we, with the lanes as they stand. */
+gyre_status gy_direct_go_on(struct gyre_request *request);
+/* Likewise from this lane on, and those before it are done. */
+gyre_status gy_direct_go_on_from(struct gyre_request *request, int lane);
+/* Its plan, from the beginning, after the arrival; as a request from where a peer keeps us waiting. */
+gyre_status gy_direct_lanes(struct gyre_request *request, struct gyre_page_record *record);
+/* shm_rooted_mapped.c: a call that is one of these; false: there is no memory for a plan, and nothing has happened yet. */
+bool gy_direct_root(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+/* shm_rooted_slots.c: a broadcast or reduction to a root through slots, given so; releases the plan. */
+gyre_status gy_direct_slots(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan,
+                            enum gy_giving giving);
+/* It is over. */
+gyre_status gy_direct_end(struct gyre_request *request, struct gyre_page_record *record);
+
+#endif

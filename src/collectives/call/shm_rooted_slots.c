@@ -1,0 +1,262 @@
+/* Blocking broadcasts and reductions to a root through slots, between ranks with cores of their own: one function without a plan
+ * under way and without a request.
+ *
+ *   who gives   entry: shape                                             (the root of a broadcast, all others in a reduction)
+ *               tile t ──▶ its slot, when that is free; counter 0 ──▶ who takes
+ *   who takes   entry: shape; counters of those who give ──▶ copies, or reduces, tile t into its output, counter of that ──▶ who gives
+ *
+ * It is what the plan of direct_one_shot does where nobody offers its input (zero_copy.h): each rank decides alone that it goes this way,
+ * since the others see the same either way. What can wait is done when the first tile has been shown, since somebody waits for that.
+ * Tiles are counted by who takes them with one counter, and with the others when it needs no slot of this call any more: whoever
+ * wants to use a slot again looks at one of these, whichever has counted before. A rank that is kept waiting becomes a request that
+ * stands in its plan where this function stood; so does one that finds an offer where it expected none. */
+#include <string.h>
+
+#include "collectives/call/shm_blocking.h"
+#include "collectives/schedule/reduction_order.h"
+#include "collectives/shm/block_pull.h"
+#include "collectives/shm/slot_tile.h"
+#include "collectives/shm/zero_copy.h"
+#include "core/fence.h"
+#include "core/line.h"
+
+/* One call. Bytes, not elements. */
+struct stream {
+    struct gyre_comm *comm;
+    const struct gy_call *call;
+    struct gy_plan *plan;
+    struct gy_arrival shape;
+    struct gy_offer offer; /* of nothing, but how it is given */
+    size_t bytes, tile;
+    uint64_t base, tiles, done; /* counters before the call, tiles of it, those of them that this rank has done */
+    int lane;                   /* the counter of those who take */
+    bool gives, claims, verified;
+};
+
+static uint64_t seen_of(const struct stream *it, int rank, int lane)
+{
+    return atomic_load_explicit(&it->comm->control[rank]->lane[lane].progress, memory_order_acquire);
+}
+
+static void count(const struct stream *it, int lane, uint64_t after)
+{
+    atomic_store_explicit(&it->comm->control[it->comm->rank]->lane[lane].progress, after, memory_order_release);
+}
+
+/* The counters of what this rank has no part in, when it reads no slot any more: whoever wants to use one again may look at any. */
+static void count_the_rest(const struct stream *it)
+{
+    int busy = it->gives ? GY_PUBLISH_COUNTER : it->lane;
+    for (int lane = 0; lane < GY_WINDOW_LANES; lane++)
+        if (lane != busy)
+            count(it, lane, it->base + it->tiles);
+    gy_window_wake(it->comm); /* who waits for one of these may have gone to sleep since the last tile */
+}
+
+static bool takes_from(const struct stream *it, int rank)
+{
+    return rank != it->comm->rank && (it->shape.collective == GY_REDUCE_TO || rank == (int)it->shape.root);
+}
+
+/* In the plan, where this function stands. */
+static gyre_status go_on(const struct stream *it)
+{
+    struct gyre_request *r = gy_direct_fill(it->comm, it->call, it->plan);
+    r->shape = it->shape;
+    r->offer = it->offer;
+    r->claims = it->claims;
+    r->begun = true;
+    r->verified = it->verified;
+    r->window_base = it->base;
+    if (it->done == 0 && !it->gives)
+        gy_whole_begin(r);
+    gy_request_rewind(r);
+    for (int l = 0; l < r->plan->lanes; l++) {
+        struct gy_lane_state *lane = &r->lane[l];
+        int counter = r->plan->lane[l].window_lane;
+        bool busy = counter == (it->gives ? GY_PUBLISH_COUNTER : it->lane);
+        for (uint64_t t = 0; busy && t < it->done; t++) {
+            gy_lane_done(lane, lane->lane_round, lane->tile, lane->tiles);
+            gy_lane_next(r, l);
+        }
+        if (!busy)
+            lane->exhausted = lane->finished = true;
+    }
+    return gy_direct_go_on(r);
+}
+
+/* Everyone has read what this rank's next tile takes the place of. */
+static bool is_free(struct stream *it, struct gy_patience *patience)
+{
+    struct gyre_comm *comm = it->comm;
+    uint64_t number = it->base + it->done + 1, least = UINT64_MAX;
+    if (number <= GY_WINDOW_SLOTS || comm->known[it->lane] >= number - GY_WINDOW_SLOTS)
+        return true;
+    for (int p = 0; p < comm->size; p++) {
+        uint64_t seen;
+        if (p == comm->rank)
+            continue;
+        while ((seen = seen_of(it, p, it->lane)) < number - GY_WINDOW_SLOTS)
+            if (!gy_patient(patience))
+                return false;
+        if (number - GY_WINDOW_SLOTS > it->base && !it->verified && !gy_window_verify(comm, it->shape.sequence, p))
+            return false;
+        least = seen < least ? seen : least;
+    }
+    it->verified |= number - GY_WINDOW_SLOTS > it->base;
+    comm->known[it->lane] = least;
+    return true;
+}
+
+static void show_tile(const struct stream *it)
+{
+    const struct gyre_comm *comm = it->comm;
+    size_t at = it->done * it->tile, bytes = gy_min_size(it->tile, it->bytes - at);
+    (it->offer.past ? gy_copy_stream : gy_copy)(gy_window_slot_of(comm, comm->rank, GY_WINDOW, it->base + it->done),
+                                                (const unsigned char *)it->call->input + at, bytes);
+    if (it->offer.past)
+        gy_stream_fence();
+}
+
+static bool give(struct stream *it, struct gyre_page_record **record_p)
+{
+    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    for (; it->done < it->tiles; it->done++) {
+        bool free = is_free(it, &patience);
+        if (free) {
+            show_tile(it);
+            count(it, GY_PUBLISH_COUNTER, it->base + it->done + 1);
+        }
+        if (it->done == 0) /* while the others take it */
+            *record_p = gy_direct_note(it->comm, &it->shape, it->bytes);
+        if (!free)
+            return false;
+        gy_window_wake(it->comm);
+    }
+    return true;
+}
+
+/* Has everyone who gives shown so many tiles? */
+static bool is_shown(const struct stream *it, uint64_t tiles, struct gy_patience *patience)
+{
+    for (int p = 0; p < it->comm->size; p++)
+        while (takes_from(it, p) && seen_of(it, p, GY_PUBLISH_COUNTER) < it->base + tiles)
+            if (!gy_patient(patience))
+                return false;
+    return true;
+}
+
+/* They have come: do they make the same call, and does nobody offer anything instead? */
+static bool is_as_expected(struct stream *it)
+{
+    for (int p = 0; p < it->comm->size; p++) {
+        if (!takes_from(it, p))
+            continue;
+        if (!gy_window_verify(it->comm, it->shape.sequence, p))
+            return false;
+        const struct gy_offer offer = gy_mapped_offer_of(it->comm, it->shape.sequence, p);
+        if (offer.input || offer.far_input) {
+            it->comm->tiny[it->shape.collective].offered = true;
+            return false;
+        }
+    }
+    it->verified = true;
+    return true;
+}
+
+static void reduce_tile(const struct stream *it, const struct gy_operation *operation, size_t at, size_t bytes)
+{
+    const struct gyre_comm *comm = it->comm;
+    size_t most = it->claims ? GY_CLAIMED : bytes, n, element = gy_dtype_bytes(it->call->dtype);
+    const unsigned char *sources[GY_WINDOW_RANKS];
+    for (int p = 0; p < comm->size; p++)
+        sources[p] = p == comm->rank ? (const unsigned char *)it->call->input + at
+                                     : gy_window_slot_of(comm, p, GY_WINDOW, it->base + it->done);
+    for (size_t within = 0; within < bytes; within += n) {
+        const void *from[GY_WINDOW_RANKS];
+        unsigned char *to = (unsigned char *)it->call->output + at + within;
+        n = gy_min_size(most, bytes - within);
+        for (int p = 0; p < comm->size; p++) {
+            from[p] = sources[p] + within;
+            if (it->claims && p != comm->rank)
+                gy_line_claim(from[p], n);
+        }
+        gy_combine_into(operation, gy_comm_canonical(comm), (struct gy_targets){.at = &to, .count = 1}, from,
+                        comm->size, n / element);
+    }
+}
+
+static void take_tile(const struct stream *it, const struct gy_operation *operation)
+{
+    size_t at = it->done * it->tile, bytes = gy_min_size(it->tile, it->bytes - at);
+    if (it->shape.collective == GY_REDUCE_TO)
+        reduce_tile(it, operation, at, bytes);
+    else
+        (it->claims ? gy_copy_claim
+                    : gy_copy)((unsigned char *)it->call->output + at,
+                               gy_window_slot_of(it->comm, (int)it->shape.root, GY_WINDOW, it->base + it->done), bytes);
+}
+
+static bool take(struct stream *it, struct gyre_page_record **record_p)
+{
+    struct gy_patience patience = gy_patience_of(it->comm->ctx);
+    const struct gy_operation operation = {.dtype = it->call->dtype, .op = it->call->op};
+    *record_p = gy_direct_note(it->comm, &it->shape, it->bytes);
+    count(it, GY_PUBLISH_COUNTER, it->base + it->tiles); /* nobody waits for that before he uses a slot again */
+    if (!is_shown(it, 1, &patience) || !is_as_expected(it))
+        return false;
+    for (; it->done < it->tiles; it->done++) {
+        if (!is_shown(it, it->done + 1, &patience))
+            return false;
+        take_tile(it, &operation);
+        count(it, it->lane, it->base + it->done + 1);
+        gy_window_wake(it->comm);
+    }
+    count_the_rest(it);
+    it->comm->compared = it->shape.sequence;
+    if (it->shape.collective == GY_REDUCE_TO)
+        gy_operation_end(&operation, it->call->output, it->call->count, it->comm->size);
+    return true;
+}
+
+/* What is left for the root of a broadcast, and the counters. */
+static void give_the_rest(const struct stream *it)
+{
+    count_the_rest(it);
+    if (it->plan->output_blocks > 0 && it->call->output != it->call->input)
+        memcpy(it->call->output, it->call->input, it->bytes);
+}
+
+gyre_status gy_direct_slots(struct gyre_comm *comm, const struct gy_call *call, struct gy_plan *plan,
+                            enum gy_giving giving)
+{
+    size_t element = gy_dtype_bytes(call->dtype), bytes = call->count * element;
+    struct stream it = {.comm = comm,
+                        .call = call,
+                        .plan = plan,
+                        .shape = gy_shape_of(call, GY_DIRECT_ONE_SHOT, comm->size),
+                        .offer = {.past = giving == GY_GIVEN_PAST, .claimed = giving == GY_GIVEN_CLAIMED},
+                        .bytes = bytes,
+                        .tile = gy_window_tile(comm, plan, bytes, element) * element,
+                        .base = comm->window_base,
+                        .lane = call->collective == GY_BROADCAST ? GY_COLLECT_COUNTER : GY_GATHER_COUNTER,
+                        .gives = (comm->rank == call->root) == (call->collective == GY_BROADCAST)};
+    it.tiles = (bytes - 1) / it.tile + 1;
+    it.claims = it.offer.claimed && (comm->size == 2 || call->collective == GY_REDUCE_TO);
+    it.shape.sequence = ++comm->sequence;
+    comm->window_base += it.tiles;
+    gy_line_own(gy_direct_entry(comm, comm->rank, it.shape.sequence));
+    gy_line_own(&comm->control[comm->rank]->lane[it.gives ? GY_PUBLISH_COUNTER : it.lane].progress);
+    gy_window_arrive(comm, &it.shape, &it.offer);
+    struct gyre_page_record *record = NULL;
+    bool over = it.gives ? give(&it, &record) : take(&it, &record);
+    if (it.gives)
+        give_the_rest(&it);
+    if (!over)
+        return go_on(&it);
+    gy_recorder_done(&comm->recorder, record);
+    gy_comm_plan_release(comm, plan);
+    if ((it.shape.sequence & (GY_LOOK_EVERY - 1)) == 0)
+        gy_look_around(comm->ctx);
+    return GYRE_SUCCESS;
+}

@@ -1,0 +1,177 @@
+/* A communicator: the order of operations over the world's ranks, with its plans, its channels to peers and its place
+ * in the shared windows. */
+#ifndef GY_COLLECTIVES_COMM_COMMUNICATOR_H
+#define GY_COLLECTIVES_COMM_COMMUNICATOR_H
+
+#include "collectives/call/call_cache.h"
+#include "collectives/comm/channel.h"
+#include "collectives/comm/context.h"
+#include "collectives/comm/flight_recorder.h"
+#include "collectives/comm/locality.h"
+#include "collectives/schedule/layout.h"
+#include "collectives/schedule/schedule.h"
+#include "collectives/shm/autotune.h"
+#include "transport/link.h"
+
+#define GY_PLANS_OTHER_ROOTS 32
+#define GY_WINDOW_RANKS 1024 /* a host with more ranks uses links */
+
+/* What gyre_comm_set changes. */
+struct gy_attributes {
+    char name[64];
+    char algorithm[256]; /* as GYRE_ALGORITHM */
+    bool canonical;      /* as GYRE_ORDER */
+    bool uniform;        /* as GYRE_ENDS */
+    int64_t timeout_ns;  /* as GYRE_TIMEOUT */
+};
+
+/* A frame that has left before its request was made: the next collective's, or the next message's to `rank`. */
+struct gy_swapped {
+    uint64_t sequence; /* 0: there is none */
+    int rank;
+};
+
+struct gy_verify;
+
+/* What uniform_completion.c keeps of a communicator. */
+struct gy_ends {
+    uint64_t started;  /* operations that end alike, launched */
+    uint64_t complete; /* all up to this one are complete here; not changed any more once the world has failed */
+    bool linked;       /* links and channels for the exchange are there */
+};
+
+struct gyre_comm {
+    struct gy_context *ctx;
+    struct gy_attributes attributes;
+    struct gyre_comm *next; /* in ctx->comms */
+    uint32_t id;
+    struct gy_group group;
+    int rank, size;               /* of the group */
+    struct gy_tuned *tuned;       /* the choice by cost; NULL: by thresholds */
+    struct gy_grouping grouping;  /* of its ranks, for hierarchical plans */
+    uint64_t sequence;            /* of the collective started last */
+    struct gy_swapped swapped;    /* see eager_exchange.c, eager_message.c and gy_flow_send */
+    uint32_t councils;            /* agreements begun */
+    struct gy_channel **channels; /* [size], NULL until used */
+
+    /* Windows. Collectives that use them run one after the other, in start order. */
+    int window;                         /* slot in the segment, −1: none */
+    struct gy_window_control **control; /* [size] of every member, when there is a window */
+    struct gy_rank_control **standing;  /* [size] likewise: what each exposes once per world */
+    bool window_reserved;
+    uint64_t window_base;    /* value of the shared counters after the window collectives that have been
+                                      * started */
+    uint64_t inline_started; /* direct exchanges started: the number of the last, which is its place and flag value */
+    uint64_t inline_done;    /* ... that are complete here */
+    uint64_t inline_seen;    /* ... that every peer is known to have shown */
+    uint64_t inline_alone;   /* the last one shown whose vector has no place beside others' */
+    uint64_t arrived;        /* sequence of the last operation that the peers have been shown */
+    /* Sequence of the last operation in which this rank waited for a peer, and compared its shape with those of all it waited for. */
+    uint64_t compared;
+    struct {
+        bool known;
+        uint8_t algorithm; /* the one that would be chosen */
+        int32_t most;      /* bytes of a contribution that is exchanged directly; −1: none */
+        size_t
+            chosen; /* 1 more than the bytes for which the way of shm_blocking.h or eager_exchange.c was chosen last; 0: none */
+        bool offered; /* what a root gives, or is given, lay open when this rank took it last: shm_rooted_mapped.c */
+    } tiny[GY_COLLECTIVES];    /* see eager_call.c */
+    struct gy_repeat *repeats; /* [GY_COLLECTIVES]: the last call of each, for one like it */
+    struct gy_ways ways;
+    uint64_t known[GY_WINDOW_LANES]; /* every peer's counter is known to be at least this */
+    struct gyre_request *window_first, *window_last;
+    struct gyre_request *window_next; /* the first of them that has not begun, or runs through its plan */
+    struct gyre_window *windows;      /* one-sided */
+    uint32_t windows_made;
+
+    /* Plans with root 0 (or none) live as long as the communicator; others are evicted when no request uses them. */
+    struct gy_plan *plans[GY_COLLECTIVES][GY_ALGORITHMS];
+    struct {
+        struct gy_plan *plan;
+        unsigned users, used;
+    } other[GY_PLANS_OTHER_ROOTS];
+    unsigned clock;
+
+    struct gy_ends ends;
+    struct gy_verify *verify; /* see result_check.h; NULL: not asked for */
+    struct gy_recorder recorder;
+    uint64_t sent[GY_TRANSPORTS_MOST]; /* bytes of payload handed to links */
+    struct gy_error error;             /* in this communicator's words */
+    bool refused;                      /* the first call after the failure has been named in it */
+    struct gy_error ended;             /* why it takes no more calls, in a world that goes on: comm_teardown.h */
+    uint64_t shown[GY_COLLECTIVES];    /* choices already printed, a bit per log2 of the size */
+};
+
+/* The communicator of the whole world. */
+gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm_p, struct gy_error *error);
+/* Takes over `group`, on success. `window`: the slot that all members agreed on, −1 none. */
+gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group *group, int window,
+                           struct gyre_comm **comm_p, struct gy_error *error);
+/* Can these ranks share a window: are all of them on this host? */
+bool gy_comm_together(const struct gy_context *ctx, const struct gy_group *group);
+void gy_comm_free(struct gyre_comm *comm);
+struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id);
+
+/* split.c: collective over `parent`; everyone gives a colour and a key, and those of one colour get a communicator, in
+ * the order of their keys and then of their ranks. colour < 0: none, NULL in *comm_p. `word` has to be the same
+ * everywhere. */
+gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32_t word, struct gyre_comm **comm_p);
+
+/* The cached plan; held until gy_comm_plan_release. NULL when out of memory. */
+struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                             int root);
+/* Is it in the cache, where gy_comm_plan finds it without allocating? */
+bool gy_comm_has_plan(const struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
+                      int root);
+void gy_comm_plan_release(struct gyre_comm *comm, struct gy_plan *plan);
+
+/* Queues a frame to a member that has a link. */
+static inline void gy_comm_post(struct gyre_comm *comm, int rank, struct gy_frame_out *frame)
+{
+    int peer = gy_group_world(&comm->group, rank);
+    comm->sent[comm->ctx->peers[peer].transport] += frame->header.bytes;
+    gy_context_post(comm->ctx, peer, frame);
+}
+
+/* A short frame to a member that has a link; false: it has to be posted. */
+static inline bool gy_comm_send_short(struct gyre_comm *comm, int rank, const struct gy_frame *header,
+                                      const void *payload)
+{
+    const struct gy_context *ctx = comm->ctx;
+    const struct gy_peer *peer = &ctx->peers[gy_group_world(&comm->group, rank)];
+    if (!ctx->ops[peer->transport]->send_short(peer->link, header, payload))
+        return false;
+    comm->sent[peer->transport] += header->bytes;
+    return true;
+}
+
+/* Is post as quick? */
+static inline bool gy_comm_posts_quickly(const struct gyre_comm *comm, int rank)
+{
+    const struct gy_context *ctx = comm->ctx;
+    return ctx->ops[ctx->peers[gy_group_world(&comm->group, rank)].transport]->posts_quickly;
+}
+
+/* Has a part of the last short frame to a member not left yet? */
+static inline bool gy_comm_keeps(const struct gyre_comm *comm, int rank)
+{
+    return comm->ctx->peers[gy_group_world(&comm->group, rank)].link->kept != NULL;
+}
+
+/* The channel to a peer; NULL when out of memory. */
+struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
+
+/* selector.c: a pure function of what all ranks share. */
+/* Does the algorithm serve the form of the collective that has a count for every rank? */
+bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm);
+/* Is the algorithm of this collective the user's, not gyre's choice? */
+bool gy_select_forces(const struct gyre_comm *comm, enum gy_collective collective);
+/* Is it a list as GYRE_ALGORITHM has? */
+gyre_status gy_select_check(const char *setting, struct gy_error *error);
+gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
+                      enum gy_algorithm *algorithm_p, struct gy_error *error);
+/* As if nothing were forced: there is always one. Of a collective that reduces nothing. */
+gyre_status gy_select_unforced(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
+                               enum gy_algorithm *algorithm_p, struct gy_error *error);
+
+#endif

@@ -1,0 +1,54 @@
+/* By which transport each other rank is reached: the first of the list that has them both.
+ *
+ * Whether a transport joins two ranks follows from what all know of both (host, devices, GYRE_TRANSPORT), so the two come
+ * to the same answer, each for itself. Where there is none, neither is more to blame than the other, but the others have to
+ * go on without one of them, and all have to mean the same one: the higher rank. In a world that has grown that is the
+ * newcomer. */
+#include "collectives/comm/transport_select.h"
+
+#include "collectives/engine/request.h"
+#include "core/log.h"
+
+gyre_status gy_transports_open(struct gy_context *ctx, struct gy_error *error)
+{
+    struct gy_transport_env env = {.world = ctx->world,
+                                   .segment = ctx->segment,
+                                   .config = &ctx->config,
+                                   .poller = ctx->poller,
+                                   .sink = gy_flow_sink};
+    env.sink.user = ctx;
+    ctx->sockets = !gy_transport_wanted(ctx->config.transports, gy_transport_shm.name) &&
+                   !gy_transport_wanted(ctx->config.transports, gy_transport_rdma.name);
+    for (int t = 0; gy_transports[t] && ctx->transports < GY_TRANSPORTS_MOST; t++) {
+        const struct gy_transport_ops *ops = gy_transports[t];
+        char why[160] = "";
+        if (!gy_transport_wanted(ctx->config.transports, ops->name) || (ops == &gy_transport_shm && !ctx->segment))
+            continue;
+        if (!ops->available(why, sizeof(why))) {
+            gy_log(GY_LOG_INFO, "transport %s is not used: %s", ops->name, why);
+            continue;
+        }
+        gyre_status status = ops->open(&env, &ctx->instance[ctx->transports], error);
+        if (status != GYRE_SUCCESS)
+            return status;
+        ctx->ops[ctx->transports++] = ops;
+    }
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_transports_choose(struct gy_context *ctx, struct gy_error *error)
+{
+    int own = ctx->world->rank;
+    for (int p = 0; p < ctx->world->size; p++) {
+        int t = 0, lower = p < own ? p : own, higher = p < own ? own : p;
+        while (t < ctx->transports && !ctx->ops[t]->reaches(ctx->instance[t], p))
+            t++;
+        if (t == ctx->transports)
+            return gy_error_set(error, GYRE_PEER_UNREACHABLE, higher,
+                                "ranks %d and %d have no transport in common: GYRE_TRANSPORT=%s; gyre-info on both of "
+                                "their hosts says which there are",
+                                lower, higher, ctx->config.transports);
+        ctx->peers[p].transport = t;
+    }
+    return GYRE_SUCCESS;
+}

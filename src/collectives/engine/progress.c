@@ -1,0 +1,297 @@
+/* Progress and waiting. The caller's thread does everything: it advances all active requests of the context, and when
+ * nothing moves it spins while every rank has a core, then yields, then sleeps in the kernel. Every wait passes through
+ * the slow turn about once a millisecond, where deaths, verdicts and clocks are seen. */
+#include <sched.h>
+#include <string.h>
+
+#include "collectives/engine/core_affinity.h"
+#include "collectives/engine/request.h"
+#include "collectives/lifecycle/comm_teardown.h"
+#include "collectives/lifecycle/result_check.h"
+#include "collectives/lifecycle/uniform_completion.h"
+#include "collectives/rma/window.h"
+#include "core/clock.h"
+
+#define GY_TURN_LOCAL (1 * GY_MILLISECOND)
+#define GY_TURN_REMOTE (20 * 1000) /* links with descriptors: connections in the making need the poller */
+#define GY_SPIN (100 * 1000)
+#define GY_YIELD (1 * GY_MILLISECOND)
+#define GY_NAP (50 * GY_MILLISECOND)
+#define GY_CHECKS 8        /* looks at a link in the time after which a host that does not answer is gone */
+#define GY_LOOKS 64        /* without anything moved, before the clock is asked */
+#define GY_LOOKS_CROWDED 8 /* where ranks share cores */
+#define GY_LOOKS_THREAD 2  /* of the progress thread at links */
+
+void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
+{
+    int most = all || ctx->links < 8 ? ctx->links : 8;
+    for (int i = 0; i < most && !ctx->closed; i++) {
+        int peer = ctx->linked[all ? i : (int)((ctx->turns + (unsigned)i) % (unsigned)ctx->links)];
+        if (ctx->peers[peer].broken == 0)
+            *moved_p |= ctx->ops[ctx->peers[peer].transport]->progress(ctx->peers[peer].link);
+    }
+    if (ctx->answers_due && !ctx->closed)
+        gy_far_answer(ctx);
+}
+
+/* Another thread may be asleep that waits for no request, whose end would wake it, but for what others do to a window: this may have
+ * been it. */
+static void tell_sleepers(struct gy_context *ctx, bool moved)
+{
+    if (moved && ctx->windows > 0)
+        gy_driver_wake(ctx);
+}
+
+/* What several requests have sent in this turn leaves, in as few pieces as each link makes of it. */
+static bool release(struct gy_context *ctx)
+{
+    bool moved = false;
+    ctx->gathered = false;
+    for (int i = 0; i < ctx->links && !ctx->closed; i++) {
+        const struct gy_peer *peer = &ctx->peers[ctx->linked[i]];
+        if (peer->link->first && peer->broken == 0)
+            moved |= ctx->ops[peer->transport]->progress(peer->link);
+    }
+    return moved;
+}
+
+/* Of many collectives over links the oldest move every turn, the others when all do: the younger wait for credits that the
+ * older ones have, and what moves at once stays in the caches. */
+static bool advance_requests(struct gy_context *ctx, bool all)
+{
+    bool moved = false;
+    unsigned able = ctx->active - ctx->queued; /* of what stands in queues only the heads can move */
+    unsigned collectives = 0;
+    struct gyre_request *next;
+    ctx->together = able > 1 && ctx->links > 0;
+    for (struct gyre_request *r = ctx->active_first; r && able > 0 && !ctx->closed; r = next) {
+        next = r->next;
+        if (r->plan->window && r->comm->window_first != r)
+            continue;
+        able--;
+        if (!all && gy_request_is_linked(r) && ++collectives > GY_AT_ONCE)
+            continue;
+        if (gy_request_advance(r)) {
+            moved = true;
+            r->idle_since = 0;
+            if (next && next->complete) /* it ended with this one: the rest gets its turn again */
+                break;
+        }
+    }
+    ctx->together = false;
+    if (ctx->gathered)
+        moved |= release(ctx);
+    return moved;
+}
+
+bool gy_progress(struct gy_context *ctx)
+{
+    bool moved = false, all = (++ctx->turns & 15) == 0;
+    if (ctx->links > 0)
+        gy_progress_links(ctx, all, &moved);
+    tell_sleepers(ctx, moved);
+    moved |= advance_requests(ctx, all);
+    if (ctx->config.verify && !ctx->closed)
+        moved |= gy_verify_turn(ctx);
+    if ((ctx->turns & 255) == 0) {
+        int64_t now = gy_now();
+        if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE * 10 : GY_TURN_LOCAL))
+            gy_turn(ctx, now);
+    }
+    return moved;
+}
+
+/* Two looks find it, of which the second is still within the time. */
+static void check_links(struct gy_context *ctx, int64_t now)
+{
+    if (now - ctx->checked < ctx->config.peer_timeout_ns / GY_CHECKS)
+        return;
+    ctx->checked = now;
+    for (int i = 0; i < ctx->links; i++) {
+        const struct gy_peer *peer = &ctx->peers[ctx->linked[i]];
+        if (peer->broken == 0)
+            ctx->ops[peer->transport]->check(peer->link, ctx->config.peer_timeout_ns / GY_CHECKS * (GY_CHECKS - 2));
+    }
+}
+
+bool gy_turn(struct gy_context *ctx, int64_t now)
+{
+    gy_liveness_excuse(ctx, now);
+    ctx->turned = now;
+    if (ctx->closed)
+        return true;
+    /* Before anything moves: after an abort nobody touches a buffer. */
+    if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS) {
+        gy_context_fail(ctx);
+        return true;
+    }
+    bool moved = false, told = gy_poller_poll(ctx->poller, 0) > 0;
+    check_links(ctx, now);
+    gy_progress_links(ctx, true, &moved);
+    tell_sleepers(ctx, moved);
+    if (gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS)
+        gy_liveness_check(ctx, now);
+    gy_page_turn(ctx, now);
+    if (ctx->error.status != GYRE_SUCCESS)
+        gy_context_fail(ctx);
+    return moved || told;
+}
+
+void gy_look_around(struct gy_context *ctx)
+{
+    int64_t now = gy_now();
+    if (ctx->links > 0)
+        gy_progress(ctx);
+    if (now - ctx->turned > GY_MILLISECOND)
+        gy_turn(ctx, now);
+}
+
+/* Sleeps until something arrives; everything is looked at once more after the peers can see that we sleep. */
+static void nap(struct gy_context *ctx, bool (*done)(const void *), const void *what)
+{
+    bool sleep = true;
+    for (int t = 0; t < ctx->transports; t++)
+        sleep &= ctx->ops[t]->arm(ctx->instance[t]);
+    if (ctx->segment)
+        gy_segment_sleep(ctx->segment);
+    if (sleep && !gy_progress(ctx) && !advance_requests(ctx, true) && !ctx->closed && !(done && done(what)))
+        gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? GY_NAP : GY_MILLISECOND);
+    if (ctx->driver.naps > 0) /* another thread still sleeps */
+        return;
+    if (ctx->segment)
+        gy_segment_awake(ctx->segment);
+    for (int t = 0; t < ctx->transports; t++)
+        ctx->ops[t]->disarm(ctx->instance[t]);
+}
+
+/* How long nothing has moved. */
+struct patience {
+    unsigned turns;
+    int64_t since; /* 0: not long enough to ask the clock */
+};
+
+/* What comes next over a link takes longer than looks at it, each of which asks the kernel twice: 64 took a third of what the
+ * progress thread had of its core beside a link of 200 Mbit/s. */
+static unsigned looks(const struct gy_context *ctx, int64_t spin)
+{
+    if (spin < 0 && ctx->links > 0)
+        return GY_LOOKS_THREAD;
+    return ctx->crowded ? GY_LOOKS_CROWDED : GY_LOOKS;
+}
+
+/* Nothing moved: spin, yield or sleep. True if something moved after all. */
+static bool idle(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
+                 const void *what)
+{
+    if (patience->turns++ == 16 && patience->since == 0)
+        patience->since = gy_now();
+    gy_driver_yield(ctx);
+    if (patience->turns < looks(ctx, spin)) {
+        if (ctx->links == 0) /* a look at links takes longer than any pause */
+            gy_cpu_relax();
+        return false;
+    }
+    int64_t now = gy_now();
+    if (patience->since == 0) /* others go first for a millisecond, however few times that is */
+        patience->since = now;
+    if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE : GY_TURN_LOCAL) && gy_turn(ctx, now))
+        return true;
+    int64_t idle_for = now - patience->since;
+    if (idle_for < spin && !gy_cores_shared(ctx)) {
+        if (ctx->links == 0)
+            gy_cpu_relax();
+    } else if (idle_for < spin + GY_YIELD)
+        sched_yield();
+    else if (!ctx->closed) {
+        nap(ctx, done, what);
+        /* What woke us may be the name of a culprit: the next turn can be a whole nap away. */
+        if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+            gy_context_fail(ctx);
+    }
+    return false;
+}
+
+static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin, bool (*done)(const void *),
+                 const void *what)
+{
+    if (ctx->closed) /* what still waits, waits for an agreement */
+        gy_ends_wait(ctx);
+    else if (gy_progress(ctx) || idle(ctx, patience, spin, done, what))
+        *patience = (struct patience){0};
+}
+
+void gy_wait_until(struct gy_context *ctx, bool (*done)(const void *), const void *what)
+{
+    struct patience patience = {0};
+    int64_t spin = ctx->config.spin_ns >= 0 ? ctx->config.spin_ns : ctx->crowded ? 0 : GY_SPIN;
+    ctx->driver.waits++;
+    while (!done(what))
+        turn(ctx, &patience, spin, done, what);
+    ctx->driver.waits--;
+}
+
+static bool is_complete(const void *request)
+{
+    return ((const struct gyre_request *)request)->complete;
+}
+
+void gy_wait(struct gyre_request *r)
+{
+    gy_wait_until(r->comm->ctx, is_complete, r);
+}
+
+/* The progress thread shares its core with a program that computes: it neither spins nor yields for long. */
+void gy_drive(struct gy_context *ctx)
+{
+    struct patience patience = {0};
+    while ((ctx->active_first || ctx->windows) && ctx->driver.waits == 0 && !ctx->driver.stop && !ctx->closed)
+        turn(ctx, &patience, -GY_YIELD, NULL, NULL);
+}
+
+/* What has no shorter way. */
+static gyre_status run_long(struct gyre_comm *comm, const struct gy_call *call)
+{
+    struct gyre_request *request;
+    gyre_status status;
+    bool alone = !comm->ctx->active_first;
+    status = alone ? gy_request_make(comm, call, &request) : gy_request_start(comm, call, &request);
+    if (status != GYRE_SUCCESS || (alone && gy_direct_run(request, &status)))
+        return status;
+    if (alone)
+        gy_request_launch(request);
+    gy_wait(request);
+    status = request->status;
+    bool uniform = request->ends != 0;
+    gy_request_recycle(request);
+    if (status != GYRE_SUCCESS || !comm->verify)
+        return status;
+    gyre_status settled = gy_verify_settle(comm);
+    return uniform ? status : settled; /* all have been told of its success: what is wrong, the next call says */
+}
+
+gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
+{
+    gyre_status status;
+    if (comm->ctx->closed) { /* since the one before, of several that gyre itself makes: nothing would move this one */
+        gy_ends_refuse(comm, true);
+        return comm->ctx->error.status;
+    }
+    if (comm->ended.status != GYRE_SUCCESS)
+        return gy_comm_end_refuse(comm);
+    if (gy_is_point_to_point(call->collective)
+            ? gy_message_call(comm, call, &status)
+            : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
+                  gy_direct_call(comm, call, &status) || gy_direct_rooted(comm, call, &status))
+        return status;
+    gy_ways_begin(comm);
+    status = run_long(comm, call);
+    gy_ways_end(comm, status == GYRE_SUCCESS);
+    return status;
+}
+
+gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
+{
+    struct gy_call own = *call;
+    own.unforced = gy_select_forces(comm, call->collective); /* where nothing is, it may go the short ways */
+    return gy_run(comm, &own);
+}

@@ -1,0 +1,426 @@
+/* The stall and arrival clocks. Death is the overlay's business; here are ranks that live and do not move.
+ *
+ *   has the awaited rank entered the operation?
+ *     no:  it may be computing: legal until GYRE_TIMEOUT, with one log line a minute              -> PEER_LATE
+ *          (and a little longer, half as long and at most GY_GRACE, when it shows life inside gyre, or cannot because it
+ *          has not made its side of the link: it may itself wait, in an earlier operation, for the one that is late, and
+ *          whoever waits for that one directly is to name it first, even on a machine that gives it a core late)
+ *          The same holds where only its word is missed that it is through (uniform_completion.h), for it has done its part
+ *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
+ *            yes: it waits itself for somebody else, whose turn it is to be found
+ *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/engine/request.h"
+#include "collectives/lifecycle/comm_teardown.h"
+#include "collectives/rma/window.h"
+#include "core/clock.h"
+#include "core/log.h"
+
+#define GY_AWAY (100 * GY_MILLISECOND) /* two naps: longer between two turns means that this rank was elsewhere */
+#define GY_RING_LOOKS 64               /* more than a ring holds */
+#define GY_TELL_EVERY (60 * GY_SECOND)
+#define GY_GRACE (30 * GY_SECOND)
+#define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
+/* What a rank that leaves handed to shared memory is there when its goodbye is heard. It may still have to be taken, and
+ * called gone where its communicator alone was destroyed. */
+#define GY_LEFT_GRACE (10 * GY_MILLISECOND)
+#define GY_LEFT_DIALLED (5 * GY_SECOND) /* a link that it never made will not break */
+
+bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
+{
+    return a->sequence == b->sequence && a->count == b->count && a->root == b->root && a->collective == b->collective &&
+           a->dtype == b->dtype && a->op == b->op && a->algorithm == b->algorithm;
+}
+
+void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine)
+{
+    char a[160], b[160], text[480];
+    gy_shape_print(mine, a, sizeof(a));
+    gy_shape_print(theirs, b, sizeof(b));
+    int world = gy_group_world(&comm->group, peer);
+    snprintf(text, sizeof(text),
+             "ranks called different collectives on communicator %" PRIu32 ": rank %d called %s, rank %d called %s",
+             comm->id, comm->ctx->world->rank, a, world, b);
+    gy_error_set(&comm->ctx->error, GYRE_MISMATCH, world, "%s", text);
+    gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, world, text);
+}
+
+static int64_t ping_interval(const struct gy_context *ctx)
+{
+    return ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
+}
+
+static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int peer)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    if (!p->link || p->ping.queued || p->broken)
+        return;
+    gy_frame_fill(r, &p->ping.header, GY_FRAME_PING, 0, gy_group_rank(&r->comm->group, peer));
+    p->ping.payload = NULL;
+    gy_context_post(ctx, peer, &p->ping);
+}
+
+/* At first soon, then after twice as long each time, up to as rarely as a collective asks. */
+void gy_liveness_ask(const struct gyre_window *window, int rank, int64_t since, int64_t now, int64_t *asked)
+{
+    struct gyre_comm *comm = window->comm;
+    struct gy_context *ctx = comm->ctx;
+    int world = gy_group_world(&comm->group, rank);
+    struct gy_peer *p = &ctx->peers[world];
+    int64_t pause = *asked - since > GY_ACQUAINT_AFTER ? *asked - since : GY_ACQUAINT_AFTER;
+    if (now - *asked < (pause < ping_interval(ctx) ? pause : ping_interval(ctx)))
+        return;
+    *asked = now;
+    if (!p->link || p->ping.queued || p->broken)
+        return;
+    p->ping.header = (struct gy_frame){
+        .kind = GY_FRAME_PING, .epoch = ctx->world->epoch, .comm = comm->id, .count = window->id};
+    p->ping.payload = NULL;
+    gy_context_post(ctx, world, &p->ping);
+}
+
+/* What the peer waits in may be something else here: one side of a message or of a step may wait for a grant that the
+ * other, which thinks it small, will never give. */
+static bool fits_ping(struct gyre_comm *comm, int peer, const struct gy_frame *ping)
+{
+    int rank = gy_group_rank(&comm->group, peer);
+    if (rank < 0)
+        return true;
+    struct gyre_request *r = gy_request_find(comm, ping->sequence, rank, ping->root != (uint32_t)rank);
+    return !r || gy_flow_fits(r, rank, ping);
+}
+
+/* Of a window, and not of an operation: gy_liveness_ask. */
+static bool asks_for_past(struct gyre_comm *comm, const struct gy_frame *ping)
+{
+    return ping->sequence == 0 && gy_window_is_past(comm, ping->count);
+}
+
+static uint64_t pong_value(struct gyre_comm *comm, const struct gy_frame *ping)
+{
+    if (!comm)
+        return GY_PONG_DESTROYED;
+    if (ping->sequence == 0) /* of a window, which outlives an end that is not its owner's */
+        return asks_for_past(comm, ping) ? GY_PONG_WITHDRAWN : comm->sequence;
+    return comm->ended.status != GYRE_SUCCESS ? GY_PONG_ENDED : comm->sequence;
+}
+
+/* Answers when this rank is inside gyre, for only then is this code running. */
+void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *ping)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    struct gyre_comm *comm = gy_comm_find(ctx, ping->comm);
+    if ((comm && !fits_ping(comm, peer, ping)) || !p->link || p->pong.queued)
+        return;
+    p->pong.header = *ping;
+    p->pong.header.kind = GY_FRAME_PONG;
+    p->pong.header.value = pong_value(comm, ping);
+    p->pong.header.root = (uint32_t)(comm && comm->ended.status != GYRE_SUCCESS ? comm->ended.rank : ctx->world->rank);
+    p->pong.payload = NULL;
+    gy_context_post(ctx, peer, &p->pong);
+}
+
+/* One that is lost, because another answer is under way, will be asked for. */
+void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame *frame)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    if (!p->link || p->pong.queued || p->broken)
+        return;
+    p->pong.header = (struct gy_frame){.kind = GY_FRAME_PONG,
+                                       .epoch = ctx->world->epoch,
+                                       .comm = frame->comm,
+                                       .count = frame->sequence,
+                                       .root = (uint32_t)ctx->world->rank,
+                                       .value = gy_comm_find(ctx, frame->comm) ? GY_PONG_WITHDRAWN : GY_PONG_DESTROYED};
+    p->pong.payload = NULL;
+    gy_context_post(ctx, peer, &p->pong);
+}
+
+void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong)
+{
+    struct gyre_comm *comm = gy_comm_find(ctx, pong->comm);
+    int rank = comm ? gy_group_rank(&comm->group, peer) : -1;
+    struct gy_channel *channel = rank >= 0 ? gy_comm_channel(comm, rank) : NULL;
+    if (!channel)
+        return;
+    int cause = pong->root < (uint32_t)ctx->world->size ? (int)pong->root : peer;
+    if (pong->value == GY_PONG_DESTROYED) {
+        gy_comm_end_heard(comm, rank, cause, true);
+        gy_windows_give_up(comm, rank, 0);
+    } else if (pong->value == GY_PONG_ENDED) {
+        gy_comm_end_heard(comm, rank, cause, false);
+    } else if (pong->value == GY_PONG_WITHDRAWN) {
+        gy_windows_give_up(comm, rank, pong->count);
+    } else if (pong->value > channel->entered) {
+        channel->entered = pong->value;
+    }
+}
+
+static bool has_entered(struct gyre_request *r, int rank)
+{
+    const struct gyre_comm *comm = r->comm;
+    if (gy_is_point_to_point(r->plan->shape.collective)) /* something of it has come, or been allowed to go */
+        return r->lane[0].iteration > 0 || (r->plan->shape.collective == GY_SEND_TO && r->lane[0].granted > 0);
+    if (comm->window >= 0 &&
+        atomic_load_explicit(&comm->control[rank]->entered, memory_order_acquire) >= r->shape.sequence)
+        return true; /* it shows few at a time; a frame may have told more */
+    struct gy_channel *channel = comm->channels[rank];
+    return channel && channel->entered >= r->shape.sequence;
+}
+
+/* Does it show its heartbeat to this rank, and this rank its own to it? */
+static bool sees_heartbeat(const struct gy_context *ctx, int peer)
+{
+    const struct gy_world *world = ctx->world;
+    return ctx->segment && world->members[peer].host == world->members[world->rank].host;
+}
+
+/* When `peer` last showed that it runs inside gyre. */
+static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    const struct gy_world *world = ctx->world;
+    if (sees_heartbeat(ctx, peer)) {
+        uint64_t beat = atomic_load_explicit(&gy_segment_rank(ctx->segment, world->members[peer].local)->heartbeat,
+                                             memory_order_relaxed);
+        if (beat != p->heartbeat) {
+            p->heartbeat = beat;
+            p->heard = now;
+            p->met = true;
+        }
+    }
+    if (p->heard == 0)
+        p->heard = now;
+    return p->heard;
+}
+
+static void verdict(struct gy_context *ctx, gyre_status status, int peer, const char *text)
+{
+    gy_error_set(&ctx->error, status, peer, "%s", text);
+    gy_overlay_report(ctx->overlay, status, peer, text);
+}
+
+static void find_late(struct gyre_request *r, int peer)
+{
+    char what[160], text[480];
+    double seconds = (double)r->comm->attributes.timeout_ns / 1e9;
+    gy_shape_print(&r->shape, what, sizeof(what));
+    snprintf(text, sizeof(text), "rank %d did not %s %s within %g s (GYRE_TIMEOUT)", peer,
+             r->phase != GY_MOVES ? "come to the end of" : "arrive in", what, seconds);
+    verdict(r->comm->ctx, GYRE_PEER_LATE, peer, text);
+}
+
+static void find_stalled(struct gyre_request *r, int peer, double seconds)
+{
+    char what[160], text[480];
+    gy_shape_print(&r->shape, what, sizeof(what));
+    snprintf(text, sizeof(text), "rank %d entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?",
+             peer, what, seconds);
+    verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
+}
+
+bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now)
+{
+    struct gy_peer *p = &ctx->peers[peer];
+    bool dialled = !by_memory && gy_transport_is_dialled(ctx->ops[p->transport]);
+    if (!gy_overlay_has_left(ctx->overlay, peer))
+        return false;
+    if (p->left == 0)
+        p->left = now;
+    if (p->left > since)
+        since = p->left;
+    return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
+}
+
+/* All that has come by the link: what the peer shows in shared memory may be ahead of it. */
+static void take_all(struct gy_context *ctx, int peer)
+{
+    const struct gy_peer *p = &ctx->peers[peer];
+    for (int i = 0; i < GY_RING_LOOKS && p->link && !p->broken && !ctx->closed; i++)
+        if (!ctx->ops[p->transport]->progress(p->link))
+            break;
+}
+
+/* A rank that left in order may have sent all that this operation needs: its data is read to the end first. */
+static bool has_nothing_more(struct gyre_request *r, int rank, int64_t now)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int peer = gy_group_world(&r->comm->group, rank);
+    if (!gy_overlay_has_left(ctx->overlay, peer) && gy_comm_end_cause(r->comm, rank) >= 0) {
+        if (now - r->idle_since <= GY_LEFT_GRACE)
+            return false;
+        take_all(ctx, peer);
+        return true;
+    }
+    return gy_liveness_has_gone(ctx, peer, r->plan->window, r->idle_since, now);
+}
+
+/* It has left, and what this operation needs of it has not come. */
+static void tell_left(struct gyre_request *r, int rank, int peer)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    bool left = gy_overlay_has_left(ctx->overlay, peer);
+    int cause = left ? gy_overlay_left_because(ctx->overlay, peer) : gy_comm_end_cause(r->comm, rank);
+    char text[160], sentence[300];
+    gy_shape_print(&r->shape, text, sizeof(text));
+    if (cause == peer)
+        snprintf(sentence, sizeof(sentence), "rank %d destroyed its communicator; %s needs it", peer, text);
+    else
+        snprintf(sentence, sizeof(sentence),
+                 "rank %d destroyed its communicator; because of that rank %d failed, which %s needs", cause, peer,
+                 text);
+    if (left) /* local: whoever does not need that rank goes on */
+        gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "%s", sentence);
+    else
+        gy_comm_end(r->comm, GYRE_PEER_LEFT, cause, sentence);
+}
+
+/* It is there, and has been missed since `idle_since`: is it late, or stopped? */
+static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int64_t waited = now - r->idle_since, heard = last_heard(ctx, peer, now);
+    if (r->phase != GY_MOVES || !has_entered(r, rank)) {
+        int64_t timeout = r->comm->attributes.timeout_ns;
+        int64_t grace = timeout / 2 < GY_GRACE ? timeout / 2 : GY_GRACE;
+        bool alive = !ctx->peers[peer].met || now - heard <= 2 * ping_interval(ctx);
+        if (waited > timeout + (alive ? grace : 0)) {
+            find_late(r, peer);
+        } else if (now - r->told > GY_TELL_EVERY) {
+            r->told = now;
+            gy_log(GY_LOG_WARN, "waiting for rank %d to %s operation %" PRIu64 " for %.0f s", peer,
+                   r->phase != GY_MOVES ? "come to the end of" : "arrive in", r->shape.sequence, (double)waited / 1e9);
+        }
+    } else if (waited > ctx->config.stall_timeout_ns && now - heard > ctx->config.stall_timeout_ns) {
+        find_stalled(r, peer, (double)(now - heard) / 1e9);
+    }
+}
+
+/* The clocks of `r` towards one rank that it misses. False: something came of it, `r` may be gone. */
+static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, bool ask)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int rank = *missed;
+    if (rank < 0)
+        return true;
+    int peer = gy_group_world(&r->comm->group, rank);
+    if (r->idle_since == 0)
+        r->idle_since = r->told = now;
+    if (rank == r->comm->rank) { /* a message to itself, of which it has called one end only */
+        if (now - r->idle_since > r->comm->attributes.timeout_ns)
+            find_late(r, peer);
+        return ctx->error.status == GYRE_SUCCESS;
+    }
+    if (r->phase != GY_PARTS && has_nothing_more(r, rank, now)) {
+        /* The last data may have come in this very turn, before the end, and have been taken by the link's own hand: another
+         * rank is missed now, if any. */
+        if (!gy_request_advance(r) && *missed == rank)
+            tell_left(r, rank, peer);
+        return false;
+    }
+    if (r->comm->window_reserved && !(r->shape.sequence & GY_POINT_TO_POINT) &&
+        !gy_window_verify(r->comm, r->shape.sequence, rank))
+        return false;
+    if (now - r->idle_since > GY_ACQUAINT_AFTER)
+        gy_overlay_acquaint(ctx->overlay, peer);
+    if (now - r->idle_since < ping_interval(ctx))
+        return true;
+    if (ask)
+        post_ping(ctx, r, peer);
+    check_clocks(r, rank, peer, now);
+    return ctx->error.status == GYRE_SUCCESS;
+}
+
+/* Each lane may miss another rank, and the one that holds up all may be missed by one lane only: the others of its
+ * victims miss one another, each of them well alive. */
+static void check_request(struct gyre_request *r, int64_t now)
+{
+    if (r->waiting_for < 0)
+        return;
+    bool ask = now - r->asked > ping_interval(r->comm->ctx);
+    if (ask && r->idle_since && now - r->idle_since >= ping_interval(r->comm->ctx))
+        r->asked = now;
+    if (r->tiny || r->phase != GY_MOVES) {
+        check_peer(r, &r->waiting_for, now, ask);
+        return;
+    }
+    for (int l = 0; l < r->plan->lanes; l++) {
+        if (!check_peer(r, &r->lane[l].waiting_for, now, ask))
+            return;
+    }
+}
+
+/* The end of a link does not say whose fault it is. The peer may have died, may have left, or may have closed its links
+ * because it learned of somebody else's death before we did: all three come over the overlay, sooner or later, for those
+ * who pass them on may be computing. Only when it says nothing for as long as the loss of a host may take, the link
+ * itself is what broke. Any other reason (nonsense on the link, no descriptors) is the link's own, and nobody else knows. */
+static void check_broken(struct gy_context *ctx, int64_t now)
+{
+    for (int i = 0; i < ctx->links; i++) {
+        int peer = ctx->linked[i];
+        struct gy_peer *p = &ctx->peers[peer];
+        if (p->broken == 0 || gy_overlay_has_left(ctx->overlay, peer))
+            continue;
+        if (p->broken < 0)
+            p->broken = now;
+        if (p->why.status == GYRE_PEER_UNREACHABLE && now - p->broken < ctx->config.peer_timeout_ns)
+            continue;
+        char text[400];
+        snprintf(text, sizeof(text), "the link to rank %d broke: %.300s", peer, p->why.text);
+        verdict(ctx, p->why.status, peer, text);
+    }
+}
+
+void gy_liveness_excuse(struct gy_context *ctx, int64_t now)
+{
+    int64_t away = now - ctx->turned - GY_AWAY;
+    if (ctx->turned == 0 || away <= 0)
+        return;
+    for (struct gyre_request *r = ctx->active_first; r; r = r->next)
+        if (r->idle_since) {
+            r->idle_since += away;
+            r->told += away;
+        }
+    for (int p = 0; p < ctx->world->size; p++)
+        if (ctx->peers[p].heard)
+            ctx->peers[p].heard += away;
+}
+
+void gy_liveness_show(struct gy_context *ctx)
+{
+    if (ctx->segment)
+        atomic_fetch_add_explicit(&gy_segment_rank(ctx->segment, ctx->world->local)->heartbeat, 1,
+                                  memory_order_relaxed);
+}
+
+void gy_liveness_call(struct gyre_comm *comm, int64_t now)
+{
+    struct gy_context *ctx = comm->ctx;
+    if (ctx->called != 0 && now - ctx->called < ping_interval(ctx))
+        return;
+    ctx->called = now;
+    for (int i = 0; i < ctx->links; i++) {
+        struct gy_peer *p = &ctx->peers[ctx->linked[i]];
+        if (sees_heartbeat(ctx, ctx->linked[i]) || p->broken || p->pong.queued)
+            continue;
+        p->pong.header = (struct gy_frame){
+            .kind = GY_FRAME_PONG, .epoch = ctx->world->epoch, .comm = comm->id, .value = comm->sequence};
+        p->pong.payload = NULL;
+        gy_context_post(ctx, ctx->linked[i], &p->pong);
+    }
+}
+
+void gy_liveness_check(struct gy_context *ctx, int64_t now)
+{
+    gy_liveness_show(ctx);
+    gy_comm_end_look(ctx);
+    check_broken(ctx, now);
+    struct gyre_request *next;
+    for (struct gyre_request *r = ctx->active_first; r && ctx->error.status == GYRE_SUCCESS; r = next) {
+        next = r->next; /* the check may complete `r`, which then is on another list */
+        check_request(r, now);
+    }
+}

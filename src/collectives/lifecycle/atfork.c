@@ -1,0 +1,171 @@
+/* A forked child inherits the world's memory and descriptors. It must not speak for its parent: its copies of the
+ * descriptors are closed (so that the parent's death stays visible to its peers), and its calls fail. */
+#include <pthread.h>
+#include <time.h>
+
+#include "collectives/comm/context.h"
+#include "core/clock.h"
+
+#define LOOK (5 * GY_MILLISECOND) /* for the lock of a context, or between two tries for all */
+
+/* A thread that waits for the list of contexts. It may hold locks of contexts meanwhile, where an operation of the program's
+ * forks, or a world is made of another one: those are whole until it has the list. */
+struct waiter {
+    const char *name; /* gy_driver_self */
+    struct waiter *next;
+};
+
+_Atomic uint64_t gy_fork_generation = 1;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held for a few instructions */
+static pthread_cond_t is_free = PTHREAD_COND_INITIALIZER;
+static struct waiter *waiters;      /* under the lock, as the next one */
+static bool taken;                  /* the list, by one thread */
+static struct gy_context *contexts; /* its */
+
+static void stand(struct waiter *self)
+{
+    self->name = gy_driver_self();
+    pthread_mutex_lock(&lock);
+    self->next = waiters;
+    waiters = self;
+    pthread_mutex_unlock(&lock);
+}
+
+static void take_list(void)
+{
+    pthread_mutex_lock(&lock);
+    while (taken)
+        pthread_cond_wait(&is_free, &lock);
+    taken = true;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Stands no longer; it has the list. */
+static void go_on(const struct waiter *self)
+{
+    struct waiter **place = &waiters;
+    pthread_mutex_lock(&lock);
+    while (*place != self)
+        place = &(*place)->next;
+    *place = self->next;
+    pthread_mutex_unlock(&lock);
+}
+
+static void give_list(void)
+{
+    pthread_mutex_lock(&lock);
+    taken = false;
+    pthread_cond_broadcast(&is_free);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Does the thread that is inside stand still, for it waits for the list that this one has? */
+static bool stands_still(const struct gy_context *ctx)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    const char *holder = gy_driver_holder(ctx);
+    for (const struct waiter *waiter = waiters; waiter; waiter = waiter->next)
+        found |= waiter->name == holder;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void leave_all(void)
+{
+    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
+        if (ctx->fork_entered)
+            gy_driver_leave(ctx);
+}
+
+/* A thread that forks in a function which gyre has called, an operation of the program's say, is inside already. */
+static bool enter_all(void)
+{
+    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next)
+        ctx->fork_entered = false;
+    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
+        bool whole = gy_driver_holder(ctx) == gy_driver_self() || stands_still(ctx);
+        ctx->fork_entered = !whole && gy_driver_enter_within(ctx, LOOK);
+        if (!whole && !ctx->fork_entered)
+            return false;
+    }
+    return true;
+}
+
+/* The child gets whole contexts, not one that another thread has half moved. Who is inside one may wait for a thread that wants
+ * to be inside another, a rank of the same world: so all are entered at once, or none. */
+static void before(void)
+{
+    struct timespec pause = {.tv_nsec = LOOK};
+    struct waiter self;
+    stand(&self); /* also in the pauses */
+    for (take_list(); !enter_all(); take_list()) {
+        leave_all();
+        give_list();
+        nanosleep(&pause, NULL);
+    }
+    go_on(&self);
+    pthread_mutex_lock(&lock);
+}
+
+static void after_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+    leave_all();
+    give_list();
+}
+
+static void after_child(void)
+{
+    atomic_fetch_add(&gy_fork_generation, 1);
+    for (struct gy_context *ctx = contexts; ctx; ctx = ctx->next) {
+        gy_driver_abandon(ctx);
+        gy_poller_abandon(ctx->poller); /* first: the epoll set is the parent's too, nothing may be removed from it */
+        for (int t = 0; t < ctx->transports; t++)
+            ctx->ops[t]->fini(ctx->instance[t], true);
+        ctx->transports = 0;
+        if (ctx->overlay)
+            gy_overlay_abandon(ctx->overlay);
+        ctx->overlay = NULL;
+        gy_page_abandon(ctx);
+        gy_world_abandon(ctx->world);
+    }
+    contexts = NULL;
+    waiters = NULL; /* they are the parent's */
+    taken = false;
+    pthread_cond_init(&is_free, NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+static void install(void)
+{
+    pthread_atfork(before, after_parent, after_child);
+}
+
+void gy_fork_watch(struct gy_context *ctx)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct waiter self;
+    pthread_once(&once, install);
+    stand(&self);
+    take_list();
+    go_on(&self);
+    ctx->generation = atomic_load(&gy_fork_generation);
+    ctx->next = contexts;
+    contexts = ctx;
+    give_list();
+}
+
+void gy_fork_unwatch(struct gy_context *ctx)
+{
+    struct waiter self;
+    stand(&self);
+    take_list();
+    go_on(&self);
+    for (struct gy_context **c = &contexts; *c; c = &(*c)->next)
+        if (*c == ctx) {
+            *c = ctx->next;
+            break;
+        }
+    give_list();
+}

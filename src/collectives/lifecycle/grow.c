@@ -1,0 +1,380 @@
+/* Growing: newcomers come in at a point that all members agree on.
+ *
+ *   rank 0                                         the other ranks
+ *     place ───────── broadcast ──────────────────▶ open their doors, and send whoever comes there to rank 0
+ *     waits for newcomers, calls them
+ *     list ────────── broadcast ──────────────────▶
+ *     all: an agreement (agreement.h): has everybody the list, and a door for the next epoch?
+ *       no  ──▶ the same error on all
+ *       yes ──▶ rank 0 welcomes those on the list; all of them and all who took part make the next context, as in a shrink
+ *
+ * Invariant. A rank that is in this call comes to the agreement whatever has happened to it before, so that no survivor
+ * waits for one that has turned back; and what they do then follows from the outcome alone, which is the same for all. In
+ * the outcome of a success the list is everybody's. Should rank 0 not be in it any more, nobody would welcome the newcomers:
+ * then growing has failed. If it dies later, its newcomers close their doors (join_client.c), and they and rank 0 are dead members
+ * of the new world, which shrinks.
+ *
+ * A failure may catch some ranks in here and others in a collective before it; those shrink or agree, in the same session
+ * of the council. That growing has failed, and they go on to the next session (shrink.c), where all meet. */
+#include "collectives/lifecycle/grow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/engine/request.h"
+#include "collectives/lifecycle/shrink.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "membership/agreement.h"
+#include "membership/join_address.h"
+#include "net/byte_codec.h"
+#include "net/handshake.h"
+
+#define STEP (10 * GY_MILLISECOND)
+#define GREETING_PATIENCE (GY_SECOND / 2) /* for strangers, who hold up those who wait */
+#define CALL_PATIENCE (5 * GY_SECOND)     /* for a newcomer to answer; a machine may be busy */
+#define NEWS_PATIENCE GY_SECOND
+#define EVERY_BIT UINT64_MAX
+
+/* What travels in the second broadcast. */
+struct list {
+    uint8_t count;
+    uint8_t status; /* of rank 0 */
+    uint8_t records[GY_NEWCOMERS_MOST][GY_MEMBER_WIRE];
+};
+
+struct growing {
+    struct gyre_comm *comm;
+    struct gy_context *ctx;
+    struct gy_error error; /* the first thing that has gone wrong here */
+    struct gy_next_world next;
+    struct gy_reception *reception;
+    struct list list;
+    struct gy_member newcomers[GY_NEWCOMERS_MOST];
+};
+
+static bool well(const struct growing *growing)
+{
+    return growing->error.status == GYRE_SUCCESS;
+}
+
+/* Is the old world still one? */
+static bool look(struct growing *growing)
+{
+    struct gy_context *ctx = growing->ctx;
+    gy_recover_look(ctx);
+    if (ctx->closed && well(growing))
+        gy_error_set(&growing->error, ctx->error.status, ctx->error.rank, "%.900s", ctx->error.text);
+    return !ctx->closed;
+}
+
+/* In a world that has failed a request would have no end. */
+static bool broadcast(struct growing *growing, void *bytes, size_t count)
+{
+    struct gy_call call = {
+        .collective = GY_BROADCAST, .input = bytes, .output = bytes, .count = count, .dtype = GYRE_UINT8};
+    if (!look(growing))
+        return false;
+    gyre_status status = gy_run_own(growing->comm, &call);
+    if (status != GYRE_SUCCESS && look(growing) && well(growing))
+        gy_error_set(&growing->error, status, growing->comm->error.rank, "%.900s", growing->comm->error.text);
+    return status == GYRE_SUCCESS;
+}
+
+/* A door for the next epoch, and the house open to newcomers. */
+static void prepare(struct growing *growing)
+{
+    struct gy_world *world = growing->ctx->world;
+    struct sockaddr_storage at;
+    struct gy_error *error = &growing->error;
+    if (well(growing) && gy_house_address(world, &at, error) == GYRE_SUCCESS)
+        gy_world_next_prepare_at(&world->members[world->rank], &at, world->config, &growing->next, error);
+    if (well(growing))
+        gy_house_open(world, error);
+}
+
+/* Waits for events of the old world, while it still is one. */
+static bool turn(struct growing *growing, int64_t most)
+{
+    gy_driver_sleep(growing->ctx, most < GY_MILLISECOND ? GY_MILLISECOND : most < STEP ? most : STEP);
+    if (look(growing))
+        gy_progress(growing->ctx);
+    return well(growing);
+}
+
+/* Rank 0: until `wanted` are at the door or the time is over; those who have come by then are greeted to the end. */
+static void await_newcomers(struct growing *growing, int wanted, int64_t wait_ns)
+{
+    struct gy_reception *reception = growing->reception;
+    int64_t now = gy_now(), deadline = now + wait_ns, patience = now + GREETING_PATIENCE;
+    int most = wanted > 0 && wanted < GY_NEWCOMERS_MOST ? wanted : GY_NEWCOMERS_MOST;
+    gy_poller_poll(growing->ctx->poller, 0); /* who stands in the backlog */
+    if (patience < deadline)
+        patience = deadline;
+    while (well(growing) && gy_reception_waiting(reception) < most) {
+        now = gy_now();
+        if (now >= deadline && (now >= patience || !gy_reception_busy(reception)))
+            break;
+        turn(growing, now < deadline ? deadline - now : GY_MILLISECOND);
+    }
+    gy_reception_call(reception, most);
+    for (deadline = gy_now() + CALL_PATIENCE; well(growing) && gy_reception_called(reception) && gy_now() < deadline;)
+        turn(growing, GY_MILLISECOND);
+}
+
+static void receive(struct growing *growing, int wanted, int64_t wait_ns)
+{
+    struct gy_world *world = growing->ctx->world;
+    struct list *list = &growing->list;
+    if (well(growing)) {
+        gy_house_announce(world);
+        gy_reception_open(world, NULL, &growing->reception, &growing->error);
+    }
+    if (well(growing))
+        await_newcomers(growing, wanted, wait_ns);
+    if (well(growing))
+        list->count = (uint8_t)gy_reception_take(growing->reception, growing->newcomers);
+    list->status = (uint8_t)growing->error.status;
+    for (int i = 0; i < list->count; i++)
+        gy_member_encode(&growing->newcomers[i], list->records[i]);
+}
+
+/* What rank 0 says of the newcomers is understood. */
+static void read_list(struct growing *growing)
+{
+    const struct list *list = &growing->list;
+    bool good = list->count <= GY_NEWCOMERS_MOST;
+    for (int i = 0; good && i < list->count; i++)
+        good = gy_member_decode(list->records[i], &growing->newcomers[i]);
+    if (!well(growing))
+        return;
+    if (list->status != GYRE_SUCCESS)
+        gy_error_set(&growing->error, gy_status_is_failure(list->status) ? list->status : GYRE_PROTOCOL,
+                     gy_group_world(&growing->comm->group, 0), "rank 0 could not let newcomers in; see its message");
+    else if (!good)
+        gy_error_set(&growing->error, GYRE_PROTOCOL, gy_group_world(&growing->comm->group, 0),
+                     "rank 0 said something of the newcomers that is not understood");
+}
+
+/* Until everybody should know who comes in. */
+static void meet_newcomers(struct growing *growing, int wanted, int64_t wait_ns)
+{
+    struct gy_world *world = growing->ctx->world;
+    uint8_t place[GY_PLACE_WIRE] = {0};
+    struct gy_place there;
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+    bool first = growing->comm->rank == 0;
+    if (first && well(growing))
+        gy_place_encode(&world->house->own.place, place);
+    if (!broadcast(growing, place, sizeof(place)))
+        return;
+    if (first)
+        receive(growing, wanted, wait_ns);
+    else if (well(growing) && gy_place_decode(place, &there)) /* without it they find rank 0's door, or none */
+        gy_reception_open(world, &there, &growing->reception, &ignored);
+    if (broadcast(growing, &growing->list, sizeof(growing->list)) && !first)
+        read_list(growing);
+}
+
+/* ---- what has been agreed on ---- */
+
+static void write_charter(const struct growing *growing, uint64_t operations, struct gy_charter *charter_p)
+{
+    const struct gy_attributes *attributes = &growing->comm->attributes;
+    struct gy_wire wire = gy_wire_over(charter_p->bytes, sizeof(charter_p->bytes));
+    char address[GY_ADDRESS_PLACE];
+    size_t length = strlen(gy_address_print(&growing->ctx->world->house->address, address));
+    _Static_assert(8 + sizeof(address) + sizeof(attributes->algorithm) <= GY_CHARTER_MOST,
+                   "what a newcomer takes over has room");
+    gy_wire_put(&wire, operations, 4);
+    gy_wire_put(&wire, attributes->canonical, 1);
+    gy_wire_put(&wire, attributes->uniform, 1);
+    gy_wire_put(&wire, length, 2);
+    gy_wire_put_bytes(&wire, address, length);
+    gy_wire_put_bytes(&wire, attributes->algorithm, strlen(attributes->algorithm));
+    charter_p->size = (size_t)(wire.at - charter_p->bytes);
+}
+
+/* Where the world met in the first place: from now on it is this process's, too, to be found there, should it come to be
+ * rank 0. Of a world that met nowhere the address stays at which the newcomer has joined. */
+static bool inherit_address(struct gy_wire *wire, struct gy_house *house)
+{
+    char address[GY_ADDRESS_PLACE] = "";
+    size_t length = (size_t)gy_wire_get(wire, 2);
+    if (length >= sizeof(address))
+        return false;
+    gy_wire_get_bytes(wire, address, length);
+    return !wire->bad && strlen(address) == length && (length == 0 || gy_address_parse(address, &house->address));
+}
+
+gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *charter, struct gy_error *error)
+{
+    const struct gy_operations none = {0};
+    uint8_t copy[GY_CHARTER_MOST];
+    struct gy_wire wire = gy_wire_over(copy, charter->size);
+    memcpy(copy, charter->bytes, charter->size);
+    uint64_t operations = gy_wire_get(&wire, 4);
+    bool canonical = gy_wire_get(&wire, 1) != 0, uniform = gy_wire_get(&wire, 1) != 0;
+    bool known = inherit_address(&wire, ctx->world->house);
+    size_t length = (size_t)(wire.end - wire.at);
+    if (wire.bad || !known || operations > GY_OPS_MADE_MOST || length >= sizeof(ctx->config.algorithm) ||
+        memchr(wire.at, '\0', length))
+        return gy_error_set(error, GYRE_PROTOCOL, 0, "the world to join has settings that this version does not know");
+    ctx->config.canonical = canonical;
+    ctx->config.uniform = uniform;
+    memcpy(ctx->config.algorithm, wire.at, length);
+    ctx->config.algorithm[length] = '\0';
+    gyre_status status = gy_select_check(ctx->config.algorithm, error);
+    return status == GYRE_SUCCESS ? gy_operations_copy(&ctx->operations, &none, (int)operations, error) : status;
+}
+
+/* Everybody who took part has the list, and the outcome says so. */
+static gyre_status go_on(struct growing *growing, const struct gy_outcome *outcome, struct gyre_comm **comm_p)
+{
+    struct gyre_comm *comm = growing->comm;
+    int count = growing->list.count;
+    uint64_t operations = outcome->count & ~GY_RECOVER_GROWS;
+    uint8_t salt[GY_KEY_BYTES]; /* of the old key: whoever has listened to the agreement does not know it */
+    gy_handshake_derive(growing->ctx->world->key, "gyre salt", outcome->job, outcome->salt, salt);
+    struct gy_next_plan plan = {.size = outcome->ranks + count,
+                                .job = outcome->job,
+                                .salt = salt,
+                                .grown = true,
+                                .looked = gy_council_looked(gy_overlay_council(growing->ctx->overlay))};
+    struct gy_member *members = gy_recover_table(comm, outcome, count, &plan.rank, &growing->error);
+    if (!members)
+        goto out;
+    memcpy(members + outcome->ranks, growing->newcomers, (size_t)count * sizeof(*members));
+    plan.members = members;
+    if (comm->rank == 0) {
+        struct gy_charter charter;
+        write_charter(growing, operations, &charter);
+        gy_reception_welcome(growing->reception, &plan, growing->ctx->world->epoch + 1, &charter);
+    }
+    gyre_status status = gy_recover_go_on(comm, &growing->next, &plan, (int)operations, comm_p, &growing->error);
+    gy_free(members);
+    if (status == GYRE_SUCCESS)
+        return status;
+out: /* the others go on without this rank */
+    gy_council_exclude(gy_overlay_council(growing->ctx->overlay), growing->error.text);
+    return growing->error.status;
+}
+
+/* Of several that have failed in several ways all name the same one. */
+static gyre_status first_failure(uint64_t bits)
+{
+    return bits == EVERY_BIT ? GYRE_SUCCESS : (gyre_status)__builtin_ctzll(~bits);
+}
+
+static bool takes_part(const struct gy_outcome *outcome, int world)
+{
+    for (int i = 0; i < outcome->ranks; i++)
+        if (outcome->rank[i] == world)
+            return true;
+    return false;
+}
+
+/* The lowest member of the communicator that is not among those that agreed: the same on every rank. −1: all are. */
+static int lowest_missing(const struct gyre_comm *comm, const struct gy_outcome *outcome)
+{
+    for (int r = 0; r < comm->size; r++)
+        if (!takes_part(outcome, gy_group_world(&comm->group, r)))
+            return gy_group_world(&comm->group, r);
+    return -1;
+}
+
+/* The agreed reason why no newcomers were let in. A rank that has not failed itself knows only the status that another
+ * rank brought to the agreement. A member that is missing is named where the status is that of a lost peer. */
+static void explain(struct growing *growing, const struct gy_outcome *outcome, gyre_status status)
+{
+    bool of_peer = status >= GYRE_PEER_DEAD && status <= GYRE_PEER_LEFT;
+    int missing = of_peer ? lowest_missing(growing->comm, outcome) : -1;
+    struct gy_error own = growing->error;
+    gy_error_clear(&growing->error);
+    if (missing >= 0) {
+        const struct gy_fate *fate = gy_overlay_fate(growing->ctx->overlay, missing);
+        gy_error_set(&growing->error, status, missing, "newcomers were not let in, because rank %d failed: %.700s",
+                     missing, fate->why ? fate->why : gyre_status_text(status));
+        return;
+    }
+    gy_error_set(&growing->error, status, -1, "newcomers were not let in, because a rank has failed to: %s%s%.800s",
+                 gyre_status_text(status), own.status ? "; this rank: " : "", own.status ? own.text : "");
+}
+
+static gyre_status conclude(struct growing *growing, const struct gy_outcome *outcome, struct gyre_comm **comm_p)
+{
+    gyre_status status = first_failure(outcome->bits | GY_RECOVER_SAYS);
+    int first = gy_group_world(&growing->comm->group, 0);
+    if (status == GYRE_SUCCESS && !takes_part(outcome, first)) {
+        const struct gy_fate *fate = gy_overlay_fate(growing->ctx->overlay, first);
+        status = GYRE_PEER_DEAD;
+        return gy_error_set(&growing->error, status, first, "rank %d let newcomers in, and is gone: %.400s", first,
+                            fate->why ? fate->why : "the others know why");
+    }
+    if (status == GYRE_SUCCESS && growing->list.count == 0) {
+        *comm_p = NULL;
+        return GYRE_SUCCESS;
+    }
+    if (status == GYRE_SUCCESS)
+        return go_on(growing, outcome, comm_p);
+    if (growing->error.status != status)
+        explain(growing, outcome, status);
+    return status;
+}
+
+static gyre_status grow(struct growing *growing, int wanted, int64_t wait_ns, struct gyre_comm **comm_p)
+{
+    struct gyre_comm *comm = growing->comm;
+    struct gy_word word = {.kind = GY_COUNCIL_GROW,
+                           .count = (uint64_t)growing->ctx->operations.count | GY_RECOVER_GROWS,
+                           .record_bytes = GY_MEMBER_WIRE};
+    struct gy_error error = {.rank = -1};
+    struct gy_outcome outcome = {0};
+    prepare(growing);
+    meet_newcomers(growing, wanted, wait_ns);
+    word.bits = well(growing) ? EVERY_BIT : EVERY_BIT & ~(UINT64_C(1) << growing->error.status);
+    gy_member_encode(&growing->next.own, word.record);
+    gyre_status status = gy_recover_hold(comm, &word, &outcome, &error);
+    if (status == GYRE_MISMATCH &&
+        well(growing)) /* others shrink or agree: what has brought them there comes here, too */
+        for (int64_t deadline = gy_now() + NEWS_PATIENCE; gy_now() < deadline && turn(growing, GY_MILLISECOND);)
+            ;
+    if (status != GYRE_SUCCESS) {
+        if (status != GYRE_MISMATCH || well(growing))
+            growing->error = error;
+        return growing->error.status;
+    }
+    status = conclude(growing, &outcome, comm_p);
+    gy_outcome_free(&outcome);
+    return status;
+}
+
+/* What rank 0 asks for; of the others it means nothing. */
+static int64_t check_wishes(struct growing *growing, int newcomers, double seconds)
+{
+    if (growing->comm->rank != 0)
+        return 0;
+    if (newcomers < 0 || newcomers > GY_NEWCOMERS_MOST || !(seconds >= 0)) {
+        gy_error_set(&growing->error, GYRE_INVALID_ARGUMENT, -1,
+                     "gyre_comm_grow: %d newcomers within %g seconds; from 0 to %d can come in, and the time is not "
+                     "negative",
+                     newcomers, seconds, GY_NEWCOMERS_MOST);
+        return 0;
+    }
+    int64_t most = growing->comm->attributes.timeout_ns / 2;
+    int64_t wait_ns = newcomers > 0 && seconds < 1e9 ? (int64_t)(seconds * 1e9) : newcomers > 0 ? most : 0;
+    return wait_ns < most ? wait_ns : most;
+}
+
+gyre_status gy_grow(struct gyre_comm *comm, int newcomers, double seconds, struct gyre_comm **comm_p)
+{
+    /* Not on the heap: a rank without memory, too, has to come to the agreement. */
+    struct growing growing = {.comm = comm, .ctx = comm->ctx, .error = {.rank = -1}};
+    int64_t wait_ns = check_wishes(&growing, newcomers, seconds);
+    gyre_status status = grow(&growing, newcomers, wait_ns, comm_p);
+    gy_reception_close(growing.reception);
+    gy_world_next_cancel(&growing.next);
+    if (status != GYRE_SUCCESS)
+        comm->error = growing.error;
+    return status;
+}

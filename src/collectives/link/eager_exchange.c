@@ -1,0 +1,219 @@
+/* A collective of a short vector between two ranks that a link joins, start to end without a request.
+ *
+ *   both   what the other needs leaves (send_short) ──▶ what it sends is stashed? else awaited, as in eager_message.c ──▶ output
+ *
+ *                                            leaves           comes
+ *   all_reduce       recursive_doubling      the input        the other operand
+ *   reduce_scatter   halving_doubling        the other's      the other operand
+ *   all_gather       halving_doubling        the input        the other's block
+ *   all_to_all       pairwise                the other's      a block
+ *   barrier          halving_doubling        nothing          nothing                both as frames without a payload
+ *   reduce, gather, broadcast, scatter       one way only: binomial, linear          to the root, or from it
+ *
+ * It does what the plans of these algorithms do for two ranks, in one message each way: the same frame under the same
+ * number, the same operands on the same sides, the same credits and record; so the other end need not go the same way. Where that
+ * is not what would be chosen, or anything is unusual, the call takes the general path with nothing done. Who is kept waiting, by
+ * the other rank or by a full socket, becomes a request, whose frame has left already: comm->swapped says so to gy_flow_send. */
+#include <string.h>
+
+#include "collectives/engine/request.h"
+#include "collectives/schedule/reduction_order.h"
+#include "core/dtype.h"
+
+#define RANKS 2
+
+/* Which plan, and which sides of it are this rank's. Both ways where there is no root. */
+struct way {
+    enum gy_algorithm algorithm;
+    bool rooted, to_root;
+    bool reduces, gives_blocks, takes_blocks; /* the input, the output, has a block for each rank */
+};
+
+static const struct way ways[GY_COLLECTIVES] = {
+    [GY_ALL_REDUCE] = {.algorithm = GY_RECURSIVE_DOUBLING, .reduces = true},
+    [GY_REDUCE_SCATTER] = {.algorithm = GY_HALVING_DOUBLING, .reduces = true, .gives_blocks = true},
+    [GY_ALL_GATHER] = {.algorithm = GY_HALVING_DOUBLING, .takes_blocks = true},
+    [GY_ALL_TO_ALL] = {.algorithm = GY_PAIRWISE, .gives_blocks = true, .takes_blocks = true},
+    [GY_BARRIER] = {.algorithm = GY_HALVING_DOUBLING},
+    [GY_REDUCE_TO] = {.algorithm = GY_BINOMIAL, .rooted = true, .to_root = true, .reduces = true},
+    [GY_GATHER_TO] = {.algorithm = GY_LINEAR, .rooted = true, .to_root = true, .takes_blocks = true},
+    [GY_BROADCAST] = {.algorithm = GY_BINOMIAL, .rooted = true},
+    [GY_SCATTER_FROM] = {.algorithm = GY_LINEAR, .rooted = true, .gives_blocks = true},
+};
+
+/* What one rank has to do. */
+struct swap {
+    const struct way *way;
+    const struct gy_call *call;
+    int peer;
+    bool sends, awaits;
+    size_t bytes; /* that travel, each way */
+    struct gy_operation operation;
+};
+
+static struct swap swap_of(const struct gyre_comm *comm, const struct gy_call *call)
+{
+    const struct way *way = &ways[call->collective];
+    bool root = comm->rank == call->root;
+    return (struct swap){.way = way,
+                         .call = call,
+                         .peer = 1 - comm->rank,
+                         .sends = !way->rooted || root != way->to_root,
+                         .awaits = !way->rooted || root == way->to_root,
+                         .bytes = call->count * gy_dtype_bytes(call->dtype),
+                         .operation = {.dtype = call->dtype, .op = call->op}};
+}
+
+static bool is_chosen(struct gyre_comm *comm, const struct swap *it)
+{
+    enum gy_collective collective = it->call->collective;
+    enum gy_operand_order order = gy_comm_canonical(comm) ? GY_ORDER_CANONICAL : GY_ORDER_ANY;
+    enum gy_algorithm algorithm;
+    struct gy_error error = {.quiet = true};
+    if (gy_select_ordered(comm, collective, false, it->bytes, order, &algorithm, &error) != GYRE_SUCCESS ||
+        algorithm != it->way->algorithm)
+        return false;
+    comm->tiny[collective].chosen = it->bytes + 1;
+    return true;
+}
+
+/* How long a frame may be here: what all plans of these algorithms send in one piece and without a grant, and the link takes. Over a
+ * wire long ones come in pieces, which a request has a place for when the first is there. */
+static size_t longest(const struct gyre_comm *comm, int peer)
+{
+    const struct gy_context *ctx = comm->ctx;
+    int transport = ctx->peers[gy_group_world(&comm->group, peer)].transport;
+    if (transport < 0 || !gy_flow_is_near(comm, peer))
+        return GY_EAGER_BYTES;
+    size_t tile = gy_min_size(ctx->config.shm_slot, ctx->config.tcp_tile);
+    size_t most = gy_min_size(ctx->ops[transport]->eager, gy_eager_most(GY_FOR_COLLECTIVES) * GY_EAGER_BYTES);
+    return gy_max_size(gy_min_size(tile, most), GY_EAGER_BYTES);
+}
+
+/* Should the call become a request, that is to allocate nothing: once a frame has left there is no way back, and the second call of a
+ * shape never does. In place, some keep their input aside, and what is added to a long operand has to land. */
+static bool has_reserve(const struct gyre_comm *comm, const struct swap *it)
+{
+    const struct gy_call *call = it->call;
+    bool lands = it->way->reduces && it->awaits && it->bytes > GY_EAGER_BYTES;
+    size_t aside = lands ? it->bytes : 0;
+    int buffers = 1;
+    if (!gy_comm_has_plan(comm, call->collective, it->way->algorithm, call->root))
+        return false;
+    if (!it->sends)
+        return true;
+    if (call->input == call->output && call->collective == GY_ALL_REDUCE)
+        aside = gy_scratch_slot(it->bytes), buffers += lands;
+    else if (call->input == call->output && call->collective == GY_ALL_TO_ALL)
+        aside = RANKS * it->bytes;
+    return comm->ctx->idle && (aside == 0 || gy_context_buffers_wait(comm->ctx, aside, buffers));
+}
+
+/* The plan is there from the second call on, and with it the link and the channel. */
+static bool is_open(struct gyre_comm *comm, const struct swap *it)
+{
+    const struct gy_call *call = it->call;
+    bool widens = it->way->reduces && gy_comm_canonical(comm) && gy_operation_widens(&it->operation);
+    return !call->varying && !call->unforced && call->op < GYRE_PREMUL_SUM &&
+           (it->bytes <= GY_EAGER_BYTES || it->bytes <= longest(comm, it->peer)) &&
+           (call->count > 0) == (call->collective != GY_BARRIER) && !widens && !comm->attributes.uniform &&
+           gy_message_open(comm, it->peer) && has_reserve(comm, it) &&
+           (comm->tiny[call->collective].chosen == it->bytes + 1 || is_chosen(comm, it));
+}
+
+/* Of a buffer of blocks, that of a rank. One that is no buffer of blocks may be NULL. */
+static unsigned char *block(const void *buffer, bool blocks, int rank, size_t bytes)
+{
+    unsigned char *first = (unsigned char *)(uintptr_t)buffer;
+    return blocks ? first + (size_t)rank * bytes : first;
+}
+
+static struct gy_frame header_of(const struct gyre_comm *comm, const struct swap *it)
+{
+    struct gy_frame frame = gy_message_header(comm, it->call, comm->sequence + 1);
+    frame.algorithm = (uint8_t)it->way->algorithm;
+    return frame;
+}
+
+/* Who only sends looks at the link no more often than his credit asks him to. */
+static bool has_credit(struct gyre_comm *comm, int rank, unsigned units)
+{
+    const struct gy_credit *credit = &comm->channels[rank]->credit[GY_FOR_COLLECTIVES];
+    const struct gy_peer *peer = &comm->ctx->peers[gy_group_world(&comm->group, rank)];
+    if (credit->left < units)
+        comm->ctx->ops[peer->transport]->progress(peer->link);
+    return credit->left >= units && peer->broken == 0 && !comm->ctx->closed;
+}
+
+/* The payload leaves, and is not read any more; what a full socket left of it is the request's to wait for. What has come from a
+ * rank that nothing is awaited of is for the general path to refuse. */
+static bool send_now(struct gyre_comm *comm, const struct swap *it, const struct gy_frame *frame)
+{
+    struct gy_channel *channel = comm->channels[it->peer];
+    struct gy_credit *credit = &channel->credit[GY_FOR_COLLECTIVES];
+    unsigned units = gy_eager_units(frame->bytes);
+    struct gy_frame header = *frame;
+    if (!has_credit(comm, it->peer, units))
+        return false;
+    header.credit = gy_flow_owed(comm, it->peer, frame->sequence);
+    if ((!it->awaits && gy_channel_any(channel, frame->sequence)) ||
+        !gy_comm_send_short(comm, it->peer, &header,
+                            block(it->call->input, it->way->gives_blocks, it->peer, it->bytes)))
+        return false;
+    gy_flow_returned(comm, it->peer, &header);
+    credit->left -= units;
+    return true;
+}
+
+static bool comes(struct gyre_comm *comm, const struct swap *it, const struct gy_frame *frame)
+{
+    const struct gy_call *call = it->call;
+    struct gy_awaited awaited = {.frame = *frame,
+                                 .comm = comm,
+                                 .rank = it->peer,
+                                 .peer = gy_group_world(&comm->group, it->peer),
+                                 .memory = block(call->output, it->way->takes_blocks, it->peer, it->bytes)};
+    if (it->way->reduces) { /* else there may be no input */
+        awaited.operation = &it->operation;
+        awaited.own = block(call->input, it->way->gives_blocks, comm->rank, it->bytes);
+    }
+    return gy_message_comes(&awaited);
+}
+
+/* Where nothing is reduced, what a rank has for itself. */
+static void finish(const struct gyre_comm *comm, const struct swap *it)
+{
+    const struct gy_call *call = it->call;
+    bool has_output = it->awaits || call->collective == GY_BROADCAST || call->collective == GY_SCATTER_FROM;
+    bool has_input = it->sends || call->collective == GY_GATHER_TO;
+    if (it->way->reduces && it->awaits) {
+        gy_operation_end(&it->operation, call->output, call->count, RANKS);
+    } else if (!it->way->reduces && has_input && has_output && it->bytes > 0) {
+        unsigned char *own = block(call->output, it->way->takes_blocks, comm->rank, it->bytes);
+        const unsigned char *from = block(call->input, it->way->gives_blocks, comm->rank, it->bytes);
+        if (own != from)
+            memcpy(own, from, it->bytes);
+    }
+}
+
+bool gy_swap_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    if (comm->size != RANKS || comm->window >= 0)
+        return false;
+    const struct swap it = swap_of(comm, call);
+    if (!is_open(comm, &it))
+        return false;
+    const struct gy_frame frame = header_of(comm, &it);
+    if (it.sends && !send_now(comm, &it, &frame))
+        return false;
+    if ((it.sends && gy_comm_keeps(comm, it.peer)) || (it.awaits && !comes(comm, &it, &frame))) {
+        if (it.sends)
+            comm->swapped = (struct gy_swapped){frame.sequence, it.peer};
+        return false;
+    }
+    comm->sequence++;
+    finish(comm, &it);
+    gy_message_note(comm, &frame, it.way->gives_blocks || it.way->takes_blocks ? RANKS : 1);
+    *status_p = GYRE_SUCCESS;
+    return true;
+}

@@ -1,0 +1,98 @@
+/* Frames that links still have of a request that is over, as its communicator has ended (comm_teardown.h). A link's queue runs through the
+ * frames themselves, which lie in the request: so that is given to nobody else before they are out, however long their peer does not
+ * read. What they send is copied aside, and the caller has his buffers back.
+ *
+ *   has frames queued ──▶ lent ──▶ collected by its owner: given up ──▶ the last frame is out: freed
+ *                              └─▶ the last frame is out: as any other ──▶ collected by its owner */
+#include <string.h>
+
+#include "collectives/engine/request.h"
+#include "core/handle.h"
+#include "core/mem.h"
+
+static bool is_queued(const struct gyre_request *r)
+{
+    bool queued = false;
+    for (int l = 0; l < r->lent_lanes && !queued; l++) {
+        const struct gy_lane_state *lane = &r->lane[l];
+        queued = lane->control.queued;
+        for (unsigned i = 0; i < lane->flights; i++)
+            queued |= lane->flight[(lane->first_flight + i) % GY_SENDS_IN_FLIGHT].out.queued;
+    }
+    return queued;
+}
+
+/* False: a device reads it, or there is no memory for now. */
+static bool set_aside(struct gyre_request *r, struct gy_in_flight *flight)
+{
+    const struct gy_context *ctx = r->comm->ctx;
+    const struct gy_peer *peer = &ctx->peers[gy_group_world(&r->comm->group, flight->peer)];
+    struct gy_frame_out *out = &flight->out;
+    if (!out->queued || out->header.bytes == 0 || flight->aside)
+        return true;
+    if (ctx->ops[peer->transport]->lends(peer->link, out) && !peer->broken)
+        return false;
+    flight->aside = gy_alloc(out->header.bytes);
+    if (!flight->aside)
+        return false;
+    memcpy(flight->aside, out->payload, out->header.bytes);
+    out->payload = flight->aside;
+    return true;
+}
+
+static void free_asides(struct gyre_request *r)
+{
+    for (int l = 0; l < r->lent_lanes; l++)
+        for (unsigned i = 0; i < r->lane[l].flights; i++) {
+            struct gy_in_flight *flight = &r->lane[l].flight[(r->lane[l].first_flight + i) % GY_SENDS_IN_FLIGHT];
+            gy_free(flight->aside);
+            flight->aside = NULL;
+        }
+}
+
+bool gy_request_lend(struct gyre_request *r)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    if (r->lent_lanes == 0) {
+        r->lent_lanes = r->plan->lanes;
+        for (int l = 0; l < r->lent_lanes; l++)
+            for (unsigned i = 0; i < r->lane[l].flights; i++)
+                r->lane[l].flight[(r->lane[l].first_flight + i) % GY_SENDS_IN_FLIGHT].aside = NULL;
+    }
+    for (int l = 0; l < r->lent_lanes; l++)
+        for (unsigned i = 0; i < r->lane[l].flights; i++)
+            if (!set_aside(r, &r->lane[l].flight[(r->lane[l].first_flight + i) % GY_SENDS_IN_FLIGHT]))
+                return false;
+    r->lent = true;
+    r->next_lent = ctx->lent;
+    ctx->lent = r;
+    gy_requests_take_back(ctx, false);
+    return true;
+}
+
+static void forget(struct gy_context *ctx, struct gyre_request *r)
+{
+    struct gyre_request **at = &ctx->made;
+    while (*at && *at != r)
+        at = &(*at)->next_made;
+    if (*at) /* else its communicator has gone before */
+        *at = r->next_made;
+    gy_handle_remove(r, GY_HANDLE_REQUEST);
+    gy_free(r);
+}
+
+void gy_requests_take_back(struct gy_context *ctx, bool all)
+{
+    for (struct gyre_request **at = &ctx->lent, *r; (r = *at);) {
+        if (!all && is_queued(r)) {
+            at = &r->next_lent;
+            continue;
+        }
+        *at = r->next_lent;
+        free_asides(r);
+        r->lent = false;
+        r->lent_lanes = 0;
+        if (r->given_up)
+            forget(ctx, r);
+    }
+}

@@ -1,0 +1,142 @@
+/* The lock of a window, which ranks of one host take in turns to accumulate there, each for itself or for a rank elsewhere.
+ *
+ *   lock     0 ──▶ holder + 1 ──▶ 0 ──▶ holder + 1 …    who waits spins, and then yields
+ *   turns         n          n + 1       n + 1          counted by the holder, before it gives the lock back
+ *
+ * Invariant: as long as a waiter sees the same holder and the same number of turns, it sees one turn, of which nothing has
+ * moved. Only that is what the stall clock measures: a holder is blamed for its own turn, whoever had theirs before it,
+ * and a rank that takes the lock again and again moves. What all of them together may take is the communicator's
+ * timeout; then nobody is to blame.
+ *
+ * A holder may be without a core, stopped, or dead: a verdict or a clock ends the wait. Who waits for an accumulation of its own
+ * looks at its links meanwhile, as in every wait. Who takes that of another rank is inside the sink, where nothing else can
+ * come in: no question is answered, and so it tells all who could ask, unasked, that it lives. */
+#include <sched.h>
+#include <stdio.h>
+
+#include "collectives/engine/request.h"
+#include "collectives/rma/window.h"
+#include "core/clock.h"
+#include "core/topology.h"
+
+#define SPINS 1000
+#define AWAY (100 * GY_MILLISECOND) /* longer between two looks: this rank was stopped, or without a core */
+
+struct wait {
+    int64_t began, looked; /* 0: not yet */
+    uint32_t holder, turns, first;
+    int64_t since; /* when holder and turns were seen first */
+};
+
+static void look(struct wait *wait, const struct gy_exposed_control *control, uint32_t holder)
+{
+    int64_t now = gy_now();
+    uint32_t turns = atomic_load_explicit(&control->turns, memory_order_relaxed);
+    if (wait->began == 0)
+        *wait = (struct wait){.began = now, .looked = now, .since = now, .first = turns};
+    int64_t away = now - wait->looked - AWAY;
+    if (away > 0) { /* the others may have been stopped as well */
+        wait->began += away;
+        wait->since += away;
+    }
+    if (holder != wait->holder || turns != wait->turns)
+        wait->since = now;
+    wait->looked = now;
+    wait->holder = holder;
+    wait->turns = turns;
+}
+
+static void blame(const struct gyre_window *window, int world)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    char text[200];
+    snprintf(text, sizeof(text),
+             "rank %d accumulates into window %u and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?",
+             world, window->id, (double)ctx->config.stall_timeout_ns / 1e9);
+    gy_window_end_world(ctx, GYRE_PEER_STALLED, world, text);
+}
+
+/* GYRE_IN_PROGRESS: goes on waiting. */
+static gyre_status judge(const struct gyre_window *window, const struct wait *wait)
+{
+    struct gyre_comm *comm = window->comm;
+    int64_t timeout = comm->attributes.timeout_ns;
+    if (wait->holder != 0 && wait->looked - wait->since > comm->ctx->config.stall_timeout_ns) {
+        blame(window, (int)wait->holder - 1);
+        return comm->ctx->error.status;
+    }
+    if (wait->looked - wait->began <= timeout)
+        return GYRE_IN_PROGRESS;
+    comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
+    return gy_error_set(&comm->error, GYRE_PEER_LATE, -1,
+                        "rank %d has not come to accumulate into window %u within %g s (GYRE_TIMEOUT), in which %u "
+                        "accumulations of others ended",
+                        comm->ctx->world->rank, window->id, (double)timeout / 1e9, wait->turns - wait->first);
+}
+
+/* Between two looks at the lock. False: the world has failed. */
+static bool attend(struct gyre_window *window, bool sinking)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    if (gy_overlay_check(ctx->overlay, &ctx->error) != GYRE_SUCCESS)
+        return false;
+    gy_liveness_show(ctx);
+    if (sinking)
+        gy_liveness_call(window->comm, gy_now());
+    else
+        gy_look_around(ctx);
+    return !ctx->closed;
+}
+
+/* Takes the lock if it is free; *holder_p: of whom it is not. A rank that sees the holder also sees the turns before it,
+ * since the holder took the lock as the last one had given it back. */
+static bool take(const struct gyre_window *window, struct gy_exposed_control *control, uint32_t *holder_p)
+{
+    *holder_p = 0;
+    return atomic_compare_exchange_weak_explicit(&control->lock, holder_p, (uint32_t)window->comm->ctx->world->rank + 1,
+                                                 memory_order_acquire, memory_order_acquire);
+}
+
+static gyre_status wait_for_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking,
+                                 struct gy_one_sided_wait *shown)
+{
+    struct wait wait = {0};
+    for (;;) {
+        uint32_t holder;
+        if (take(window, control, &holder))
+            return GYRE_SUCCESS;
+        shown->world = (int)holder - 1;
+        if (!attend(window, sinking))
+            return window->comm->ctx->error.status;
+        look(&wait, control, holder);
+        gy_one_sided_wait_tell(shown, wait.looked);
+        gyre_status status = judge(window, &wait);
+        if (status != GYRE_IN_PROGRESS)
+            return status;
+        sched_yield();
+    }
+}
+
+gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking)
+{
+    struct gy_one_sided_wait shown;
+    uint32_t holder;
+    for (unsigned spins = 0; spins < SPINS; spins++) {
+        if (take(window, control, &holder))
+            return GYRE_SUCCESS;
+        gy_cpu_relax();
+    }
+    gy_one_sided_wait_begin(&shown, window, (int)holder - 1, "an accumulation");
+    gyre_status status = wait_for_lock(window, control, sinking, &shown);
+    if (!sinking && window->comm->ctx->error.status != GYRE_SUCCESS)
+        gy_context_fail(window->comm->ctx); /* while its error can name the wait */
+    gy_one_sided_wait_end(&shown);
+    return status;
+}
+
+void gy_window_unlock(struct gy_exposed_control *control)
+{
+    uint32_t turns = atomic_load_explicit(&control->turns, memory_order_relaxed); /* the holder's alone */
+    atomic_store_explicit(&control->turns, turns + 1, memory_order_relaxed);
+    atomic_store_explicit(&control->lock, 0, memory_order_release);
+}

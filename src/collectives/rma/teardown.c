@@ -1,0 +1,145 @@
+/* What the end of a window leaves behind, where not all ranks have destroyed it: it went with its communicator, which one rank
+ * destroys alone, and whose world goes on.
+ *
+ *   its owner     takes back what links still store to (context.c), and copies aside what they have yet to send of it: from then
+ *                 on its memory is the caller's alone
+ *                 ──▶ answers what still comes, and a PING, by a PONG that says so
+ *   the others    give up what they wait for from there, for links are FIFO and nothing more comes: PEER_LEFT, on that
+ *                 communicator alone
+ *
+ * gyre_window_destroy then waits for nobody, either, so that a window may be gone on some of the others and not yet on all: these
+ * are answered likewise. Who reaches the memory by its own mapping, or its device, is answered by nobody: exposure.c. */
+#include <string.h>
+
+#include "collectives/engine/request.h"
+#include "collectives/rma/window.h"
+#include "core/clock.h"
+#include "core/mem.h"
+
+/* Destroying waits for nobody: a device that is slower reads what it has pinned. */
+#define LENT_MOST (200 * GY_MILLISECOND)
+
+/* ---- the owner ---- */
+
+static bool is_lent(const struct gyre_window *window, int peer, const struct gy_reply *reply)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    const struct gy_peer *p = &ctx->peers[gy_group_world(&window->comm->group, peer)];
+    return reply->out.queued && !reply->aside && ctx->ops[p->transport]->lends(p->link, &reply->out);
+}
+
+struct lent {
+    const struct gyre_window *window;
+    int64_t deadline;
+};
+
+static bool are_back(const void *what)
+{
+    const struct lent *lent = what;
+    const struct gyre_window *window = lent->window;
+    if (window->comm->ctx->closed || gy_now() > lent->deadline)
+        return true;
+    for (int peer = 0; peer < window->size; peer++)
+        for (int i = 0; window->targets[peer].replies && i < GY_ONE_SIDED_FLIGHT; i++)
+            if (is_lent(window, peer, &window->targets[peer].replies[i]))
+                return false;
+    return true;
+}
+
+static bool set_aside(struct gy_reply *reply)
+{
+    struct gy_frame_out *out = &reply->out;
+    reply->aside = gy_alloc(out->header.bytes);
+    if (!reply->aside)
+        return false;
+    memcpy(reply->aside, out->payload, out->header.bytes);
+    out->payload = reply->aside;
+    return true;
+}
+
+void gy_far_set_aside(struct gyre_window *window)
+{
+    struct gyre_comm *comm = window->comm;
+    for (int peer = 0; peer < window->size && !comm->ctx->closed; peer++)
+        for (int i = 0; window->targets[peer].replies && i < GY_ONE_SIDED_FLIGHT; i++) {
+            struct gy_reply *reply = &window->targets[peer].replies[i];
+            if (reply->out.queued && reply->out.header.bytes > 0 && !is_lent(window, peer, reply) && !set_aside(reply))
+                gy_context_starve(comm->ctx, gy_group_world(&comm->group, peer));
+        }
+    struct lent lent = {window, gy_now() + LENT_MOST};
+    if (!are_back(&lent))
+        gy_wait_until(comm->ctx, are_back, &lent);
+}
+
+/* ---- the others ---- */
+
+static bool has_destroyed(const struct gyre_comm *comm, int rank)
+{
+    return comm->channels[rank] && comm->channels[rank]->destroyed;
+}
+
+bool gy_window_has_lost(const struct gyre_window *window, int rank)
+{
+    const struct gy_target *target = &window->targets[rank];
+    return !target->memory && (target->gone || has_destroyed(window->comm, rank));
+}
+
+bool gy_window_is_past(struct gyre_comm *comm, uint64_t id)
+{
+    return id > 0 && id <= comm->windows_made && !gy_window_find(comm, id);
+}
+
+gyre_status gy_window_tell_lost(const struct gyre_window *window, int rank)
+{
+    struct gyre_comm *comm = window->comm;
+    int world = gy_group_world(&comm->group, rank);
+    comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
+    return gy_error_set(
+        &comm->error, GYRE_PEER_LEFT, world,
+        has_destroyed(comm, rank)
+            ? "rank %d destroyed its communicator %u, and its part of window %u with it"
+            : "rank %d has left communicator %u's window %u, as somebody had destroyed the communicator",
+        world, comm->id, window->id);
+}
+
+void gy_windows_give_up(struct gyre_comm *comm, int rank, uint64_t id)
+{
+    for (struct gyre_window *window = comm->windows; window; window = window->next) {
+        if (id && window->id != id)
+            continue;
+        window->targets[rank].gone = true;
+        window->targets[rank].flushed = window->targets[rank].flushes;
+        for (int i = 0; i < GY_ONE_SIDED_FLIGHT; i++)
+            if (window->get[i].from == rank)
+                window->get[i].waiting = false;
+    }
+}
+
+/* Will no signal come from there any more? What the member had sent is here: it came before that word, by the same way. */
+static bool is_lost_signaller(const struct gyre_window *window, int rank)
+{
+    struct gyre_comm *comm = window->comm;
+    bool by_memory = window->watchers > 0 && gy_exposed_to(comm, rank);
+    if (!by_memory)
+        return window->targets[rank].gone || has_destroyed(comm, rank);
+    return !gy_exposed_in_use(window) ||
+           (comm->window >= 0 &&
+            gy_window_slots_destroyed(comm->ctx, comm->window, comm->id, gy_group_world(&comm->group, rank)));
+}
+
+int gy_window_signaller(const struct gyre_window *window, int64_t since, int *lost_p)
+{
+    struct gyre_comm *comm = window->comm;
+    int64_t now = gy_now();
+    *lost_p = -1;
+    for (int rank = 0; rank < comm->size; rank++) {
+        bool by_memory = window->targets[rank].control != NULL;
+        if (rank == comm->rank ||
+            gy_liveness_has_gone(comm->ctx, gy_group_world(&comm->group, rank), by_memory, since, now))
+            continue;
+        if (!is_lost_signaller(window, rank))
+            return rank;
+        *lost_p = *lost_p < 0 ? rank : *lost_p;
+    }
+    return -1;
+}

@@ -1,0 +1,441 @@
+#include "collectives/rma/window.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/engine/request.h"
+#include "core/clock.h"
+#include "core/fence.h"
+#include "core/handle.h"
+#include "core/mem.h"
+
+/* What each rank tells the others when a window is made. */
+struct exposure {
+    uint64_t bytes;
+    uint64_t memory, control; /* offset on the rank's shared heap + 1; 0: not there */
+    struct gy_far_key far;
+};
+
+static gyre_status exchange(struct gyre_window *window, struct exposure *all)
+{
+    struct gyre_comm *comm = window->comm;
+    struct exposure mine = {window->bytes,
+                            gy_exposed_place(comm, window->memory, window->bytes),
+                            gy_exposed_place(comm, window->control, sizeof(*window->control)),
+                            {0}};
+    _Static_assert(sizeof(mine) % sizeof(int64_t) == 0, "told as integers of 64 bits, without padding");
+    gy_window_expose_to_devices(window, &mine.far);
+    struct gy_call call = {.collective = GY_ALL_GATHER,
+                           .input = &mine,
+                           .output = all,
+                           .count = sizeof(mine) / sizeof(int64_t),
+                           .dtype = GYRE_INT64};
+    return gy_run_own(comm, &call);
+}
+
+/* Where this rank stores and loads is another process's word: outside of the heap there is nothing of that rank's. */
+static bool are_places(const struct gy_segment *segment, const struct exposure *told)
+{
+    return gy_segment_heap_spans(segment, told->memory - 1, told->bytes) &&
+           gy_segment_heap_spans(segment, told->control - 1, sizeof(struct gy_exposed_control)) &&
+           (told->control - 1) % _Alignof(struct gy_exposed_control) == 0;
+}
+
+static gyre_status map_target(struct gyre_window *window, int r, const struct exposure *told)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    int world = gy_group_world(&window->comm->group, r), local = ctx->world->members[world].local;
+    struct gy_target *target = &window->targets[r];
+    if (!are_places(ctx->segment, told)) {
+        char text[300];
+        snprintf(
+            text, sizeof(text),
+            "rank %d says that its %llu bytes of window %u begin at byte %llu of its heap, and what belongs to them "
+            "at byte %llu, which cannot be; do all ranks run the same gyre?",
+            world, (unsigned long long)told->bytes, window->id, (unsigned long long)told->memory - 1,
+            (unsigned long long)told->control - 1);
+        gy_window_end_world(ctx, GYRE_PROTOCOL, world, text);
+        gy_context_fail(ctx);
+        return GYRE_PROTOCOL;
+    }
+    target->memory = gy_segment_heap_at(ctx->segment, local, told->memory - 1);
+    target->control = gy_segment_heap_at(ctx->segment, local, told->control - 1);
+    return GYRE_SUCCESS;
+}
+
+/* True if what rank r has exposed is reached by loads and stores, and not by frames. */
+static bool is_reached_by_memory(const struct gyre_comm *comm, int r, const struct exposure *told)
+{
+    return gy_exposed_to(comm, r) && told->memory && told->control;
+}
+
+static gyre_status map_targets(struct gyre_window *window, const struct exposure *all)
+{
+    struct gyre_comm *comm = window->comm;
+    gyre_status status = GYRE_SUCCESS;
+    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) {
+        struct gy_target *target = &window->targets[r];
+        target->bytes = all[r].bytes;
+        if (r == comm->rank) {
+            target->memory = window->memory;
+            target->control = window->control;
+        } else if (is_reached_by_memory(comm, r, &all[r])) {
+            status = map_target(window, r, &all[r]);
+        } else {
+            gy_window_take_key(window, r, &all[r].far);
+        }
+    }
+    return status;
+}
+
+/* Opens the links of the window. A frame is delivered only where both ends of its link are open, and the owner of a
+ * window cannot know which rank will access it. So the link of two ranks is opened by both if either reaches the
+ * other's part by frames, also by the one that needs no frames itself. */
+static gyre_status open_links(struct gyre_window *window, const struct exposure *all)
+{
+    struct gyre_comm *comm = window->comm;
+    gyre_status status = GYRE_SUCCESS;
+    struct gy_link *link;
+    for (int r = 0; r < comm->size && status == GYRE_SUCCESS; r++) {
+        bool by_memory = r == comm->rank ? window->memory != NULL
+                                         : is_reached_by_memory(comm, r, &all[r]) &&
+                                               is_reached_by_memory(comm, r, &all[comm->rank]);
+        if (!by_memory)
+            status = gy_context_link(comm->ctx, gy_group_world(&comm->group, r), &link);
+    }
+    if (status != GYRE_SUCCESS) {
+        gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->ctx->error.text);
+        gy_context_fail(comm->ctx); /* others may have been at work in the window for a while */
+    }
+    return status;
+}
+
+/* In a call that all make this rank has had no memory for its part: the others wait for it, and it does not come again. */
+static void tell_shortage(const struct gyre_comm *comm, gyre_status status)
+{
+    struct gy_context *ctx = comm->ctx;
+    if (status == GYRE_NO_MEMORY && !ctx->closed)
+        gy_overlay_report(ctx->overlay, status, ctx->world->rank, comm->error.text);
+}
+
+gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p)
+{
+    gyre_status status = GYRE_NO_MEMORY;
+    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    struct gyre_window *window = gy_alloc_zero(1, sizeof(*window));
+    struct exposure *all = gy_alloc((size_t)comm->size * sizeof(*all));
+    struct gy_target *targets = gy_alloc_zero((size_t)comm->size, sizeof(*targets));
+    if (!window || !all || !targets) {
+        gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a window");
+        goto tell;
+    }
+    window->comm = comm;
+    window->size = comm->size;
+    window->targets = targets;
+    window->memory = memory;
+    window->bytes = bytes;
+    status = gy_exposed_make(window);
+    if (status != GYRE_SUCCESS)
+        goto tell;
+    window->id = ++comm->windows_made; /* before anybody can know it: frames may come as soon as one rank is through */
+    window->next = comm->windows;
+    comm->windows = window;
+    comm->ctx->windows++;
+    gy_handle_add(window, GY_HANDLE_WINDOW);
+    status = exchange(window, all);
+    if (status != GYRE_SUCCESS) {
+        tell_shortage(comm, status);
+        gy_window_free(window);
+        gy_free(all);
+        return status;
+    }
+    status = map_targets(window, all);
+    if (status == GYRE_SUCCESS)
+        status = open_links(window, all);
+    gy_free(all);
+    if (status != GYRE_SUCCESS) {
+        gy_window_free(window);
+        return status;
+    }
+    *window_p = window;
+    return GYRE_SUCCESS;
+
+tell: /* the others wait for this rank */
+    gy_overlay_report(comm->ctx->overlay, status, comm->ctx->world->rank, comm->error.text);
+    gy_free(window);
+    gy_free(all);
+    gy_free(targets);
+    return status;
+}
+
+static void dispose(struct gyre_window *window)
+{
+    for (int r = 0; r < window->size; r++) {
+        struct gy_reply *replies = window->targets[r].replies;
+        for (int i = 0; replies && i < GY_ONE_SIDED_FLIGHT; i++)
+            gy_free(replies[i].aside);
+        gy_free(replies);
+    }
+    gy_free(window->targets);
+    gy_free(window);
+}
+
+static void dispose_buried(struct gy_context *ctx, bool all)
+{
+    for (struct gyre_window **at = &ctx->buried_windows, *window; (window = *at);) {
+        if (window->control && (all || !gy_exposed_in_use(window)))
+            gy_exposed_free(ctx, window);
+        if (!all && (window->control || gy_far_holds(window))) {
+            at = &window->next;
+            continue;
+        }
+        *at = window->next;
+        dispose(window);
+    }
+}
+
+void gy_windows_free_left(struct gy_context *ctx)
+{
+    dispose_buried(ctx, false);
+}
+
+void gy_windows_free_buried(struct gy_context *ctx)
+{
+    dispose_buried(ctx, true);
+}
+
+void gy_window_free(struct gyre_window *window)
+{
+    struct gyre_comm *comm = window->comm;
+    gy_handle_remove(window, GY_HANDLE_WINDOW);
+    for (struct gyre_window **w = &comm->windows; *w; w = &(*w)->next)
+        if (*w == window) {
+            *w = window->next;
+            break;
+        }
+    comm->ctx->windows--;
+    gy_window_conceal_from_devices(window);
+    gy_context_take_back(comm->ctx, comm->id, window->id);
+    gy_far_set_aside(window);
+    for (int r = 0; r < comm->size; r++)
+        gy_free(window->targets[r].landing);
+    gy_exposed_leave(window);
+    window->next = comm->ctx->buried_windows;
+    comm->ctx->buried_windows = window;
+    gy_windows_free_left(comm->ctx);
+}
+
+gyre_status gy_window_conceal(struct gyre_window *window)
+{
+    struct gyre_comm *comm = window->comm;
+    struct gy_call barrier = {.collective = GY_BARRIER, .dtype = GYRE_INT32};
+    comm->error.status = GYRE_SUCCESS; /* what an earlier call could not do is no failure of this one */
+    gyre_status flushed = gy_window_flush(window, -1), status = flushed;
+    struct gy_error refused = comm->error; /* by a target: no reason to stay away, when all others come */
+    if (status == GYRE_SUCCESS || status == GYRE_INVALID_ARGUMENT) {
+        comm->error.status = GYRE_SUCCESS;
+        status = gy_run_own(comm, &barrier);
+    }
+    bool goes_on = comm->ctx->error.status == GYRE_SUCCESS;
+    if (status == GYRE_UNSUPPORTED && goes_on) /* nothing has begun: others may still be at work in the window */
+        return status;
+    tell_shortage(comm, status); /* the window goes in any case */
+    window->quiet = status == GYRE_SUCCESS;
+    gy_window_free(window);
+    if (status != GYRE_SUCCESS || flushed == GYRE_SUCCESS)
+        return status;
+    comm->error = refused;
+    return flushed;
+}
+
+struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id)
+{
+    struct gyre_window *window = comm->windows;
+    while (window && window->id != id)
+        window = window->next;
+    return window;
+}
+
+void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, const char *text)
+{
+    gy_error_set(&ctx->error, status, world, "%s", text);
+    gy_overlay_report(ctx->overlay, status, world, text);
+}
+
+struct bounded {
+    struct gy_context *ctx;
+    const struct gyre_window *window;
+    int rank, world; /* whose answer it is */
+    bool (*done)(const void *);
+    const void *what;
+    int64_t since, deadline;
+    int64_t *asked; /* see gy_liveness_ask */
+    struct gy_one_sided_wait *wait;
+};
+
+static bool is_gone(const struct bounded *b)
+{
+    return gy_liveness_has_gone(b->ctx, b->world, false, b->since, gy_now());
+}
+
+/* What a device does is never done once the world is closed: its link has forgotten it then. */
+static bool is_over(const void *what)
+{
+    const struct bounded *b = what;
+    int64_t now = gy_now();
+    if (b->done(b->what) || b->ctx->closed || is_gone(b) || now > b->deadline)
+        return true;
+    gy_liveness_ask(b->window, b->rank, b->since, now, b->asked);
+    gy_one_sided_wait_tell(b->wait, now);
+    return false;
+}
+
+/* Local: whoever does not need that rank goes on. */
+static void end_alone(struct gy_context *ctx, int world, const char *what, const struct gyre_window *window)
+{
+    int cause = gy_overlay_left_because(ctx->overlay, world);
+    gy_error_set(&ctx->error, GYRE_PEER_LEFT, cause, "rank %d destroyed its communicator before it had %s of window %u",
+                 world, what, window->id);
+    gy_context_fail(ctx);
+}
+
+gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
+                            const char *call)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    int world = gy_group_world(&window->comm->group, target);
+    int64_t now = gy_now(), asked = now;
+    int64_t timeout = window->comm->attributes.timeout_ns;
+    struct gy_one_sided_wait wait;
+    struct bounded bounded = {ctx, window, target, world, done, what, now, now + timeout, &asked, &wait};
+    if (done(what)) /* the usual case, without a wait */
+        return ctx->closed ? ctx->error.status : GYRE_SUCCESS;
+    gy_one_sided_wait_begin(&wait, window, world, call);
+    gy_wait_until(ctx, is_over, &bounded);
+    if (!ctx->closed && !done(what)) {
+        char text[200];
+        if (is_gone(&bounded)) {
+            snprintf(text, sizeof(text), "answered %s", call);
+            end_alone(ctx, world, text, window);
+        } else {
+            snprintf(text, sizeof(text), "rank %d did not answer %s of window %u within %g s (GYRE_TIMEOUT)", world,
+                     call, window->id, (double)timeout / 1e9);
+            gy_window_end_world(ctx, GYRE_PEER_LATE, world, text);
+            gy_context_fail(ctx);
+        }
+    }
+    gy_one_sided_wait_end(&wait);
+    return ctx->closed ? ctx->error.status : GYRE_SUCCESS;
+}
+
+gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t bytes, int target, size_t offset)
+{
+    if (gy_window_by_device(window, target))
+        return gy_device_put(window, source, bytes, target, offset);
+    if (!window->targets[target].memory)
+        return gy_far_put(window, source, bytes, target, offset);
+    if (bytes > 0)
+        memmove(window->targets[target].memory + offset, source, bytes);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_get(struct gyre_window *window, void *destination, size_t bytes, int target, size_t offset)
+{
+    if (gy_window_by_device(window, target))
+        return gy_device_get(window, destination, bytes, target, offset);
+    if (!window->targets[target].memory)
+        return gy_far_get(window, destination, bytes, target, offset);
+    if (bytes > 0)
+        memmove(destination, window->targets[target].memory + offset, bytes);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_accumulate(struct gyre_window *window, const void *source, size_t count,
+                                 const struct gy_operation *operation, int target, size_t offset)
+{
+    struct gy_target *t = &window->targets[target];
+    if (!t->memory)
+        return gy_far_accumulate(window, source, count, operation, target, offset);
+    if (count == 0)
+        return GYRE_SUCCESS;
+    gyre_status status = gy_window_lock(window, t->control, false);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_combine(operation, t->memory + offset, t->memory + offset, source, count);
+    gy_window_unlock(t->control);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned index)
+{
+    struct gyre_comm *comm = window->comm;
+    struct gy_target *t = &window->targets[target];
+    if (!t->control)
+        return gy_far_signal(window, target, index);
+    atomic_fetch_add_explicit(&t->control->signal[index].count, 1, memory_order_release);
+    if (target != comm->rank)
+        gy_segment_wake(comm->ctx->segment, comm->ctx->world->members[gy_group_world(&comm->group, target)].local);
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_window_flush(struct gyre_window *window, int target)
+{
+    gy_store_load_fence();
+    if (target >= 0 && window->targets[target].memory)
+        return GYRE_SUCCESS;
+    return gy_far_flush(window, target);
+}
+
+struct awaited {
+    const struct gyre_window *window;
+    unsigned index;
+    uint64_t value;
+    int64_t since, deadline;
+    int64_t *asked; /* see gy_liveness_ask */
+    struct gy_one_sided_wait *wait;
+};
+
+/* Or nobody is left who could signal, and what those sent who were there has been looked at. */
+static bool has_come(const void *what)
+{
+    const struct awaited *a = what;
+    struct gyre_comm *comm = a->window->comm;
+    int64_t now = gy_now();
+    int lost;
+    if (atomic_load_explicit(&a->window->control->signal[a->index].count, memory_order_acquire) >= a->value ||
+        comm->ctx->closed || now > a->deadline)
+        return true;
+    int rank = comm->size > 1 ? gy_window_signaller(a->window, a->since, &lost) : comm->rank;
+    if (rank >= 0 && rank != comm->rank)
+        gy_liveness_ask(a->window, rank, a->since, now, a->asked);
+    gy_one_sided_wait_tell(a->wait, now);
+    return rank < 0;
+}
+
+gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value)
+{
+    struct gy_context *ctx = window->comm->ctx;
+    struct gyre_comm *comm = window->comm;
+    int64_t now = gy_now(), asked = now;
+    int64_t timeout = comm->attributes.timeout_ns;
+    struct gy_one_sided_wait wait;
+    struct awaited awaited = {window, index, value, now, now + timeout, &asked, &wait};
+    int lost = -1;
+    gy_one_sided_wait_begin(&wait, window, -1, "a wait for a signal");
+    gy_wait_until(ctx, has_come, &awaited);
+    bool alone = !ctx->closed && comm->size > 1 && gy_window_signaller(window, now, &lost) < 0;
+    uint64_t count = atomic_load_explicit(&window->control->signal[index].count, memory_order_acquire);
+    if (count < value && alone && lost < 0)
+        end_alone(ctx, gy_group_world(&comm->group, comm->rank == 0), "sent a signal", window);
+    gy_one_sided_wait_end(&wait); /* now that the error names it */
+    if (count >= value)
+        return GYRE_SUCCESS;
+    if (ctx->closed)
+        return ctx->error.status;
+    if (alone)
+        return gy_window_tell_lost(window, lost);
+    comm->error.status = GYRE_SUCCESS; /* the communicator goes on, and may have been told of another one */
+    return gy_error_set(&comm->error, GYRE_PEER_LATE, -1,
+                        "signal %u of a window has come %llu times and not %llu within %g s (GYRE_TIMEOUT)", index,
+                        (unsigned long long)count, (unsigned long long)value, (double)timeout / 1e9);
+}

@@ -1,0 +1,187 @@
+/* One-sided access: a rank exposes a piece of its memory to the others of a communicator, who put, get and accumulate
+ * there without its calling anything for it.
+ *
+ *                   memory from gyre_mem_alloc, same host         any other memory, or another host         by RDMA
+ *   put             store into the target's mapping               PUT frames straight to their place      write
+ *   get             load                                          GET ──▶, DATA ◀──                       read
+ *   accumulate      under the target's lock                       ACCUMULATE frames, reduced as they come, same lock
+ *   signal          add to the target's counter                   SIGNAL frame
+ *   flush           a fence                                       FLUSH ──▶, FLUSHED ◀──                  a read behind
+ *
+ * Links are FIFO, so a signal arrives after what was put before it on the same target; what a device has put has been
+ * acknowledged before. For frames the target must be inside gyre, or have a progress thread. Nothing needs credit: everything that comes has a place at once. */
+#ifndef GY_COLLECTIVES_RMA_WINDOW_H
+#define GY_COLLECTIVES_RMA_WINDOW_H
+
+#include <stdatomic.h>
+
+#include "collectives/comm/communicator.h"
+
+#define GY_SIGNALS GYRE_WINDOW_SIGNALS
+#define GY_ONE_SIDED_FLIGHT 4             /* frames of one call under way */
+#define GY_ACCUMULATE_BYTES (64u * 1024u) /* of one frame, and of the target's landing for it */
+
+/* What local ranks see of a window besides its memory: on the owner's shared heap where there is one. */
+struct gy_exposed_control {
+    _Alignas(GY_CACHE_LINE) _Atomic uint32_t lock; /* of accumulations; the world's rank of its holder + 1 */
+    _Atomic uint32_t turns;                        /* how often it was given back; its holder's to change */
+    _Atomic uint32_t left; /* ranks that reached it and do no more; counted where it is not destroyed by all */
+    struct {
+        _Alignas(GY_CACHE_LINE) _Atomic uint64_t count;
+    } signal[GY_SIGNALS];
+};
+
+/* To a GET. Its frame may still be the link's when the peer, who has it, asks for the next one under the same number. */
+struct gy_reply {
+    struct gy_frame_out out;
+    struct gy_frame asked;
+    bool due;             /* `asked` is to be answered when the link has given the frame back */
+    unsigned char *aside; /* what the frame brings, after the window has gone; NULL: it lies in the window's memory */
+};
+
+struct gy_target {
+    size_t bytes;
+    unsigned char *memory;              /* mapped here; NULL: by links */
+    struct gy_exposed_control *control; /* mapped here; NULL: by links */
+    struct gy_far_key far;              /* rails 0: no device reaches it */
+    bool asked;                         /* something by frames since the last flush */
+    bool reduced;                       /* an accumulation among it */
+    bool gone;                          /* its part, before mine: it answers no more */
+    uint64_t flushes, flushed;          /* asked, answered */
+    struct gy_frame_out ask, answer;    /* FLUSH and FLUSHED */
+    uint8_t unmade;           /* the first operation with which it accumulated and that is none here; 0: none */
+    uint8_t refused;          /* the same of mine there, as it answered; 0: none */
+    uint64_t due;             /* the FLUSH to be answered when the link has given `answer` back; 0: none */
+    struct gy_reply *replies; /* [GY_ONE_SIDED_FLIGHT] to its GETs, NULL until the first */
+    unsigned char *landing;   /* of its accumulations, NULL until the first */
+};
+
+struct gyre_window {
+    struct gyre_comm *comm;
+    struct gyre_window *next; /* of the communicator, or among the buried */
+    uint32_t id;              /* among the communicator's, the same on every rank */
+    unsigned char *memory;
+    size_t bytes;
+    struct gy_exposed_control *control; /* mine; NULL: freed, with nobody in it any more */
+    unsigned watchers;                  /* ranks that reach mine by memory */
+    bool quiet;                         /* all have destroyed it, so that none does any more */
+    int carrier;                        /* transport whose devices reach memory, */
+    void *exposed;                      /* to which mine is exposed; NULL: to none */
+    struct gy_target *targets;          /* [size] */
+    int size;                           /* of the communicator, which may go first */
+    struct gy_frame_out out[GY_ONE_SIDED_FLIGHT];
+    struct {
+        unsigned char *place;
+        size_t bytes;
+        int from;
+        bool waiting;
+    } get[GY_ONE_SIDED_FLIGHT];
+};
+
+/* Collective, blocking. */
+gyre_status gy_window_expose(struct gyre_comm *comm, void *memory, size_t bytes, struct gyre_window **window_p);
+gyre_status gy_window_conceal(struct gyre_window *window);
+/* Local: with its communicator. Frames of it that a link still holds stay where they are until the links are gone, and so
+ * does what others may still store to. */
+void gy_window_free(struct gyre_window *window);
+void gy_windows_free_left(struct gy_context *ctx); /* what links have given back, and all others have left, by now */
+void gy_windows_free_buried(struct gy_context *ctx);
+struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id);
+
+/* The arguments have been checked against the target's bytes. Local completion: the source is free, the data is there. */
+gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t bytes, int target, size_t offset);
+gyre_status gy_window_get(struct gyre_window *window, void *destination, size_t bytes, int target, size_t offset);
+gyre_status gy_window_accumulate(struct gyre_window *window, const void *source, size_t count,
+                                 const struct gy_operation *operation, int target, size_t offset);
+gyre_status gy_window_signal(struct gyre_window *window, int target, unsigned index);
+/* Everything that this rank has asked of the target (−1: of all) has happened there. INVALID_ARGUMENT: but for accumulations by
+ * an operation of the program's own that a target has not made; the world goes on. */
+gyre_status gy_window_flush(struct gyre_window *window, int target);
+gyre_status gy_window_await(struct gyre_window *window, unsigned index, uint64_t value);
+
+/* Waits until `done`, or the world has failed; after GYRE_TIMEOUT, or when `target` has left, it ends here: its links still
+ * point into the caller's memory. */
+gyre_status gy_window_until(struct gyre_window *window, bool (*done)(const void *), const void *what, int target,
+                            const char *call);
+
+/* rma/wait.c. Makes a wait visible from `begin` to `end`; `tell` logs a line a minute. */
+void gy_one_sided_wait_begin(struct gy_one_sided_wait *wait, struct gyre_window *window, int world, const char *call);
+void gy_one_sided_wait_tell(struct gy_one_sided_wait *wait, int64_t now);
+void gy_one_sided_wait_end(struct gy_one_sided_wait *wait);
+/* The wait of a call on the communicator, NULL: none waits. */
+const struct gy_one_sided_wait *gy_one_sided_wait_of(const struct gyre_comm *comm);
+
+/* The world has failed: all are told. */
+void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, const char *text);
+
+/* rma/lock.c. Accumulations exclude each other; SUCCESS: this rank has the lock. A status of ctx->error: the world has
+ * failed meanwhile, or the holder has not moved for GYRE_STALL_TIMEOUT, which ends it. PEER_LATE of comm->error alone:
+ * others had their turns for as long as the communicator's timeout, and the world goes on. sinking: the caller takes what
+ * another rank has sent, inside of a link's delivery; else everything else goes on while it waits. */
+gyre_status gy_window_lock(struct gyre_window *window, struct gy_exposed_control *control, bool sinking);
+void gy_window_unlock(struct gy_exposed_control *control);
+
+/* exposure.c: what others of the host reach by memory, and for how long. */
+bool gy_exposed_to(const struct gyre_comm *comm, int rank); /* do this rank and that one reach each other's? */
+/* On my heap, + 1; 0: not there. */
+uint64_t gy_exposed_place(const struct gyre_comm *comm, const void *memory, size_t bytes);
+/* Makes the control; memory and control are exposed from here on, as others may be through the exchange before this rank. */
+gyre_status gy_exposed_make(struct gyre_window *window);
+void gy_exposed_leave(const struct gyre_window *window); /* this rank is through with the others' */
+bool gy_exposed_in_use(const struct gyre_window *window);
+/* Its control, and the memory unless that is in use: then it is kept from being given to anybody else. */
+void gy_exposed_free(struct gy_context *ctx, struct gyre_window *window);
+/* The world has failed: what is exposed becomes this process's alone. */
+void gy_windows_withdraw(struct gy_context *ctx);
+
+/* rma/device.c: the same by a transport's device, where it reaches the target. */
+void gy_window_expose_to_devices(struct gyre_window *window, struct gy_far_key *key_p);
+void gy_window_take_key(struct gyre_window *window, int target, const struct gy_far_key *key);
+void gy_window_conceal_from_devices(struct gyre_window *window); /* nobody uses it any more */
+bool gy_window_by_device(const struct gyre_window *window, int target);
+gyre_status gy_device_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
+                          size_t offset);
+gyre_status gy_device_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target,
+                          size_t offset);
+/* What devices have put is in the target's memory; the second where only several devices could put it in doubt. */
+gyre_status gy_window_settle(struct gyre_window *window, int target);
+gyre_status gy_window_settle_between(struct gyre_window *window, int target);
+
+/* rma/frames.c: the same over links, and the frames that come in. */
+gyre_status gy_far_put(struct gyre_window *window, const unsigned char *source, size_t bytes, int target,
+                       size_t offset);
+gyre_status gy_far_get(struct gyre_window *window, unsigned char *destination, size_t bytes, int target, size_t offset);
+gyre_status gy_far_accumulate(struct gyre_window *window, const unsigned char *source, size_t count,
+                              const struct gy_operation *operation, int target, size_t offset);
+gyre_status gy_far_signal(struct gyre_window *window, int target, unsigned index);
+gyre_status gy_far_flush(struct gyre_window *window, int target);
+/* Where the payload of a one-sided frame goes. PROTOCOL: it is wrong. */
+gyre_status gy_far_place(struct gyre_comm *comm, int peer, const struct gy_frame *frame, void **place_p);
+/* Answers what could not be answered before, as far as links have given back the frames for that. */
+void gy_far_answer(struct gy_context *ctx);
+/* Is a frame of it a link's? */
+bool gy_far_holds(const struct gyre_window *window);
+/* False: it is wrong. */
+bool gy_far_arrived(struct gyre_comm *comm, int peer, const struct gy_frame *frame, const void *payload);
+
+/* rma/teardown.c: what a window that has not been destroyed by all leaves behind. */
+/* No link reads this rank's memory any more; what is under way is sent all the same. */
+void gy_far_set_aside(struct gyre_window *window);
+/* The member has destroyed the communicator, or its part of that window (0: all); what was waited for from there does not come. */
+void gy_windows_give_up(struct gyre_comm *comm, int rank, uint64_t id);
+/* Has there been such a window here? Numbers are not used again. */
+bool gy_window_is_past(struct gyre_comm *comm, uint64_t id);
+/* Is there nobody who would answer at that member's, where this rank needs an answer? */
+bool gy_window_has_lost(const struct gyre_window *window, int rank);
+/* PEER_LEFT, of this communicator alone. */
+gyre_status gy_window_tell_lost(const struct gyre_window *window, int rank);
+/* A member that may yet signal, −1: none. Then *lost_p is one that lives and has destroyed the communicator, −1: none, all have
+ * left the world. since: when the wait began. */
+int gy_window_signaller(const struct gyre_window *window, int64_t since, int *lost_p);
+
+static inline bool gy_is_one_sided(unsigned kind)
+{
+    return kind >= GY_FRAME_PUT && kind <= GY_FRAME_FLUSHED;
+}
+
+#endif

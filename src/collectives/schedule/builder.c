@@ -1,0 +1,104 @@
+/* The growing plan behind the builders: lanes and steps are appended in order, so that steps lie grouped by lane.
+ *
+ * Out of memory is remembered instead of reported: builders go on writing into a spare step, and gy_plan_build looks
+ * once at the end. */
+#include "collectives/schedule/builder_internal.h"
+
+#include <assert.h>
+
+#include "core/mem.h"
+
+#define FIRST_STEPS 8
+
+gyre_status gy_builder_open(struct gy_builder *builder, const struct gy_plan_shape *shape)
+{
+    builder->failed = false;
+    builder->capacity = FIRST_STEPS;
+    builder->plan = gy_alloc_zero(1, sizeof(struct gy_plan) + FIRST_STEPS * sizeof(struct gy_step));
+    if (builder->plan == NULL)
+        return GYRE_NO_MEMORY;
+    builder->plan->shape = *shape;
+    builder->plan->scratch_lo = -1;
+    return GYRE_SUCCESS;
+}
+
+struct gy_plan *gy_builder_close(struct gy_builder *builder)
+{
+    if (builder->failed) {
+        gy_free(builder->plan);
+        return NULL;
+    }
+    return builder->plan;
+}
+
+struct gy_plan *gy_builder_plan(struct gy_builder *builder)
+{
+    return builder->plan;
+}
+
+int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int window_lane)
+{
+    struct gy_plan *plan = builder->plan;
+    assert(plan->lanes < GY_PLAN_LANES);
+    plan->lane[plan->lanes] = (struct gy_lane){channel, (int16_t)window_lane, plan->steps, 0};
+    return plan->lanes++;
+}
+
+static bool grow(struct gy_builder *builder)
+{
+    size_t capacity = (size_t)builder->capacity * 2;
+    struct gy_plan *plan = gy_realloc(builder->plan, sizeof(*plan) + capacity * sizeof(plan->step[0]));
+    if (plan == NULL)
+        return false;
+    builder->plan = plan;
+    builder->capacity = (int32_t)capacity;
+    return true;
+}
+
+struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind)
+{
+    assert(builder->plan->lanes > 0);
+    if (builder->plan->steps == builder->capacity && !grow(builder))
+        builder->failed = true;
+    struct gy_step *step = &builder->spare;
+    if (!builder->failed) {
+        struct gy_plan *plan = builder->plan;
+        plan->lane[plan->lanes - 1].count++;
+        step = &plan->step[plan->steps++];
+    }
+    *step = (struct gy_step){.kind = kind, .peer = -1, .rounds = 1};
+    for (int i = 0; i < GY_NEEDS; i++)
+        step->needs[i].lane = -1;
+    return step;
+}
+
+void gy_builder_fail(struct gy_builder *builder)
+{
+    builder->failed = true;
+}
+
+void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole)
+{
+    int i = 0;
+    while (i < GY_NEEDS && step->needs[i].lane >= 0)
+        i++;
+    assert(i < GY_NEEDS);
+    step->needs[i] = (struct gy_need){.lane = (int8_t)lane, .everyone = everyone, .whole = whole, .lag = lag};
+}
+
+struct gy_bit_groups gy_bit_groups(int size, int rank)
+{
+    struct gy_bit_groups all = {.count = 0};
+    int first = 0;
+    for (int bits = 30; bits >= 0; bits--) {
+        if (!((unsigned)size >> bits & 1))
+            continue;
+        if (rank >= first && rank < first + (1 << bits)) {
+            all.mine = all.count;
+            all.index = rank - first;
+        }
+        all.groups[all.count++] = (struct gy_bit_group){first, (uint8_t)bits};
+        first += 1 << bits;
+    }
+    return all;
+}

@@ -1,0 +1,49 @@
+/* For builders only: grows a plan step by step. One file per algorithm: build_<algorithm>.c; each exports one function of this type and is a row of the table in schedule.c. */
+#ifndef GY_COLLECTIVES_SCHEDULE_BUILDER_H
+#define GY_COLLECTIVES_SCHEDULE_BUILDER_H
+
+#include "collectives/schedule/schedule.h"
+
+struct gy_builder;
+typedef void (*gy_build_func)(struct gy_builder *builder, const struct gy_plan_shape *shape);
+
+/* The plan under construction, without steps: set blocks, views, scratch, window there. */
+struct gy_plan *gy_builder_plan(struct gy_builder *builder);
+/* Opens a lane; returns its index. Following steps belong to it. Lanes without steps are dropped by the builder's
+ * caller, so indices stay as given only if each opened lane gets a step. */
+int gy_builder_lane(struct gy_builder *builder, uint16_t channel, int window_lane);
+/* Adds a zeroed step with needs unused, rounds 1, peer −1; valid until the next call. Out of memory is remembered and
+ * makes gy_plan_build return NULL. */
+struct gy_step *gy_builder_step(struct gy_builder *builder, enum gy_step_kind kind);
+/* Remembers that memory ran out somewhere else: gy_plan_build returns NULL. */
+void gy_builder_fail(struct gy_builder *builder);
+void gy_step_need(struct gy_step *step, int lane, int lag, bool everyone, bool whole);
+
+/* The ranks in groups by the bits of their number, largest first: group g has ranks [first, first + 2^bits). */
+struct gy_bit_groups {
+    struct gy_bit_group {
+        int first;
+        uint8_t bits;
+    } groups[31];
+    int count, mine; /* groups; the one that the rank is in */
+    int index;       /* the rank's, in its group */
+};
+struct gy_bit_groups gy_bit_groups(int size, int rank);
+
+void gy_build_ring(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_halving_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_binary_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_linear(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_recursive_doubling(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_binomial(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_bruck(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_double_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_canonical(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_pairwise(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_direct_one_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_direct_two_shot(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_hierarchical(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_hierarchical_halving(struct gy_builder *builder, const struct gy_plan_shape *shape);
+void gy_build_hierarchical_tree(struct gy_builder *builder, const struct gy_plan_shape *shape);
+
+#endif

@@ -1,0 +1,249 @@
+/* A plan: what one rank does in one collective, as data.
+ *
+ * The collective works on one *global vector* of `total` elements, cut into `blocks` balanced blocks: block b covers
+ * elements [total*b/blocks, total*(b+1)/blocks). Each space of memory is a view on a contiguous run of blocks:
+ *
+ *                     input covers     output covers
+ *   all_reduce        all blocks       all blocks            total = count
+ *   broadcast         all (root)       all blocks            total = count
+ *   reduce_scatter    all blocks       blocks of this rank   total = count * size
+ *   all_gather        blocks of rank   all blocks            total = count * size
+ *   reduce            all blocks       all blocks (root)     total = count
+ *   gather            blocks of rank   all blocks (root)     total = count * size
+ *   scatter           all blocks (root)  blocks of rank      total = count * size
+ *   all_to_all        all blocks       all blocks            total = count * size
+ *   send, receive     all / none       none / all            total = count
+ *
+ * all_to_all is the one whose input and output are different vectors: block b of the input goes to rank b, block b of the
+ * output comes from rank b. A send's range is blocks of the input, a receive's of the output.
+ *
+ * A *lane* is a list of steps done in order; lanes run in parallel. A step is a loop over `rounds`, and each round over
+ * tiles of its range: an *iteration* is (round of the lane, tile). Rounds are numbered through all steps of the lane:
+ * step 1 begins where step 0 ended. Count, pointers, tile size and sequence number are run-time arguments, so a plan
+ * has O(log N) steps whatever the count (a hierarchical one as many as its groups have members, or there are groups).
+ *
+ * Ordering. A step lists *needs*: iteration (q, t) of it may start only when lane `lane` has completed iteration (q −
+ * lag, t), or, with `whole`, all tiles of round q − lag. A negative round is no need. A need on `everyone` is on the
+ * shared counters of the *other* ranks, see Windows. A need on the own lane is never necessary. Without needs, lanes
+ * race: the checker proves that every race is harmless.
+ *
+ * Windows. A lane with window_lane >= 0 has one step of one round; its iterations are counted through the whole life of
+ * the communicator, in the shared counter of that window lane. `everyone` needs count in these iterations: iteration i
+ * of the plan needs the counter of `lane`'s window lane to be >= base + i + 1 − lag on every other rank (on rank
+ * step.peer only, when that is >= 0), where base is the counter when the collective began, so that a lag reaches back
+ * into earlier collectives: that is how windows synchronise and how slots are reused. At the end of a window plan every
+ * window lane counter has advanced by the same number of iterations, the plan's; a counter that the plan does not use
+ * is advanced when all lanes of the plan have finished on that rank, never before. The slot of an iteration is its
+ * number mod GY_WINDOW_SLOTS, so a reuse need has lag GY_WINDOW_SLOTS.
+ *
+ * Tiles. A round whose range is w blocks wide has as many as the longest run of w blocks, the same for every lo, so
+ * that both sides of a link and all lanes agree; a tile at the end may be empty, and is still an iteration (an empty
+ * message). Steps on windows have those of the longest block, whatever their width; PACK and UNPACK have one. Needs between rounds of
+ * different width are `whole`.
+ *
+ * Matching. A send in lane `lane` of rank a to rank b matches the receives of exactly one lane of b: the k-th round
+ * sent by a's lane to b matches the k-th round received by b's lane whose `channel` is the same. Links are FIFO per
+ * channel; both sides' rounds have the same element range.
+ *
+ * Builders are pure functions of gy_plan_shape, one file per algorithm; the checker (checker.h) shares no code with
+ * them. */
+#ifndef GY_COLLECTIVES_SCHEDULE_SCHEDULE_H
+#define GY_COLLECTIVES_SCHEDULE_SCHEDULE_H
+
+#include "core/base.h"
+
+/* The numbers travel on the wire. */
+enum gy_collective {
+    GY_ALL_REDUCE,
+    GY_REDUCE_SCATTER,
+    GY_ALL_GATHER,
+    GY_BROADCAST,
+    GY_BARRIER,
+    GY_REDUCE_TO,
+    GY_GATHER_TO,
+    GY_SCATTER_FROM,
+    GY_ALL_TO_ALL,
+    GY_SEND_TO, /* point to point: `root` is the other rank */
+    GY_RECEIVE_FROM,
+    GY_COLLECTIVES
+};
+
+enum gy_algorithm {
+    GY_DIRECT_ONE_SHOT, /* windows: everyone publishes all, everyone reduces all */
+    GY_DIRECT_TWO_SHOT, /* windows: everyone reduces its slice of all, everyone collects */
+    GY_RING,
+    GY_HALVING_DOUBLING,
+    GY_BINARY_TREE,
+    GY_LINEAR,               /* the root with everyone, four at a time; point to point */
+    GY_PAIRWISE,             /* everyone with everyone, one partner after the other */
+    GY_CANONICAL,            /* recursive halving with growing distance: canonical order at full bandwidth */
+    GY_RECURSIVE_DOUBLING,   /* whole vectors, few messages; canonical order */
+    GY_BINOMIAL,             /* trees over runs of ranks: few messages to or from a root; canonical order */
+    GY_BRUCK,                /* all-gather, and all-to-all, in log N messages */
+    GY_DOUBLE_TREE,          /* two binary trees, half of the vector each, pipelined */
+    GY_HIERARCHICAL,         /* inside groups and between them, by slices: rings or chains between them */
+    GY_HIERARCHICAL_HALVING, /* the same, halving-doubling between them */
+    GY_HIERARCHICAL_TREE,    /* the same, double trees between them */
+    GY_ALGORITHMS
+};
+
+enum gy_space {
+    GY_INPUT,
+    GY_OUTPUT,
+    GY_SCRATCH, /* private, `scratch_slots` slots of the widest scratch range; a range names its slot */
+    GY_WINDOW,  /* the shared window: `publish` half; slot = iteration of the window, ring of GY_WINDOW_SLOTS */
+    GY_RESULT,  /* the shared window: `result` half */
+};
+
+enum gy_step_kind {
+    GY_SEND,        /* range of src to peer */
+    GY_RECV,        /* from peer to dst */
+    GY_RECV_REDUCE, /* dst = src op received   (src: own operand, on the left; `flip`: received op src) */
+    GY_COPY,        /* dst = src; skipped at run time when they are the same memory */
+    GY_REDUCE,      /* dst = src op src2 */
+    /* Blocks of one length between the range and `runs`, which lie in the space of the other side. One iteration,
+     * whatever the length. */
+    GY_PACK,   /* dst = the blocks of runs in src, side by side */
+    GY_UNPACK, /* the blocks of runs in dst = src */
+    /* Fused leaves on windows. Per iteration, tile t of slices (slice = block; blocks is 1 or the world size). Width 0:
+     * nothing but the count. */
+    GY_PUBLISH, /* window[slot] = tile t of src. Width 1: of slice lo, at the start of the slot. Width blocks > 1:
+                 * of every slice b but mine, side by
+                 * side: at element (b < rank ? b : b − 1) * tile of the slot */
+    GY_GATHER,  /* dst = reduction in rank order over everyone's published tile t of slice lo (own part from src), from
+                 * left to right, or in the canonical tree (reduction_order.h) where the call asks for it;
+                 * also to the start of result[slot] when `keep`, or only there when dst is GY_RESULT */
+    GY_COLLECT, /* dst = tile t of slices, from the start of src[slot] (GY_RESULT or GY_WINDOW) of their ranks. peer
+                 * −1: of every slice b but mine, from rank b; peer >= 0: of slice lo, from that rank */
+    GY_EXCHANGE, /* dst = tile t of my slice of what others published. peer −1: block b of dst from every rank b but me;
+                  * peer >= 0: block lo of dst from that rank */
+};
+
+#define GY_NEEDS 3
+struct gy_need {
+    int8_t lane;   /* −1: unused */
+    bool everyone; /* on the counters of all ranks, else on mine */
+    bool whole;
+    bool paced; /* whole for the links' sake alone: the same tile would do */
+    int32_t lag;
+};
+
+/* Blocks [lo, lo + width) of the vector, lo = (lo0 + stride*round) mod blocks, or fixed if stride 0; round counts from
+ * 0 inside the step. For GY_SCRATCH: slot = (slot0 + slot_stride*round) mod scratch_slots, and the range says how long
+ * it is. */
+struct gy_range {
+    int32_t lo, stride, width;
+};
+
+/* Of PACK and UNPACK: block p of the range is block (lo + stride * (p / run) + p % run) mod blocks on the other side. */
+struct gy_runs {
+    int32_t lo, stride, run; /* run >= 1 */
+    int32_t slot;            /* where that side is GY_SCRATCH */
+};
+
+struct gy_step {
+    enum gy_step_kind kind;
+    int32_t peer;          /* SEND, RECV*: fixed for the whole loop; COLLECT: see there; else −1 */
+    int32_t rounds;        /* >= 1 */
+    struct gy_range range; /* the same elements in every operand */
+    enum gy_space src, src2, dst;
+    int32_t slot0, slot_stride; /* scratch slot (src or dst) */
+    bool flip, keep;
+    struct gy_runs runs;
+    struct gy_need needs[GY_NEEDS];
+};
+
+struct gy_lane {
+    uint16_t channel;     /* SEND/RECV lanes: matches the peer's lane with the same channel; all its steps send, or all
+                           * receive, or none communicates */
+    int16_t window_lane;  /* >= 0: its iteration counter is shared in the window's lane[window_lane]; −1: private */
+    int32_t first, count; /* steps [first, first+count) */
+};
+
+#define GY_PLAN_LANES 12
+
+struct gy_plan_shape {
+    enum gy_collective collective;
+    enum gy_algorithm algorithm;
+    int rank, size, root;
+    const int *groups; /* [size] the group of each rank, from 0 without gaps; outlives the plan. NULL: one group. Only
+                        * hierarchical plans look */
+};
+
+struct gy_plan {
+    struct gy_plan_shape shape;
+    int32_t blocks;
+    int32_t input_lo, input_blocks; /* blocks that the input covers (0 blocks: not read) */
+    int32_t output_lo, output_blocks;
+    int32_t scratch_slots;
+    int32_t scratch_width; /* widest scratch range, in blocks */
+    int32_t scratch_lo;    /* −1: a range lies at the start of its slot; else a slot is a view on blocks
+                            * [scratch_lo, + scratch_width) */
+    bool window;           /* uses windows: all ranks on one host */
+    int32_t side_by_side;  /* published slices in one slot, 0 or 1: one; the same on every rank */
+    bool one_shot;         /* fits the tiny fast path: the vector must fit one window slot */
+    int32_t lanes;
+    struct gy_lane lane[GY_PLAN_LANES];
+    int32_t steps;
+    struct gy_step step[]; /* grouped by lane */
+};
+
+/* Builds the plan for a shape; NULL when out of memory. `gy_plan_exists` says whether the algorithm is there for the
+ * collective and size. Pure. */
+bool gy_plan_exists(enum gy_collective collective, enum gy_algorithm algorithm, int size);
+struct gy_plan *gy_plan_build(const struct gy_plan_shape *shape);
+void gy_plan_free(struct gy_plan *plan);
+void gy_plan_print(const struct gy_plan *plan, gyre_print_func print, void *user);
+
+const char *gy_collective_name(enum gy_collective collective);
+const char *gy_algorithm_name(enum gy_algorithm algorithm);
+bool gy_collective_find(const char *name, enum gy_collective *collective_p);
+bool gy_algorithm_find(const char *name, enum gy_algorithm *algorithm_p);
+
+#define GY_VARYING 0x80u                      /* in a shape's collective: counts differ from rank to rank */
+#define GY_POINT_TO_POINT (UINT64_C(1) << 63) /* in a sequence number: of messages from one rank to another */
+
+static inline bool gy_is_hierarchical(enum gy_algorithm algorithm)
+{
+    return algorithm == GY_HIERARCHICAL || algorithm == GY_HIERARCHICAL_HALVING || algorithm == GY_HIERARCHICAL_TREE;
+}
+
+static inline bool gy_is_point_to_point(unsigned collective)
+{
+    return collective == GY_SEND_TO || collective == GY_RECEIVE_FROM;
+}
+
+/* Does the collective have a root, so that not everyone waits for everyone? */
+static inline bool gy_has_root(unsigned collective)
+{
+    collective &= ~GY_VARYING;
+    return collective == GY_BROADCAST || (collective >= GY_REDUCE_TO && collective <= GY_SCATTER_FROM);
+}
+
+/* What the lane does with messages, and whether it has any to do with the peer. */
+static inline bool gy_plan_sends(const struct gy_plan *plan, int lane)
+{
+    return plan->step[plan->lane[lane].first].kind == GY_SEND;
+}
+static inline bool gy_plan_receives(const struct gy_plan *plan, int lane)
+{
+    enum gy_step_kind kind = plan->step[plan->lane[lane].first].kind;
+    return kind == GY_RECV || kind == GY_RECV_REDUCE;
+}
+static inline bool gy_plan_meets(const struct gy_plan *plan, int lane, int peer)
+{
+    const struct gy_lane *it = &plan->lane[lane];
+    for (int32_t s = it->first; s < it->first + it->count; s++)
+        if (plan->step[s].peer == peer)
+            return true;
+    return false;
+}
+
+/* First block of a range in a round of its step. */
+static inline int32_t gy_range_block(struct gy_range range, int32_t blocks, int32_t round)
+{
+    int64_t lo = ((int64_t)range.lo + (int64_t)range.stride * round) % blocks;
+    return (int32_t)(lo < 0 ? lo + blocks : lo);
+}
+
+#endif

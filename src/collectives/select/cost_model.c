@@ -1,0 +1,370 @@
+/* The closed form: what all ranks take, from the plans of a few of them.
+ *
+ *   in lockstep   every rank does the same at the same time (rings, and powers of two for the algorithms that double):
+ *                     rounds · (overheads + latency + a tile's copies) + the longer of what its link and its thread take
+ *   pipelined     trees and chains: the longest way of one tile to the root or from it, and the other tiles behind it at
+ *                 the pace of the rank that has most to do
+ *   hierarchical  what the plan between the hosts takes for one slice, of which each host has as many as ranks; before it and
+ *                 after it the first and the last lot of pieces inside a host, and the other lots at the same time as it
+ *
+ * It is held against the simulation where both can be had (test `sim`), and speaks alone beyond. Where the two part by
+ * more than the test allows there is no closed form: gy_cost gives −1. All ranks must come to the same result: nothing
+ * here but the four operations of arithmetic, and no library's. */
+#include "collectives/select/cost_model.h"
+
+#include "collectives/comm/channel.h"
+#include "collectives/schedule/layout.h"
+
+static double longer(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double shorter(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double bytes_of(const struct gy_cost_case *it)
+{
+    return (double)it->total * (double)it->element;
+}
+
+/* What a rank has on its hands in one plan. */
+struct share {
+    double sends, receives;         /* messages; of the whole plan */
+    double sent, received, reduced; /* bytes */
+    double rounds;                  /* messages one after another: of the longest lane; 0: no memory for the plan */
+    double granted;                 /* steps that wait for a grant */
+};
+
+static struct share share_of(const struct gy_cost_case *it, int rank)
+{
+    struct share share = {0};
+    struct gy_plan_shape shape = {
+        .collective = it->collective, .algorithm = it->algorithm, .rank = rank, .size = it->ranks, .root = it->root};
+    struct gy_plan *plan = gy_plan_build(&shape);
+    for (int l = 0; plan && l < plan->lanes; l++) {
+        double rounds = 0, granted = 0;
+        for (int s = 0; s < plan->lane[l].count; s++) {
+            const struct gy_step *step = &plan->step[plan->lane[l].first + s];
+            struct gy_layout layout = {.total = it->total, .blocks = plan->blocks};
+            size_t longest = gy_layout_longest(&layout, step->range.width);
+            double tiles = (double)gy_layout_tiles(longest, it->tile) * step->rounds;
+            double bytes = bytes_of(it) * step->range.width / plan->blocks * step->rounds;
+            rounds += step->rounds;
+            granted += !gy_eager_leaves(plan, l, step->peer, longest * it->element, GY_EAGER_FAR);
+            share.sends += step->kind == GY_SEND ? tiles : 0;
+            share.sent += step->kind == GY_SEND ? bytes : 0;
+            share.receives += step->kind == GY_RECV || step->kind == GY_RECV_REDUCE ? tiles : 0;
+            share.received += step->kind == GY_RECV || step->kind == GY_RECV_REDUCE ? bytes : 0;
+            share.reduced += step->kind == GY_RECV_REDUCE || step->kind == GY_REDUCE ? bytes : 0;
+        }
+        share.rounds = longer(share.rounds, rounds);
+        share.granted = longer(share.granted, granted);
+    }
+    gy_plan_free(plan);
+    return share;
+}
+
+/* What the thread and the link of a rank take for its share; all ranks of a host use its link at once. */
+static double thread_time(const struct gy_cluster *c, const struct share *share)
+{
+    return share->sends * c->send_overhead + share->receives * c->receive_overhead +
+           (share->sent + share->received) / c->copy + share->reduced / c->reduce;
+}
+
+static double link_bytes(const struct gy_cost_case *it, const struct share *share)
+{
+    return longer(share->sent, share->received) * it->ranks_per_host;
+}
+
+/* Of bytes on a host's link, after a pause. */
+static double slowed(const struct gy_cluster *c, double bytes)
+{
+    return longer(0, bytes - c->burst) / c->bandwidth;
+}
+
+static double link_time(const struct gy_cost_case *it, const struct share *share)
+{
+    return slowed(it->cluster, link_bytes(it, share));
+}
+
+/* From one rank to the next, beside the bytes. */
+static double hop(const struct gy_cluster *c)
+{
+    return c->send_overhead + c->latency + c->receive_overhead;
+}
+
+/* A tile's way through the memories at both ends. */
+static double fill(const struct gy_cluster *c, double tile, bool reduces)
+{
+    return 2 * tile / c->copy + (reduces ? tile / c->reduce : 0);
+}
+
+static double in_lockstep(const struct gy_cost_case *it, const struct share *share)
+{
+    const struct gy_cluster *c = it->cluster;
+    double messages = longer(1, longer(share->sends, share->receives)), bytes = longer(share->sent, share->received);
+    double tile = bytes / messages, rounds = share->rounds, hops = rounds + share->granted;
+    if (it->algorithm != GY_RING) {
+        double thread = thread_time(c, share) - rounds * (c->send_overhead + c->receive_overhead);
+        double link = link_time(it, share) + rounds * fill(c, tile, share->reduced > 0);
+        return hops * hop(c) + longer(thread, link);
+    }
+    /* A ring's rounds follow each other tile by tile: the link has no pause while the first tile goes on. */
+    double start = hop(c) + fill(c, tile, share->reduced > 0);
+    double path = start + tile * it->ranks_per_host / c->bandwidth;
+    double link = link_bytes(it, share) / c->bandwidth / rounds, thread = thread_time(c, share) / rounds;
+    double pace = longer(longer(link, thread), path);
+    double at_once = shorter(c->burst, link_bytes(it, share)) / c->bandwidth;
+    at_once = shorter(at_once, rounds * (pace - longer(thread, start))); /* of what the link alone makes a round take */
+    double rest = (messages / rounds - 1) * tile * it->ranks_per_host / c->bandwidth; /* of the first round */
+    return share->granted * hop(c) + path + (rounds - 1) * pace + rest - at_once;
+}
+
+/* ---- trees and chains ---- */
+
+/* The plan's lanes that do this: in the first of its trees, and in all; the other end of one of the first, or −1. */
+static struct lanes {
+    int first, all, peer;
+} lanes_of(const struct gy_plan *plan, enum gy_step_kind kind)
+{
+    struct lanes lanes = {.peer = -1};
+    for (int l = 0; l < plan->lanes; l++) {
+        const struct gy_step *step = &plan->step[plan->lane[l].first];
+        if (step->kind != kind)
+            continue;
+        lanes.all++;
+        if (plan->shape.algorithm == GY_DOUBLE_TREE && plan->lane[l].channel >= 4)
+            continue;
+        lanes.peer = step->peer;
+        lanes.first++;
+    }
+    return lanes;
+}
+
+static int parent_of(const struct gy_plan *plan)
+{
+    return lanes_of(plan, plan->shape.collective == GY_REDUCE_TO ? GY_SEND : GY_RECV).peer;
+}
+
+static struct lanes children_of(const struct gy_plan *plan)
+{
+    return lanes_of(plan, plan->shape.collective == GY_BROADCAST ? GY_SEND : GY_RECV_REDUCE);
+}
+
+/* How long one tile needs from here to the root, or from the root to here: at every rank on the way its children, one
+ * after the other, share the link, those in the other tree, too. */
+static double climb(const struct gy_cost_case *it, int rank, double tile, bool reduces)
+{
+    const struct gy_cluster *c = it->cluster;
+    double time = 0;
+    int root = it->collective == GY_ALL_REDUCE ? -1 : it->root; /* a tree of all ranks has a root of its own */
+    for (int steps = 0; rank != root && steps < it->ranks; steps++) {
+        struct gy_plan_shape shape = {it->collective, it->algorithm, rank, it->ranks, it->root, NULL};
+        struct gy_plan *plan = gy_plan_build(&shape);
+        int parent = plan ? parent_of(plan) : -1;
+        gy_plan_free(plan);
+        if (parent < 0)
+            break;
+        shape.rank = rank = parent;
+        plan = gy_plan_build(&shape);
+        struct lanes children = plan ? children_of(plan) : (struct lanes){1, 1, 0};
+        gy_plan_free(plan);
+        time += hop(c) + fill(c, tile, reduces) + longer(0, children.first - 1) * fill(c, tile, reduces) / 2 +
+                slowed(c, longer(1, children.all) * tile * it->ranks_per_host);
+    }
+    return time;
+}
+
+/* The same in a chain, where every rank has one child: the last of all is as far as there are other ranks. */
+static double chain(const struct gy_cost_case *it, double tile, bool reduces)
+{
+    const struct gy_cluster *c = it->cluster;
+    return (it->ranks - 1) * (hop(c) + fill(c, tile, reduces) + slowed(c, tile * it->ranks_per_host));
+}
+
+static double pipelined(const struct gy_cost_case *it, const struct share *share)
+{
+    const struct gy_cluster *c = it->cluster;
+    double whole = bytes_of(it) / (it->algorithm == GY_DOUBLE_TREE ? 2 : 1);
+    double tile = shorter((double)it->tile * (double)it->element, whole), tiles = longer(1, whole / tile);
+    double slowest = it->algorithm == GY_RING ? chain(it, tile, share->reduced > 0) : 0;
+    for (int i = 0; i < 64 && it->algorithm != GY_RING; i++) { /* some of all, the ends among them */
+        int rank = i < 32 ? (int)((double)i / 32 * it->ranks)
+                          : it->ranks - 1 - (int)((double)(i - 32) / 32 * it->ranks);
+        slowest = longer(slowest, climb(it, rank, tile, share->reduced > 0));
+    }
+    bool twice = it->collective == GY_ALL_REDUCE;
+    double first = link_bytes(it, share) / tiles; /* went with the first tile, and the burst with it */
+    double link = longer(0, link_time(it, share) - slowed(c, first));
+    double thread = thread_time(c, share) * (tiles - 1) / tiles;
+    return longer((twice ? 2 : 1) * slowest + longer(link, thread), link_time(it, share)) + hop(c);
+}
+
+/* A binomial tree: its root sends or hears the whole vector log2 N times, one after another, and those on the longest way hand it
+ * on meanwhile, tile by tile. Who receives has granted long before its turn comes, so that only the first waits for it. */
+static double binomial(const struct gy_cost_case *it, const struct share *share)
+{
+    const struct gy_cluster *c = it->cluster;
+    double rounds = 0, bytes = bytes_of(it), tile = shorter((double)it->tile * (double)it->element, bytes);
+    for (int reached = 1; reached < it->ranks; reached *= 2)
+        rounds++;
+    double hops = rounds + (share->granted > 0);
+    bool reduces = share->reduced > 0;
+    return hops * hop(c) + (reduces ? rounds : 1) * fill(c, tile, reduces) +
+           slowed(c, rounds * bytes * it->ranks_per_host);
+}
+
+/* The one of a few ranks that has most to do. */
+static struct share heaviest(const struct gy_cost_case *it)
+{
+    const int sample[] = {0, 1, 2, it->ranks / 2, it->ranks - 1};
+    struct share most = {0};
+    double weight = -1;
+    for (size_t i = 0; i < sizeof(sample) / sizeof(sample[0]); i++) {
+        if (sample[i] >= it->ranks)
+            continue;
+        struct share share = share_of(it, sample[i]);
+        double its = thread_time(it->cluster, &share) + link_time(it, &share);
+        if (its > weight) {
+            weight = its;
+            most = share;
+        }
+    }
+    return most;
+}
+
+/* Through the windows of one host: copies and reductions of the rank's thread, and a wait for everyone per step. */
+static double through_windows(const struct gy_cost_case *it)
+{
+    struct gy_plan_shape shape = {.collective = it->collective, .algorithm = it->algorithm, .size = it->ranks};
+    struct gy_plan *plan = gy_plan_build(&shape);
+    const struct gy_cluster *c = it->cluster;
+    double time = plan ? 0 : -1;
+    for (int s = 0; plan && s < plan->steps; s++) {
+        const struct gy_step *step = &plan->step[s];
+        double bytes = bytes_of(it) * step->range.width / plan->blocks;
+        bool reduces = step->kind == GY_GATHER;
+        time += c->local_latency + (reduces ? bytes * (it->ranks - 1) / c->reduce : bytes / c->copy);
+    }
+    gy_plan_free(plan);
+    return time;
+}
+
+static double over_links(const struct gy_cost_case *it)
+{
+    bool power = (it->ranks & (it->ranks - 1)) == 0;
+    bool chain = it->collective == GY_BROADCAST || it->collective == GY_REDUCE_TO;
+    struct share most = heaviest(it);
+    if (most.rounds == 0)
+        return -1;
+    if (it->collective == GY_REDUCE_TO && it->algorithm != GY_RING && it->algorithm != GY_BINOMIAL)
+        return -1; /* how a parent takes turns between its children decides, up to a third */
+    switch (it->algorithm) {
+    case GY_RING: return chain ? pipelined(it, &most) : in_lockstep(it, &most);
+    case GY_BINOMIAL: return chain ? binomial(it, &most) : -1;
+    case GY_BRUCK: return it->collective == GY_ALL_GATHER ? in_lockstep(it, &most) : -1;
+    case GY_HALVING_DOUBLING:
+    case GY_RECURSIVE_DOUBLING:
+    case GY_CANONICAL: return power ? in_lockstep(it, &most) : -1;
+    case GY_BINARY_TREE:
+    case GY_DOUBLE_TREE: return pipelined(it, &most);
+    default: return -1;
+    }
+}
+
+/* ---- hierarchies: every host is a group, and all have the same number of ranks ---- */
+
+#define CHUNKS 8 /* as in hierarchical_slices.c */
+
+/* The cluster as ranks of one host see it: no link is in between. */
+static struct gy_cluster inside_of(const struct gy_cluster *cluster, double ranks)
+{
+    struct gy_cluster inside = *cluster;
+    inside.latency = cluster->local_latency;
+    inside.copy = cluster->local_copy > 0 ? cluster->local_copy : cluster->copy;
+    inside.bandwidth = inside.copy * ranks;
+    return inside;
+}
+
+/* What a rank does while slices are exchanged inside its host: of m parts of the vector m − 1 go, and as many come; to or
+ * from a root only the one or the other. */
+static double exchange_inside(const struct gy_cost_case *it, const struct gy_cluster *inside, bool reduces, bool rooted)
+{
+    double members = it->ranks_per_host, slice = bytes_of(it) / members, tile = (double)it->tile * (double)it->element;
+    struct share share = {.sends = (members - 1) * longer(1, slice / tile), .sent = (members - 1) * slice};
+    if (!rooted) {
+        share.receives = share.sends;
+        share.received = share.sent;
+    }
+    share.reduced = reduces ? share.sent : 0;
+    return thread_time(inside, &share);
+}
+
+/* Pieces of the vector that the plan outside has, which move inside in so many lots. */
+static double chunks_of(const struct gy_cost_case *outside)
+{
+    bool whole = outside->algorithm == GY_HALVING_DOUBLING;
+    bool chain = outside->algorithm == GY_RING &&
+                 (outside->collective == GY_BROADCAST || outside->collective == GY_REDUCE_TO);
+    bool tree = outside->algorithm == GY_DOUBLE_TREE;
+    return whole || chain ? 1 : tree ? 2 : shorter(CHUNKS, outside->ranks);
+}
+
+static double meet_inside(const struct gy_cost_case *it, const struct gy_cluster *inside, double outside)
+{
+    double others = it->ranks_per_host > 1 ? it->ranks_per_host - 2 : 0;
+    return 2 * (hop(inside) + others * longer(inside->send_overhead, inside->receive_overhead)) + outside;
+}
+
+static double hierarchical(const struct gy_cost_case *it)
+{
+    double members = it->ranks_per_host, between = 0, busy = 0, chunks = 1;
+    struct gy_cluster inside = inside_of(it->cluster, members);
+    struct gy_cost_case outside = *it;
+    outside.algorithm = it->algorithm == GY_HIERARCHICAL_HALVING || it->collective == GY_BARRIER ? GY_HALVING_DOUBLING
+                        : it->algorithm == GY_HIERARCHICAL_TREE                                  ? GY_DOUBLE_TREE
+                                                                                                 : GY_RING;
+    outside.ranks = (int)((it->ranks + members - 1) / members);
+    outside.total = (size_t)longer((double)it->total / members, 1);
+    outside.root = 0;
+    if (outside.ranks > 1) {
+        outside.ranks_per_host = it->collective == GY_BARRIER ? 1 : members;
+        struct share most = heaviest(&outside);
+        between = over_links(&outside);
+        busy = thread_time(it->cluster, &most);
+        chunks = chunks_of(&outside);
+    }
+    if (between < 0 || members <= 1)
+        return between;
+    if (it->collective == GY_BARRIER)
+        return meet_inside(it, &inside, between);
+    bool reduces = it->collective == GY_ALL_REDUCE || it->collective == GY_REDUCE_TO ||
+                   it->collective == GY_REDUCE_SCATTER;
+    double before = 0, after = 0;
+    if (it->collective != GY_ALL_GATHER)
+        before = exchange_inside(it, &inside, reduces, it->collective == GY_BROADCAST);
+    if (it->collective != GY_REDUCE_SCATTER)
+        after = exchange_inside(it, &inside, false, it->collective == GY_REDUCE_TO);
+    double ends = (before + after) / chunks, meanwhile = before + after - ends;
+    double hops = ((before > 0) + (after > 0)) * hop(&inside);
+    return hops + ends + longer(between, busy + meanwhile);
+}
+
+double gy_cost(const struct gy_cost_case *it)
+{
+    struct gy_cluster inside = inside_of(it->cluster, it->ranks_per_host);
+    struct gy_cost_case alone = *it;
+    if (it->ranks == 1)
+        return bytes_of(it) / it->cluster->copy;
+    if (it->algorithm == GY_DIRECT_ONE_SHOT || it->algorithm == GY_DIRECT_TWO_SHOT)
+        return through_windows(it);
+    if (gy_is_hierarchical(it->algorithm))
+        return hierarchical(it);
+    if (it->ranks_per_host < it->ranks)
+        return over_links(it);
+    alone.cluster = &inside;
+    return over_links(&alone);
+}

@@ -1,0 +1,127 @@
+/* Four questions whose answer is the machine's affair, and how the clock answers them.
+ *
+ *   question                           first way                    second way                    third way, and fourth
+ *   how operands go to other ranks     once, by the kernel, or      through slots, copied twice   likewise, but into the slots
+ *   of the host                        mapped (zero_copy.h)            by the processors             past the caches; or claimed
+ *   the same where the first way is    through slots                past the caches               claimed
+ *   not open, and what is exchanged
+ *   how a long result of a reduction   past the caches              into them
+ *   is written
+ *   the same where the first question  into the caches              past them
+ *   has been answered by "slots"
+ *
+ * A slot is claimed when who alone reads it writes a byte of each line as it was (gy_line_claim): on AMD's processors a line that
+ * one core writes and another one only reads takes five times as long to be written again, once there are more than about a
+ * hundred such lines.
+ *
+ * The last two are one question but for where they begin: slots and results that both stay in the caches may be the quickest way
+ * where slots beside results past them are the slowest, and the first question compares what the last ones have found.
+ *
+ * An all_reduce in which the kernel's way reads all operands twice begins with slots: there the first two change places.
+ *
+ * Entering the kernel and finding pages takes three times as long on one machine as on another, and lines that another core has
+ * just written come from a cache that both share, or from afar, as the hypervisor has placed the two: then they come sooner from
+ * memory. Whether a cache keeps the output of one call until the next, so that nothing is read in order to be overwritten, hangs
+ * on how much of it is this program's. So all ways are tried on the program's own calls, and again from time to time.
+ *
+ *   judge     a rank that takes: the root it goes to, the rank after the root it comes from, rank 0 where everyone takes
+ *   a trial   some blocking calls of one size by the way in use, then some by each other one; each way counts by its quickest. Of
+ *             long calls a program makes few, each of which is worth more: fewer make a trial, and fewer lie between two. The
+ *             more a trial has cost, the more calls lie between it and the next
+ *   verdict   the number of a way in the judge's window, for a collective and an octave of sizes, which everyone looks at
+ *
+ * A program that makes ten calls of 64 MiB would make nearly all of them in a trial. Three things spare it that:
+ *
+ *   an octave that has not been judged goes by the verdict of the nearest one that has, from its first call on;
+ *   its first trial, where calls are long, leaves out the ways that were far behind there, if that is no more than two octaves away;
+ *   a long call that takes twice as long as the quickest is its way's last in that trial.
+ *
+ * The next trial comes soon and leaves nothing out, so that it finds a way that is quicker here than next door.
+ *
+ * A verdict may be wrong: the trial was disturbed, the machine has changed, or calls of the octave's other end go better otherwise. So
+ * the way in use is watched between trials. Once eight watched calls in a row take half as long again as the trial had it, the next
+ * trial begins at once. A way that takes twice as long as the quickest leaves the trial after its first call by warm caches.
+ *
+ * The verdict is a hint: every rank decides alone how it gives and how it writes, no bit of a result depends on it, and who reads
+ * a slot need not know how it was written. Where ranks share cores the kernel's way is not open (zero_copy.h), nothing is claimed, and
+ * what a call of the judge takes has other ranks' turns on its core in it: the quickest calls by a way have the fewest, and only a way
+ * that is clearly quicker takes the place of the one in use. The very quickest is not asked: whoever comes last finds everything shown,
+ * and its call is short by any way. What only a rank of the same core will read stays in the caches that both
+ * have, whatever the verdict: each shows which core it is on. */
+#ifndef GY_COLLECTIVES_SHM_AUTOTUNE_H
+#define GY_COLLECTIVES_SHM_AUTOTUNE_H
+
+#include "collectives/schedule/schedule.h"
+#include "transport/shm/segment.h"
+
+struct gyre_comm;
+struct gy_call;
+struct gyre_request;
+
+#define GY_WAYS 4 /* at most, of a question */
+
+/* What a judge knows of a collective and an octave of sizes. */
+struct gy_way {
+    uint32_t calls;          /* since the last trial; at first none has been */
+    uint32_t pause;          /* calls from that to the next */
+    uint32_t least[GY_WAYS]; /* nanoseconds, by each way: the quickest call, or the second where ranks share cores */
+    uint32_t first[GY_WAYS]; /* the quickest */
+    size_t bytes;            /* of the calls that the trial compares */
+    uint32_t others;         /* of other sizes or by another way, since it began */
+    uint32_t late;         /* watched calls, one after the other, that have taken half as long again as in the trial */
+    uint32_t calm;         /* calls that lie between a trial and one that late calls begin */
+    uint8_t seen[GY_WAYS]; /* calls of the trial that went so */
+    uint8_t used, tried;   /* the way in use; which the trial is at */
+    uint8_t behind;        /* a bit for each way: far behind when it was tried last, here or next door */
+    uint8_t skipped;       /* a bit for each that the trial leaves out */
+    bool judged;           /* a trial has been */
+    bool trial;            /* is there one? */
+    bool crowded;          /* the judge shares its core: what calls take has others' turns in it, and differs by them */
+};
+
+enum gy_question { GY_HOW_GIVEN, GY_HOW_SHOWN, GY_HOW_WRITTEN, GY_HOW_KEPT, GY_QUESTIONS };
+/* How what a rank gives comes to the others. */
+enum gy_giving { GY_GIVEN_THERE, GY_GIVEN_SLOTS, GY_GIVEN_PAST, GY_GIVEN_CLAIMED };
+
+struct gy_ways {
+    struct gy_way *way[GY_QUESTIONS][GY_COLLECTIVES]; /* [GY_WAY_OCTAVES], NULL until this rank judges the first call */
+    bool asks;               /* a blocking call is under way that had the context to itself; no other is counted */
+    struct gy_way *measured; /* the one that the call under way is a part of a trial of; NULL: of none */
+    int64_t began;
+    size_t bytes;
+    enum gy_question question;
+    int giver, collective;
+    int went;    /* the way of the call, unless that is for its giver to tell */
+    bool mapped; /* the call may go through slots although what is given lies in memory of gyre */
+};
+
+/* At the launch of an operation for which all ways are open: how had this rank better give? That is a question of private memory,
+ * and of memory of gyre if `mapped`. */
+enum gy_giving gy_ways_given(struct gyre_request *request, bool mapped);
+/* Of a blocking call from or to a root, a vector of so many bytes, for which all ways are open, or not; it is not counted
+ * where it had better be offered, as who offers it asks again. */
+enum gy_giving gy_ways_rooted(struct gyre_comm *comm, const struct gy_call *call, size_t bytes, bool open);
+/* Likewise of one that goes through slots; and of an exchange of so many bytes (eager.h). */
+enum gy_giving gy_ways_shown(struct gyre_request *request);
+enum gy_giving gy_ways_exchanged(struct gyre_comm *comm, const struct gy_arrival *shape, size_t bytes);
+/* When an operation begins whose output, so many bytes on this rank, had better be written past the caches if they do not keep it:
+ * had it? */
+bool gy_ways_streams(struct gyre_request *request, size_t bytes);
+/* Around a blocking call, which counts if it has the context to itself when it begins. */
+void gy_ways_begin(struct gyre_comm *comm);
+void gy_ways_end(struct gyre_comm *comm, bool succeeded);
+void gy_ways_free(struct gyre_comm *comm); /* what the communicator has allocated for them */
+
+/* The rest is for the test. */
+
+/* Counts a call of so many bytes; true: a trial is under way, or the call is watched: how long does it take? */
+bool gy_way_asks(struct gy_way *way, size_t bytes);
+/* It has gone by no way of which the trial is, as the other rank cannot go that way or has reasons not to. Returns the way from
+ * now on. */
+int gy_way_untold(struct gy_way *way);
+/* It has taken so long, by the way `went` of `ways`. Returns the way from now on. */
+int gy_way_told(struct gy_way *way, int ways, size_t bytes, int went, int64_t ns);
+/* Octaves of one collective that have not been judged take over what the nearest one that has been knows. */
+void gy_ways_spread(struct gy_way *octaves);
+
+#endif

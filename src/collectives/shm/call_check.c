@@ -1,0 +1,72 @@
+/* What each rank has entered, as its peers on the host see it.
+ *
+ *   rank i:  entry[sequence] = shape, offer ──▶ offered ──▶ entered        ──▶ everyone compares it with what it has entered itself
+ *
+ * An entry is written over GY_ARRIVALS operations later: who copies one looks before and after whether it is still the one it wants. */
+#include "collectives/engine/request.h"
+#include "core/fence.h"
+
+void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer)
+{
+    struct gy_window_control *mine = comm->control[comm->rank];
+    struct gy_entry *entry = &mine->entry[shape->sequence % GY_ARRIVALS];
+    comm->arrived = shape->sequence;
+    if (offer || atomic_load_explicit(&entry->offered, memory_order_relaxed) != 0)
+        atomic_store_explicit(&entry->offered, 0, memory_order_relaxed);
+    /* Pairs with the fences of arrival_of: who has copied a part of the new entry sees then that it is replaced, by `offered`, or by
+     * `entered`, which has come to the operation before this one. A release store alone lets later stores pass it. */
+    gy_fence(memory_order_release);
+    gy_arrival_copy(&entry->arrival, shape);
+    if (offer) {
+        entry->offer = *offer;
+        atomic_store_explicit(&entry->offered, shape->sequence, memory_order_release);
+    }
+    atomic_store_explicit(&mine->entered, shape->sequence, memory_order_release);
+}
+
+/* What the peer has entered as operation `sequence`; false: it has not come so far, or written over it since. */
+static bool arrival_of(const struct gy_window_control *theirs, uint64_t sequence, struct gy_arrival *shape_p)
+{
+    const struct gy_entry *entry = &theirs->entry[sequence % GY_ARRIVALS];
+    if (atomic_load_explicit(&entry->offered, memory_order_acquire) == sequence) { /* no other line is needed */
+        *shape_p = entry->arrival;
+        gy_fence(memory_order_acquire);
+        if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == sequence)
+            return true;
+    }
+    uint64_t entered = atomic_load_explicit(&theirs->entered, memory_order_acquire);
+    if (entered < sequence || entered >= sequence + GY_ARRIVALS - 1)
+        return false;
+    *shape_p = entry->arrival;
+    gy_fence(memory_order_seq_cst); /* the copy is whole if the peer is still not far ahead after it */
+    return atomic_load_explicit(&theirs->entered, memory_order_relaxed) < sequence + GY_ARRIVALS - 1;
+}
+
+/* Compares operation `sequence` of both; what the peer has not reached, or has overwritten, is no mismatch. */
+static bool verify_operation(struct gyre_comm *comm, int peer, uint64_t sequence)
+{
+    struct gy_arrival own = comm->control[comm->rank]->entry[sequence % GY_ARRIVALS].arrival, shape;
+    if (own.sequence != sequence || !arrival_of(comm->control[peer], sequence, &shape) || shape.sequence != sequence ||
+        gy_shape_equal(&shape, &own))
+        return true;
+    gy_mismatch(comm, peer, &shape, &own);
+    return false;
+}
+
+/* In an operation with a root somebody waits for nobody: those just before this operation are compared with it. Of two
+ * ranks back to one that has been; of more that may have been with another peer. */
+bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
+{
+    if (!verify_operation(comm, peer, sequence))
+        return false;
+    uint64_t known = comm->size == 2 ? comm->compared : 0;
+    for (uint64_t back = 1; back < GY_WINDOW_SLOTS && sequence > known + back; back++) {
+        uint64_t earlier = sequence - back;
+        const struct gy_arrival *own = &comm->control[comm->rank]->entry[earlier % GY_ARRIVALS].arrival;
+        if (own->sequence != earlier || !gy_has_root(own->collective))
+            return true;
+        if (!verify_operation(comm, peer, earlier))
+            return false;
+    }
+    return true;
+}

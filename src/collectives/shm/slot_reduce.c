@@ -1,0 +1,174 @@
+/* Reductions over shared windows, tile by tile: what a tile is made of, from where, and to where.
+ *
+ *   slots of ranks that show what is theirs ─┐
+ *   memory that a rank offers, mapped here ───┼─ one pass ──▶ output, others' outputs, result slot
+ *   memory that is read through the kernel ───┘ */
+#include <assert.h>
+
+#include "collectives/shm/slot_tile.h"
+#include "collectives/shm/zero_copy.h"
+#include "core/line.h"
+
+#define GY_FAR_BOUNCE (32u << 10) /* bytes of operands that are read through the kernel before they are reduced */
+#define GY_FAR_TILES 8            /* that are read through the kernel at once: entering it takes half a microsecond */
+
+/* What a reduction of one tile reads and writes. */
+struct operands {
+    int size; /* ranks, as far as which the rest is filled */
+    const void *sources[GY_WINDOW_RANKS];
+    bool shown[GY_WINDOW_RANKS];   /* a source is in its rank's slot */
+    uint64_t far[GY_WINDOW_RANKS]; /* where a source is to be read through the kernel, 0: it is in `sources` */
+    int fars, slots;               /* how many of them are; and how many are in slots, the result included */
+    unsigned char *targets[GY_WINDOW_RANKS + 1];
+    struct gy_targets to;
+};
+
+static void find_operands(struct gyre_request *r, const struct gy_step *step, int32_t b, uint64_t iteration,
+                          size_t start, struct operands *it)
+{
+    int size = r->comm->size, rank = r->comm->rank;
+    it->size = size;
+    it->fars = it->slots = 0;
+    for (int p = 0; p < size; p++) {
+        const unsigned char *input = p == rank ? NULL : gy_mapped_input(r, p);
+        it->far[p] = p == rank ? 0 : gy_mapped_far_input(r, p);
+        it->fars += it->far[p] != 0;
+        it->shown[p] = p != rank && !it->far[p] && !input;
+        it->slots += it->shown[p];
+        it->sources[p] = p == rank      ? gy_operand_at(r, step->src, b, start)
+                         : input        ? input + start * r->element
+                         : it->shown[p] ? gy_window_published(r, p, b, iteration)
+                                        : NULL;
+    }
+    it->to = (struct gy_targets){.at = it->targets};
+    bool keeps = gy_mapped_keeps(r, step), first = keeps && r->offer.past; /* those past the caches come first */
+    it->slots += keeps;
+    if (first)
+        it->targets[it->to.count++] = gy_window_slot_of(r->comm, rank, GY_RESULT, iteration);
+    if (step->dst != GY_RESULT)
+        it->targets[it->to.count++] = gy_operand_at(r, step->dst, b, start);
+    for (int p = 0; p < size && step->keep; p++) {
+        unsigned char *output = p == rank ? NULL : gy_mapped_output(r, p);
+        if (output)
+            it->targets[it->to.count++] = output + start * r->element;
+    }
+    it->to.streamed = r->stream ? it->to.count : first;
+    if (keeps && !first)
+        it->targets[it->to.count++] = gy_window_slot_of(r->comm, rank, GY_RESULT, iteration);
+}
+
+/* Where element `at` of the result goes, and the next ones. */
+static struct gy_targets targets_from(const struct gyre_request *r, const struct operands *it, size_t at,
+                                      unsigned char **to)
+{
+    for (int t = 0; t < it->to.count; t++)
+        to[t] = it->targets[t] + at * r->element;
+    return (struct gy_targets){.at = to, .count = it->to.count, .streamed = it->to.streamed};
+}
+
+static void combine(struct gyre_request *r, const struct gy_step *step, struct operands *it, size_t count)
+{
+    bool claiming = gy_window_claims(r, step);
+    size_t most = claiming ? GY_CLAIMED / r->element : count, n;
+    for (size_t at = 0; at < count; at += n) {
+        const void *from[GY_WINDOW_RANKS];
+        unsigned char *to[GY_WINDOW_RANKS + 1];
+        n = gy_min_size(most, count - at);
+        for (int p = 0; p < it->size; p++) {
+            from[p] = (const unsigned char *)it->sources[p] + at * r->element;
+            if (claiming && it->shown[p])
+                gy_line_claim(from[p], n * r->element);
+        }
+        gy_combine_into(&r->operation, r->canonical, targets_from(r, it, at, to), from, it->size, n);
+    }
+}
+
+/* Is a place to write to also one to read from? */
+static bool is_source(const struct operands *it, const void *target)
+{
+    for (int p = 0; p < it->size; p++)
+        if (!it->far[p] && it->sources[p] == target)
+            return true;
+    return false;
+}
+
+/* A single operand goes where the result will be, since every entry into the kernel costs as much as many kilobytes: that is
+ * quicker than results written past the caches, too. More of them, or where that place is in use, piece by piece through memory
+ * that stays in the first-level cache. */
+static bool gather_far(struct gyre_request *r, struct operands *it, size_t start, size_t count)
+{
+    _Static_assert(GY_FAR_BOUNCE / GY_FAR_RANKS >= GY_CACHE_LINE, "each operand has room for a line at least");
+    assert(it->fars <= GY_FAR_RANKS);
+    _Alignas(GY_CACHE_LINE) unsigned char bounce[GY_FAR_BOUNCE];
+    size_t most = GY_FAR_BOUNCE / (size_t)it->fars / GY_CACHE_LINE * GY_CACHE_LINE / r->element, n;
+    bool straight = it->fars == 1 && it->to.count > 0 && !is_source(it, it->targets[0]);
+    for (size_t at = 0; at < count; at += n) {
+        const void *from[GY_WINDOW_RANKS];
+        unsigned char *to[GY_WINDOW_RANKS + 1], *next = straight ? it->targets[0] : bounce;
+        n = straight ? count : gy_min_size(most, count - at);
+        for (int p = 0; p < it->size; p++) {
+            from[p] = it->far[p] ? next : (const unsigned char *)it->sources[p] + at * r->element;
+            if (!it->far[p])
+                continue;
+            if (!gy_mapped_fetch(r, p, it->far[p], (start + at) * r->element, n * r->element, next))
+                return false;
+            next += n * r->element;
+        }
+        struct gy_targets targets = targets_from(r, it, at, to);
+        targets.streamed = straight ? 0 : it->to.streamed;
+        gy_combine_into(&r->operation, r->canonical, targets, from, it->size, n);
+    }
+    return true;
+}
+
+/* Several tiles of block b that are read at once: does the lane stand at the first of them? The others are skipped. */
+static bool first_of_many(const struct gyre_request *r, int l, const struct gy_layout *layout, int32_t b,
+                          struct gy_piece *piece_p)
+{
+    size_t tile = r->lane[l].tile;
+    *piece_p = gy_layout_piece(layout, b, 1, r->tile * GY_FAR_TILES, tile / GY_FAR_TILES);
+    return tile % GY_FAR_TILES == 0;
+}
+
+/* Several tiles of every slice. */
+static bool gather_all(struct gyre_request *r, const struct gy_step *step, int l)
+{
+    for (int32_t b = 0; b < r->plan->blocks; b++) {
+        struct gy_piece piece;
+        struct operands it; /* as far as there are ranks */
+        if (!first_of_many(r, l, &r->in, b, &piece) || piece.count == 0)
+            continue;
+        find_operands(r, step, b, 0, piece.start, &it);
+        if (it.fars > 0 && !gather_far(r, &it, piece.start, piece.count))
+            return false;
+    }
+    return true;
+}
+
+bool gy_window_gather(struct gyre_request *r, const struct gy_step *step, int l, uint64_t iteration)
+{
+    if (gy_mapped_takes_all(r))
+        return gather_all(r, step, l);
+    struct gy_piece piece = gy_layout_piece(&r->in, step->range.lo, 1, r->tile, r->lane[l].tile);
+    if (step->range.width == 0 || piece.count == 0)
+        return true;
+    struct operands it; /* as far as there are ranks */
+    find_operands(r, step, step->range.lo, iteration, piece.start, &it);
+    if (it.fars > 0 && it.slots == 0 && !first_of_many(r, l, &r->in, step->range.lo, &piece))
+        return true;
+    if (it.fars > 0)
+        return gather_far(r, &it, piece.start, piece.count);
+    combine(r, step, &it, piece.count);
+    return true;
+}
+
+bool gy_window_gather_whole(struct gyre_request *r, int l)
+{
+    const struct gy_step *step = &r->plan->step[r->plan->lane[l].first];
+    struct operands it; /* as far as there are ranks */
+    find_operands(r, step, step->range.lo, 0, 0, &it);
+    if (it.fars > 0)
+        return gather_far(r, &it, 0, r->in.total);
+    gy_combine_into(&r->operation, r->canonical, it.to, it.sources, r->comm->size, r->in.total);
+    return true;
+}

@@ -1,0 +1,322 @@
+#include "collectives/shm/zero_copy.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "collectives/shm/autotune.h"
+#include "collectives/shm/block_pull.h"
+#include "core/fence.h"
+#include "core/log.h"
+
+#define GY_OFFER_LEAST 32768u /* bytes of a vector: below, a copy costs less than waiting for everyone */
+
+/* Bytes up to which who takes a vector from a root, or the root of two ranks, does it alone where it lies, without a question to
+ * the clock if it is memory of gyre: memory gives a single core less of longer ones than two that share the work through slots, but what goes through
+ * these comes from afar where the two share no cache. */
+#define GY_ALONE_BROADCAST (32u << 20)
+#define GY_ALONE_REDUCED (8u << 20)
+
+#define GY_PAST_LEAST 4096 /* bytes of a vector from which on slots may be better written past the caches, or claimed */
+
+#define GY_FAR_ALL_RANKS 2   /* at most, each of which reads all of all operands */
+#define GY_FAR_PROVED 65536u /* bytes of an input from which on it is tried whether the kernel reads it, in half a µs */
+#define GY_FAR_LEAST 16384u  /* bytes that a rank reads of another: below, entering the kernel costs more than a copy */
+
+static uint64_t place_of(const struct gyre_request *r, const void *memory, size_t elements)
+{
+    uint64_t offset;
+    return gy_segment_heap_offset(r->comm->ctx->segment, memory, elements * r->element, &offset) ? offset + 1 : 0;
+}
+
+/* Ranks in one process share its mapping: what one withdraws the other would still reach. */
+static bool alone(const struct gyre_comm *comm)
+{
+    const struct gy_member *members = comm->ctx->world->members;
+    for (int p = 0; p < comm->size; p++)
+        if (p != comm->rank &&
+            members[gy_group_world(&comm->group, p)].pid == members[gy_group_world(&comm->group, comm->rank)].pid)
+            return false;
+    return true;
+}
+
+static size_t input_elements(const struct gyre_request *r)
+{
+    const struct gy_plan *plan = r->plan;
+    return gy_layout_start(&r->in, plan->input_lo + plan->input_blocks) - gy_layout_start(&r->in, plan->input_lo);
+}
+
+/* What a plan publishes for all at once is too short to be worth it, but for what a root gives, or is given. */
+static bool offers(const struct gy_plan *plan)
+{
+    return plan->window && (plan->side_by_side > 0 || gy_has_root(plan->shape.collective));
+}
+
+/* Is it better shared by those who have it and those who take it? */
+static bool is_shared_work(const struct gyre_request *r)
+{
+    size_t bytes = r->in.total * r->element;
+    if (!r->plan->one_shot)
+        return false;
+    return r->plan->shape.collective == GY_BROADCAST ? bytes > GY_ALONE_BROADCAST
+                                                     : r->comm->size == 2 && bytes > GY_ALONE_REDUCED;
+}
+
+/* Bytes of a vector from which on it is worth it. */
+static size_t least_of(const struct gyre_request *r)
+{
+    return r->plan->one_shot && !r->comm->ctx->crowded ? GY_ROOTED_LEAST : GY_OFFER_LEAST;
+}
+
+/* May operands of a reduction be better read through the kernel than copied by those who have them? */
+static bool worth_reducing(const struct gyre_request *r, size_t bytes)
+{
+    return r->comm->size <= GY_FAR_RANKS && bytes >= least_of(r);
+}
+
+/* Likewise all of them by everyone. In place, what one rank writes another one has still to read. */
+static bool worth_reducing_all(const struct gyre_request *r)
+{
+    return r->comm->size <= GY_FAR_ALL_RANKS && !r->plan->one_shot && r->input != r->output && !r->staged.memory;
+}
+
+/* Is what this rank gives, or is given, much at once? Where ranks share cores nothing is: the kernel looks for every page once per
+ * reader, on a core that somebody else wants, and two copies take less of it; the others' copying fills no gap either. */
+static bool worth_fetching(const struct gyre_request *r)
+{
+    const struct gy_plan *plan = r->plan;
+    size_t bytes = r->in.total * r->element, block = bytes / (size_t)r->comm->size;
+    if (r->comm->ctx->crowded)
+        return false;
+    switch (plan->shape.collective) {
+    case GY_BROADCAST: return bytes >= least_of(r);
+    case GY_ALL_GATHER:
+    case GY_GATHER_TO:
+    case GY_SCATTER_FROM:
+    case GY_ALL_TO_ALL: return block >= GY_FAR_LEAST;
+    case GY_REDUCE_SCATTER: return worth_reducing(r, block);
+    case GY_REDUCE_TO: return worth_reducing(r, plan->one_shot ? bytes : block);
+    case GY_ALL_REDUCE: return worth_reducing_all(r);
+    default: return false;
+    }
+}
+
+/* Will the kernel read it? A program whose long vectors lie where it does not, such as on a device, has always gone by slots. */
+static bool readable(const struct gyre_request *r)
+{
+    size_t bytes = input_elements(r) * r->element;
+    return bytes < GY_FAR_PROVED || gy_segment_readable(r->input, bytes);
+}
+
+bool gy_mapped_offers_both(const struct gyre_comm *comm, const struct gy_call *call, size_t bytes,
+                           struct gy_offer *offer_p)
+{
+    uint64_t input, output;
+    if (bytes < GY_OFFER_LEAST || !gy_segment_heap_offset(comm->ctx->segment, call->input, bytes, &input) ||
+        !gy_segment_heap_offset(comm->ctx->segment, call->output, bytes, &output) || !alone(comm))
+        return false;
+    *offer_p = (struct gy_offer){.input = input + 1, .output = output + 1};
+    return true;
+}
+
+enum gy_giving gy_mapped_giving(struct gyre_comm *comm, const struct gy_call *call)
+{
+    size_t bytes = call->count * gy_dtype_bytes(call->dtype);
+    bool gives = (comm->rank == call->root) == (call->collective == GY_BROADCAST);
+    uint64_t place;
+    if (!alone(comm))
+        return gy_ways_rooted(comm, call, bytes, false);
+    if (gives ? gy_segment_heap_offset(comm->ctx->segment, call->input, bytes, &place)
+              : comm->tiny[call->collective].offered)
+        return GY_GIVEN_THERE;
+    bool worth = call->collective == GY_BROADCAST || comm->size <= GY_FAR_RANKS;
+    return gy_ways_rooted(comm, call, bytes, worth && gy_segment_reaches_all(comm->ctx->segment));
+}
+
+static void give_by_slots(struct gyre_request *r, enum gy_giving giving)
+{
+    r->offer.past = giving == GY_GIVEN_PAST;
+    r->offer.claimed = r->claims = giving == GY_GIVEN_CLAIMED;
+}
+
+/* What this rank offers. False: nobody does, whatever the memory. */
+static bool offer(struct gyre_request *r)
+{
+    const struct gy_plan *plan = r->plan;
+    bool unread = plan->one_shot && plan->shape.collective == GY_REDUCE_TO && r->comm->rank == plan->shape.root;
+    bool shared = is_shared_work(r);
+    if (!offers(plan) || (shared && r->comm->ctx->crowded) || r->in.total * r->element < least_of(r))
+        return false;
+    gy_whole_begin(r);
+    if (r->in.places || !alone(r->comm))
+        return false;
+    /* in place, what comes from another rank would overwrite what is still to be read */
+    bool exposed = unread || (plan->shape.collective == GY_ALL_TO_ALL && r->input == r->output);
+    bool gives = plan->input_blocks > 0 && !exposed && !r->staged.memory;
+    uint64_t place = gives ? place_of(r, r->input, input_elements(r)) : 0;
+    /* who gives nothing asks as well: nobody can know that all may read before everyone has tried */
+    bool reached = worth_fetching(r) && gy_segment_reaches_all(r->comm->ctx->segment);
+    bool open = shared || (reached && !place);
+    enum gy_giving giving = open ? gy_ways_given(r, shared) : GY_GIVEN_SLOTS;
+    if (!shared || giving == GY_GIVEN_THERE)
+        r->offer.input = place;
+    if (!place && gives && reached && giving == GY_GIVEN_THERE && readable(r))
+        r->offer.far_input = (uint64_t)(uintptr_t)r->input;
+    if (plan->shape.collective == GY_ALL_REDUCE && !r->offer.far_input)
+        r->offer.output = place_of(r, r->output, r->out.total);
+    give_by_slots(r, giving);
+    return open;
+}
+
+void gy_mapped_offer(struct gyre_request *r)
+{
+    r->offer = (struct gy_offer){0};
+    r->whole = r->prefers_slots = r->claims = false;
+    if (!r->plan->window || r->tiny)
+        return;
+    if (!offer(r) && !r->offer.input && r->in.total * r->element >= GY_PAST_LEAST)
+        give_by_slots(r, gy_ways_shown(r));
+}
+
+/* The offer that belongs to this very operation: who offered anything cannot have gone on, so one that is being replaced
+ * was empty. One that was withdrawn is none: its rank has put nothing in its slots instead. */
+struct gy_offer gy_mapped_offer_of(const struct gyre_comm *comm, uint64_t sequence, int rank)
+{
+    const struct gy_entry *entry = &comm->control[rank]->entry[sequence % GY_ARRIVALS];
+    for (;;) {
+        uint64_t whose = atomic_load_explicit(&entry->offered, memory_order_acquire);
+        if (whose == GY_WITHDRAWN(sequence))
+            return (struct gy_offer){.far_input = GY_FAR_GONE};
+        if (whose != sequence)
+            return (struct gy_offer){0};
+        struct gy_offer offer = entry->offer;
+        gy_fence(memory_order_acquire);
+        if (atomic_load_explicit(&entry->offered, memory_order_relaxed) == whose)
+            return offer;
+    }
+}
+
+static struct gy_offer offer_of(const struct gyre_request *r, int rank)
+{
+    return gy_mapped_offer_of(r->comm, r->shape.sequence, rank);
+}
+
+/* Offers are other processes' words: outside of the heap there is nothing. */
+static unsigned char *at(const struct gyre_request *r, int rank, uint64_t place, size_t elements)
+{
+    const struct gy_world *world = r->comm->ctx->world;
+    int local = world->members[gy_group_world(&r->comm->group, rank)].local;
+    if (place == 0 || !gy_segment_heap_spans(r->comm->ctx->segment, place - 1, elements * r->element))
+        return NULL;
+    return gy_segment_heap_at(r->comm->ctx->segment, local, place - 1);
+}
+
+const unsigned char *gy_mapped_input(const struct gyre_request *r, int rank)
+{
+    enum gy_collective collective = r->plan->shape.collective;
+    bool own = collective == GY_ALL_GATHER || collective == GY_GATHER_TO; /* block */
+    size_t elements = own ? gy_layout_start(&r->in, rank + 1) - gy_layout_start(&r->in, rank) : r->in.total;
+    return offers(r->plan) ? at(r, rank, offer_of(r, rank).input, elements) : NULL;
+}
+
+uint64_t gy_mapped_far_input(const struct gyre_request *r, int rank)
+{
+    return offers(r->plan) ? offer_of(r, rank).far_input : 0;
+}
+
+/* Only what cannot be helped: the offer stands, its rank lives, and the kernel does not read it. */
+static void fail_fetch(struct gyre_request *r, int rank, int errnum)
+{
+    struct gy_context *ctx = r->comm->ctx;
+    int world = gy_group_world(&r->comm->group, rank);
+    if (ctx->error.status != GYRE_SUCCESS) /* told already: this is tried again until the world has ended */
+        return;
+    gy_error_set(
+        &ctx->error, GYRE_SYSTEM, ctx->world->rank,
+        "rank %d cannot read the input of rank %d through the kernel: %s; memory of a device, or a process that has "
+        "closed itself to others, wants GYRE_SHM_READ=0",
+        ctx->world->rank, world, strerror(errnum));
+    gy_overlay_report(ctx->overlay, ctx->error.status, ctx->world->rank, ctx->error.text);
+}
+
+bool gy_mapped_fetch(struct gyre_request *r, int rank, uint64_t far, size_t place, size_t bytes, void *to)
+{
+    const struct gy_world *world = r->comm->ctx->world;
+    int local = world->members[gy_group_world(&r->comm->group, rank)].local;
+    struct gy_segment *segment = r->comm->ctx->segment;
+    int errnum = far == GY_FAR_GONE ? ESRCH : gy_segment_reach(segment, local, far + place, bytes, to);
+    /* Pairs with the fence of gy_mapped_withdraw: what its caller wrote after that is not taken for the input. */
+    gy_fence(memory_order_seq_cst);
+    bool stands = offer_of(r, rank).far_input == far;
+    if (stands && errnum == 0)
+        return true;
+    if (stands && errnum != ESRCH)
+        fail_fetch(r, rank, errnum);
+    r->waiting_for = rank;
+    return false;
+}
+
+unsigned char *gy_mapped_output(const struct gyre_request *r, int rank)
+{
+    return at(r, rank, offer_of(r, rank).output, r->out.total);
+}
+
+bool gy_mapped_takes_all(const struct gyre_request *r)
+{
+    bool all = r->plan->shape.collective == GY_ALL_REDUCE && r->offer.far_input;
+    for (int p = 0; p < r->comm->size && all; p++)
+        all = p == r->comm->rank || gy_mapped_far_input(r, p);
+    return all;
+}
+
+bool gy_mapped_keeps(const struct gyre_request *r, const struct gy_step *gather)
+{
+    if (gather->dst == GY_RESULT)
+        return true;
+    if (!gather->keep || r->offer.output || gy_mapped_takes_all(r))
+        return false;
+    for (int p = 0; p < r->comm->size; p++)
+        if (p != r->comm->rank && !gy_mapped_output(r, p))
+            return true;
+    return false;
+}
+
+void gy_mapped_withdraw(struct gyre_request *r)
+{
+    struct gy_segment *segment = r->comm->ctx->segment;
+    bool done = true;
+    if (r->offer.output)
+        done = gy_segment_heap_withdraw(segment, r->output, r->out.total * r->element);
+    if (r->offer.input)
+        done &= gy_segment_heap_withdraw(segment, r->input, input_elements(r) * r->element);
+    if (!done)
+        gy_log(GY_LOG_ERROR, "rank %d: no memory to part its buffer of gyre_mem_alloc from ranks that may still use it",
+               r->comm->rank);
+    if (r->offer.far_input) {
+        struct gy_window_control *mine = r->comm->control[r->comm->rank];
+        _Atomic uint64_t *offered = &mine->entry[r->shape.sequence % GY_ARRIVALS].offered;
+        if (atomic_load_explicit(offered, memory_order_relaxed) == r->shape.sequence) /* it has been shown */
+            atomic_store_explicit(offered, GY_WITHDRAWN(r->shape.sequence), memory_order_release);
+        gy_fence(memory_order_seq_cst);
+    }
+    r->offer = (struct gy_offer){0};
+}
+
+bool gy_mapped_has_done(const struct gyre_request *r, int rank, uint64_t after)
+{
+    for (int w = 0; w < GY_WINDOW_LANES; w++)
+        if (atomic_load_explicit(&r->comm->control[rank]->lane[w].progress, memory_order_acquire) < after)
+            return false;
+    return true;
+}
+
+bool gy_mapped_quiet(struct gyre_request *r, uint64_t after)
+{
+    if (!r->offer.input && !r->offer.output && !r->offer.far_input)
+        return true;
+    for (int p = 0; p < r->comm->size; p++)
+        if (!gy_mapped_has_done(r, p, after)) {
+            r->waiting_for = r->lane[0].waiting_for = p;
+            return false;
+        }
+    return true;
+}

@@ -1,0 +1,119 @@
+/* Shared by the parts of the council only: agreement.c (the algorithm), agreement_messages.c (what is said and heard),
+ * agreement_instances.c (its state), agreement_codec.c (its messages, pure), and quorum.c (who is waited for, and how
+ * long). */
+#ifndef GY_MEMBERSHIP_AGREEMENT_INTERNAL_H
+#define GY_MEMBERSHIP_AGREEMENT_INTERNAL_H
+
+#include "membership/agreement.h"
+#include "membership/overlay.h"
+
+#define GY_NOBODY (-1)
+
+enum gy_council_type {
+    GY_COUNCIL_JOIN = 1, /* my word, and what I have accepted; a promise to hear no lower chair any more */
+    GY_COUNCIL_PROPOSE,  /* of the chair: an outcome */
+    GY_COUNCIL_ACCEPT,
+    GY_COUNCIL_DECIDE, /* of whoever knows */
+    GY_COUNCIL_ASK,    /* does anybody know? Of the chair: are you still there? */
+    GY_COUNCIL_BEAT,   /* of the chair, to who has joined it: I am here, `part` says whether in this session; and to who
+                        * would not come of its own accord (GY_COUNCIL_ENDS) */
+};
+
+/* The sender's part in the session. */
+enum gy_council_part {
+    GY_PART_NONE, /* it has not come to it yet */
+    GY_PART_TAKES,
+    GY_PART_QUIT, /* it has ended with an error, before anything was decided, and does not come back */
+    GY_PART_AWAY, /* it takes part, and may be computing: calls that do not block brought it here (GY_COUNCIL_ENDS) */
+};
+
+/* What one member has told me. */
+struct gy_seat {
+    bool joined, accepted; /* me as its chair, and my proposal */
+    bool proposed;         /* I have told it */
+    bool entered;          /* it takes part */
+    bool quit;             /* no more: it has ended with an error; judged when I take part, if it says so before */
+    bool away;             /* and is not bound to be inside gyre */
+    int64_t heard, called; /* when I last heard from it, and called or asked it */
+    struct gy_word word;
+};
+
+struct gy_blob {
+    uint8_t *bytes;
+    size_t size;
+};
+
+struct gy_session {
+    struct gy_session *next;
+    uint32_t comm, number;
+    bool entered, decided;
+    bool quit; /* this rank has ended it with an error */
+    int *members, count;
+    struct gy_word word;
+    int64_t began, timeout_ns, beat_at, short_since;
+    int promised;                 /* the highest chair that I have joined, GY_NOBODY at first */
+    int joined;                   /* the chair that my last JOIN went to */
+    int accepted, best;           /* whose proposals `proposal` and `best_proposal` are */
+    struct gy_blob proposal;      /* that I have accepted; the outcome when decided */
+    struct gy_outcome room;       /* for the outcome, had when the session is entered */
+    struct gy_blob best_proposal; /* the highest that those who joined me have accepted */
+    struct gy_seat *seats;        /* [world size] */
+};
+
+struct gy_council_message {
+    uint8_t type;
+    uint32_t comm, number;
+    int chair;
+    enum gy_council_part part;
+    int accepted;
+    struct gy_word word;
+    const uint8_t *blob; /* into the body that was decoded */
+    size_t blob_bytes;
+};
+
+/* agreement_messages.c. `chair` and `blob` (or NULL) go into the message. say: false, it could not be handed over. */
+bool gy_session_say(struct gy_council *council, const struct gy_session *session, enum gy_council_type type, int to,
+                    int chair, const struct gy_blob *blob);
+/* To all members that this rank is connected to, but `but` and itself. Where it has not entered it knows no members. */
+void gy_session_say_all(struct gy_council *council, const struct gy_session *session, enum gy_council_type type,
+                        int but, int chair, const struct gy_blob *blob);
+/* The session's proposal is its outcome, as this rank learnt from `from`. Passed on to the members; one that learns of it
+ * before it enters keeps it for who asks, and for itself. */
+void gy_session_decide(struct gy_council *council, struct gy_session *session, int from);
+
+/* agreement_instances.c. */
+void gy_blob_set(struct gy_blob *blob, struct gy_blob to);
+bool gy_blob_copy(struct gy_blob *blob, const uint8_t *bytes, size_t size); /* false: no memory, and it is as it was */
+struct gy_session *gy_session_find(struct gy_council *council, uint32_t comm, uint32_t number);
+struct gy_session *gy_session_make(struct gy_council *council, uint32_t comm, uint32_t number); /* NULL: no memory */
+/* What nobody can ask for who is in, or just before, session `number`: they could not have ended without it. */
+void gy_sessions_forget(struct gy_council *council, uint32_t comm, uint32_t number);
+
+/* agreement_codec.c. encode: the message's length; `body_p` has room for gy_council_message_most. decode: false, nonsense. */
+size_t gy_council_encode(const struct gy_council_message *message, uint8_t *body_p, size_t room);
+bool gy_council_decode(uint8_t *body, size_t bytes, int size, struct gy_council_message *message_p);
+size_t gy_outcome_most(int size);
+size_t gy_outcome_encode(const struct gy_outcome *outcome, const struct gy_word *const *words, uint8_t *blob_p,
+                         size_t room);
+/* Is it an outcome, and are all that took part among `members` (ascending; NULL: ranks of the world)? */
+bool gy_outcome_check(const uint8_t *blob, size_t bytes, int size, const int *members, int count);
+/* Room for `count` members, to be freed by gy_outcome_free. false: no memory, and nothing is held. */
+bool gy_outcome_reserve(int count, struct gy_outcome *outcome_p);
+/* What has been checked, into what has been reserved. */
+void gy_outcome_read(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p);
+/* All three. false: nonsense, or no memory. */
+bool gy_outcome_decode(const uint8_t *blob, size_t bytes, int size, struct gy_outcome *outcome_p);
+
+/* quorum.c. */
+/* Of all members the lowest that lives as far as we know. */
+int gy_session_chair(const struct gy_council *council, const struct gy_session *session);
+bool gy_session_lives(const struct gy_council *council, int rank);
+/* Are those who live enough to go on? */
+bool gy_session_enough(const struct gy_council *council, const struct gy_session *session);
+/* Connects to `rank` and judges its silence. */
+void gy_session_watch(struct gy_council *council, struct gy_session *session, int rank, int64_t now);
+/* Has `rank` ended with an error what this rank takes part in? Then it has failed, whichever came first. */
+void gy_session_judge_quit(struct gy_council *council, const struct gy_session *session, int rank);
+int64_t gy_session_beat_interval(const struct gy_council *council);
+
+#endif

@@ -1,0 +1,353 @@
+/* Connections of the overlay, and what is seen through them while they last.
+ *
+ *   end of file without goodbye ──► death
+ *   pidfd says gone ──► what it said last is read; neither goodbye nor end of file within 40 ms ──► death
+ *   its door is closed ──► its neighbours know whether it died or left, and tell when they are inside gyre; where none of
+ *                          them is there any more: 40 ms ──► death
+ *
+ * Where there is a pidfd, only that proves it: a connection may be cut between two processes of one host that live.
+ *
+ * Invariant. A goodbye travels in front of the end of file, so an end without one is a death. A rank that lives therefore
+ * closes no connection of its own accord, but for one that its peer has replaced. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "membership/overlay_internal.h"
+#include "net/byte_codec.h"
+
+/* How long a goodbye, or its reason, may trail the end of a process or a closed door. Packets between two processes of one
+ * host may wait until the kernel has a core for them. Only a death whose sockets a forked child holds is told so late. */
+#define SUSPICION (40 * GY_MILLISECOND)
+#define GOODBYE_GRACE (GY_SECOND / 5)
+
+/* ---- end of a neighbour ---- */
+
+void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch)
+{
+    if (watch->fd < 0)
+        return;
+    gy_poller_remove(neighbour->overlay->world->poller, watch);
+    close(watch->fd);
+    watch->fd = -1;
+}
+
+/* A kernel closes the sockets of a process that ends a moment before it says so by the pidfd. */
+static bool still_runs(const struct gy_neighbour *neighbour)
+{
+    struct pollfd process = {.fd = neighbour->pidfd.fd, .events = POLLIN};
+
+    return process.fd >= 0 && poll(&process, 1, neighbour->overlay->left[neighbour->rank] ? 0 : 1) == 0;
+}
+
+/* Judged SUSPICION from now, whatever it was suspected of before. */
+static void suspect(struct gy_neighbour *neighbour)
+{
+    neighbour->overlay->suspects += neighbour->suspect_since == 0;
+    neighbour->suspect_since = gy_now();
+}
+
+void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum)
+{
+    neighbour->connected = false;
+    neighbour->suspect_errnum = errnum;
+    suspect(neighbour);
+}
+
+void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum)
+{
+    if (neighbour->guest && !neighbour->introduced && !neighbour->suspect_since) {
+        gy_neighbour_suspect(neighbour, errnum); /* it may have left before it could say so here */
+        return;
+    }
+    neighbour->ended = true;
+    if (neighbour->bystander && !neighbour->introduced) { /* it may have left, and said so to those whom it knew */
+        neighbour->connected = false;
+        neighbour->suspect_errnum = errnum ? errnum : ECONNRESET;
+        return;
+    }
+    if (!still_runs(neighbour)) /* else the proof may follow */
+        gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
+    if (neighbour->suspect_since) {
+        neighbour->suspect_since = 0;
+        neighbour->overlay->suspects--;
+    }
+    gy_flood_death(neighbour, errnum);
+    if (neighbour->overlay->fates[neighbour->rank].proved)
+        gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
+}
+
+static void on_closed(void *user, struct gy_stream *stream, int errnum)
+{
+    (void)stream;
+    gy_neighbour_end(user, errnum);
+}
+
+/* The process is gone. What it said last may still be on its way: read, and if there is neither goodbye nor end of file
+ * (a forked child may hold the socket), judge in a moment. */
+static void on_pidfd(void *owner, uint32_t events)
+{
+    struct gy_neighbour *neighbour = owner;
+
+    (void)events;
+    gy_neighbour_unwatch(neighbour, &neighbour->pidfd);
+    if (neighbour->ended) { /* what the end of its connection did not prove */
+        gy_flood_death(neighbour, 0);
+        return;
+    }
+    if (neighbour->connected)
+        gy_stream_drain(&neighbour->stream);
+    if (neighbour->ended || neighbour->overlay->left[neighbour->rank])
+        return;
+    suspect(neighbour);
+}
+
+/* As far as is known here: not where its door is closed, too. Who is not connected to it finds that out. */
+static bool is_there(struct gy_overlay *overlay, int rank)
+{
+    bool absent = rank == overlay->world->rank || overlay->left[rank] || overlay->fates[rank].status != GYRE_SUCCESS;
+
+    for (int i = 0; !absent && i < overlay->count; i++)
+        absent = overlay->neighbours[i]->rank == rank &&
+                 (overlay->neighbours[i]->suspect_since || overlay->neighbours[i]->suspect_errnum);
+    if (!absent)
+        gy_neighbour_acquaint(overlay, rank, false);
+    return !absent;
+}
+
+/* Who is neighbour to `rank` by number, and still there, saw how it ended; it may be computing now, and tells later. */
+static bool somebody_knows(struct gy_overlay *overlay, int rank)
+{
+    int size = overlay->world->size;
+    bool any = false;
+
+    for (int step = 1; step < size; step *= 2) {
+        any |= is_there(overlay, (rank + step) % size);
+        any |= is_there(overlay, (rank - step + size) % size);
+    }
+    return any;
+}
+
+/* Has the truth about it come, or is the time over in which it may? After as long as the loss of a host may take nobody
+ * knows it. Where the world has failed nobody asks whether it died or left: it is gone. */
+static bool is_due(const struct gy_neighbour *neighbour, int64_t now)
+{
+    struct gy_overlay *overlay = neighbour->overlay;
+    int64_t since = now - neighbour->suspect_since;
+    bool known = overlay->left[neighbour->rank] || overlay->fates[neighbour->rank].status != GYRE_SUCCESS;
+
+    if (since < SUSPICION)
+        return false;
+    if (neighbour->connected || known || overlay->verdict.status != GYRE_SUCCESS ||
+        !somebody_knows(overlay, neighbour->rank))
+        return true;
+    return since >= overlay->world->config->peer_timeout_ns;
+}
+
+void gy_neighbours_judge(struct gy_overlay *overlay)
+{
+    int64_t now;
+
+    if (overlay->suspects == 0) /* every call comes by here: the clock is not read for nothing */
+        return;
+    now = gy_now();
+    for (int i = 0; overlay->suspects > 0 && i < overlay->count; i++) {
+        struct gy_neighbour *neighbour = overlay->neighbours[i];
+
+        if (neighbour->suspect_since == 0 || !is_due(neighbour, now))
+            continue;
+        neighbour->suspect_since = 0;
+        overlay->suspects--;
+        if (neighbour->connected && !neighbour->ended)
+            gy_stream_drain(&neighbour->stream);
+        if (neighbour->ended)
+            continue;
+        neighbour->ended = !neighbour->connected; /* a dial that failed: there may be another */
+        gy_flood_death(neighbour, neighbour->suspect_errnum);
+    }
+}
+
+/* Watches the process if its number means the same here; its connection lives, so the number is not somebody else's
+ * yet. */
+static void watch_pid(struct gy_neighbour *neighbour, uint64_t namespace_id)
+{
+    struct gy_overlay *overlay = neighbour->overlay;
+    const struct gy_member *member = &overlay->world->members[neighbour->rank];
+    const struct gy_member *own = &overlay->world->members[overlay->world->rank];
+    struct gy_error error = {.rank = -1};
+    int fd;
+
+    if (neighbour->pidfd.fd >= 0 || member->host != own->host || member->pid == own->pid || namespace_id == 0 ||
+        namespace_id != overlay->namespace_id)
+        return;
+    fd = (int)syscall(SYS_pidfd_open, member->pid, 0);
+    if (fd < 0 && gy_error_is_shortage(errno)) {
+        gy_error_system(&error, errno, "rank %d cannot watch the process of rank %d", overlay->world->rank,
+                        neighbour->rank);
+        gy_overlay_give_up(overlay, &error);
+    }
+    if (fd < 0)
+        return; /* gone: the socket will say so; or an old kernel: the socket alone must do */
+    neighbour->pidfd = (struct gy_watch){.fd = fd, .events = EPOLLIN, .callback = on_pidfd, .owner = neighbour};
+    if (gy_poller_add(overlay->world->poller, &neighbour->pidfd, NULL) != GYRE_SUCCESS) {
+        close(fd);
+        neighbour->pidfd.fd = -1;
+    }
+}
+
+/* ---- what it says ---- */
+
+static void hear_identity(struct gy_neighbour *neighbour, uint64_t namespace_id)
+{
+    neighbour->introduced = true;
+    watch_pid(neighbour, namespace_id);
+}
+
+static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
+{
+    struct gy_neighbour *neighbour = user;
+    struct gy_wire wire = gy_wire_over(body, bytes);
+
+    (void)stream;
+    if (kind == GY_OVERLAY_VERDICT)
+        gy_flood_hear_verdict(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_GOODBYE && bytes == GY_OVERLAY_GOODBYE_BODY)
+        gy_flood_hear_goodbye(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_FATE)
+        gy_fate_hear(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_COUNCIL)
+        gy_council_hear(&neighbour->overlay->council, neighbour->rank, body, bytes);
+    else if (kind == GY_OVERLAY_ABORT)
+        gy_flood_hear_abort(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_ANNOUNCEMENT)
+        gy_announcement_hear(neighbour, body, bytes);
+    else if (kind == GY_OVERLAY_IDENTITY && bytes == 8)
+        hear_identity(neighbour, gy_wire_get(&wire, 8));
+    else
+        gy_log(GY_LOG_WARN, "rank %d sent an overlay message of kind %u that is not understood", neighbour->rank, kind);
+}
+
+/* ---- the list ---- */
+
+struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials)
+{
+    for (int i = 0; i < overlay->count; i++) {
+        if (overlay->neighbours[i]->rank == rank && overlay->neighbours[i]->dials == dials)
+            return overlay->neighbours[i];
+    }
+    return NULL;
+}
+
+struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials)
+{
+    struct gy_neighbour *neighbour = gy_alloc(sizeof(*neighbour)), **grown;
+
+    if (neighbour && overlay->count == overlay->room) {
+        grown = gy_realloc(overlay->neighbours, (size_t)(overlay->room + 16) * sizeof(struct gy_neighbour *));
+        if (!grown) {
+            gy_free(neighbour);
+            return NULL;
+        }
+        overlay->neighbours = grown;
+        overlay->room += 16;
+    }
+    if (!neighbour)
+        return NULL;
+    *neighbour = (struct gy_neighbour){
+        .overlay = overlay, .rank = rank, .dials = dials, .pidfd.fd = -1, .probe.fd = -1, .stream.fd = -1};
+    overlay->neighbours[overlay->count++] = neighbour;
+    return neighbour;
+}
+
+void gy_neighbour_renew(struct gy_neighbour *neighbour)
+{
+    gy_stream_close(&neighbour->stream);
+    neighbour->connected = neighbour->ended = neighbour->introduced = false;
+    neighbour->suspect_errnum = 0;
+    if (neighbour->suspect_since)
+        neighbour->overlay->suspects--;
+    neighbour->suspect_since = 0;
+}
+
+void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys)
+{
+    struct gy_overlay *overlay = neighbour->overlay;
+    struct gy_boot_counters *counters = &overlay->world->counters;
+    struct gy_error error = {.rank = -1};
+    uint8_t body[8], verdict[GY_OVERLAY_BODY];
+    struct gy_wire wire = gy_wire_over(body, sizeof(body));
+
+    if (neighbour->connected) {
+        close(fd);
+        return;
+    }
+    gy_neighbour_unwatch(neighbour, &neighbour->probe);
+    if (gy_stream_open(&neighbour->stream, overlay->world->poller, fd, keys, GY_OVERLAY_BODY, on_message, on_closed,
+                       neighbour, &error) != GYRE_SUCCESS) {
+        neighbour->ended = true;
+        gy_overlay_give_up(overlay, &error);
+        gy_stream_refuse(fd, keys, GY_OVERLAY_VERDICT, verdict, gy_flood_encode(&overlay->verdict, verdict));
+        return;
+    }
+    neighbour->connected = true;
+    neighbour->stream.keeps = true;
+    gy_stream_widen(&neighbour->stream, gy_council_message_most(overlay->world->size));
+    neighbour->stream.sent_count = &counters->messages_sent;
+    neighbour->stream.received_count = &counters->messages_received;
+    gy_wire_put(&wire, overlay->namespace_id, 8);
+    gy_stream_send(&neighbour->stream, GY_OVERLAY_IDENTITY, body, sizeof(body));
+    gy_flood_catch_up(neighbour);
+}
+
+/* ---- the end ---- */
+
+void gy_neighbours_flush(struct gy_overlay *overlay)
+{
+    int64_t deadline = gy_now() + GOODBYE_GRACE;
+    bool flushed = false;
+
+    while (!flushed && gy_now() < deadline) {
+        flushed = true;
+        for (int i = 0; i < overlay->count; i++)
+            flushed = flushed && gy_stream_flushed(&overlay->neighbours[i]->stream);
+        if (!flushed)
+            gy_poller_poll(overlay->world->poller, GY_MILLISECOND);
+    }
+    /* Unread bytes at close would make the kernel reset the connection, and a reset may overtake the goodbye. */
+    for (int i = 0; i < overlay->count; i++)
+        gy_stream_drain(&overlay->neighbours[i]->stream);
+}
+
+void gy_neighbours_close(struct gy_overlay *overlay)
+{
+    gy_world_on_overlay(overlay->world, NULL, NULL);
+    for (int i = 0; i < overlay->count; i++) {
+        gy_neighbour_unwatch(overlay->neighbours[i], &overlay->neighbours[i]->pidfd);
+        gy_neighbour_unwatch(overlay->neighbours[i], &overlay->neighbours[i]->probe);
+        gy_stream_close(&overlay->neighbours[i]->stream);
+    }
+}
+
+void gy_neighbours_free(struct gy_overlay *overlay)
+{
+    for (int i = 0; i < overlay->count; i++)
+        gy_free(overlay->neighbours[i]);
+    gy_free(overlay->neighbours);
+}
+
+void gy_neighbours_abandon(struct gy_overlay *overlay)
+{
+    for (int i = 0; i < overlay->count; i++) {
+        gy_stream_abandon(&overlay->neighbours[i]->stream);
+        if (overlay->neighbours[i]->pidfd.fd >= 0)
+            close(overlay->neighbours[i]->pidfd.fd);
+        if (overlay->neighbours[i]->probe.fd >= 0)
+            close(overlay->neighbours[i]->probe.fd);
+    }
+}

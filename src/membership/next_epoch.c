@@ -1,0 +1,170 @@
+/* The next epoch of a world: the same processes, or some of them, in a world that shares nothing with the old one.
+ *
+ * It has its own ranks, door, job number, key and nonces, and whatever stands on it has its own sockets, segment and
+ * counters. So nothing of the old epoch can reach it: a frame that is still under way, a rank that was stopped and wakes,
+ * one that was taken for dead, all speak to a door, a ring or a window that belongs to the old world only. The new key is
+ * of the old one and of a salt that only those were told who go on; where newcomers are among them, who never had the old
+ * one, of the secret and of the salt.
+ *
+ * A door that is refused is the proof that its process has ended (failed_ranks.c). So the doors of the last epochs stay as
+ * bare listeners, at which nobody answers: a rank that was cut off while the others went on, and closed their old doors,
+ * must not take them for dead when the network is whole again. */
+#include "membership/overlay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bootstrap/messages.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "membership/join_address.h"
+#include "net/interface.h"
+
+gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct sockaddr_storage *at,
+                                     const struct gy_config *config, struct gy_next_world *next_p,
+                                     struct gy_error *error)
+{
+    struct gy_next_world next = {.own = *own};
+    gyre_status status;
+    int fd;
+
+    gy_random(&next.own.nonce, sizeof(next.own.nonce));
+    next.own.address = *at;
+    status = gy_interface_listen(config, &next.own.address, &fd, error);
+    if (status == GYRE_SUCCESS)
+        status = gy_door_create(fd, &next.door, error);
+    if (status == GYRE_SUCCESS)
+        *next_p = next;
+    return status;
+}
+
+gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_world *next_p, struct gy_error *error)
+{
+    const struct gy_member *own = &old->members[old->rank];
+    struct sockaddr_storage at = own->address;
+
+    if (old->size > 1) {
+        gy_address_set_port(&at, 0);
+        return gy_world_next_prepare_at(own, &at, old->config, next_p, error);
+    }
+    *next_p = (struct gy_next_world){.own = *own};
+    gy_random(&next_p->own.nonce, sizeof(next_p->own.nonce));
+    return GYRE_SUCCESS;
+}
+
+void gy_world_next_cancel(struct gy_next_world *next)
+{
+    gy_door_free(next->door);
+    next->door = NULL;
+}
+
+static gyre_status hold_doors(const struct gy_world *old, struct gy_world *world, struct gy_error *error)
+{
+    for (int i = 0; i < GY_EPOCHS_HELD; i++) {
+        int fd;
+
+        if (i > old->helds || (i == 0 && !old->door))
+            return GYRE_SUCCESS;
+        fd = i == 0 ? gy_door_hold(old->door) : fcntl(old->held[i - 1], F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            return gy_error_system(error, errno, "rank %d cannot keep the address of its last epoch", old->rank);
+        world->held[world->helds++] = fd;
+    }
+    return GYRE_SUCCESS;
+}
+
+/* Takes over the house and the door of `next`, whatever comes of it. */
+static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
+                        const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
+                        struct gy_world **world_p, struct gy_error *error)
+{
+    struct gy_world *world = gy_alloc_zero(1, sizeof(*world));
+
+    if (!world) {
+        gy_world_next_cancel(next);
+        gy_house_abandon(house);
+        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the next epoch of a world");
+        return GYRE_NO_MEMORY;
+    }
+    world->rank = plan->rank;
+    world->size = plan->size;
+    world->epoch = epoch;
+    world->looked = plan->looked;
+    world->job = plan->job;
+    world->config = config;
+    world->poller = poller;
+    world->house = house;
+    world->door = next->door;
+    next->door = NULL;
+    world->members = gy_alloc((size_t)plan->size * sizeof(*world->members));
+    world->locals = gy_alloc_zero((size_t)plan->size, sizeof(*world->locals));
+    if (!world->members || !world->locals) {
+        gy_world_free(world);
+        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", plan->size);
+        return GYRE_NO_MEMORY;
+    }
+    memcpy(world->members, plan->members, (size_t)plan->size * sizeof(*world->members));
+    for (int rank = 0; rank < plan->size; rank++)
+        world->members[rank].host = world->members[rank].local = 0;
+    gy_world_know_members(world);
+    gy_log_set_rank(world->rank);
+    *world_p = world;
+    return GYRE_SUCCESS;
+}
+
+/* The key is there: lets the others in. */
+static gyre_status open_world(struct gy_world *world, struct gy_world **world_p, struct gy_error *error)
+{
+    gyre_status status = gy_overlay_prepare(world, error);
+
+    if (status == GYRE_SUCCESS && world->door)
+        status = gy_meet_open_door(world, error);
+    if (status == GYRE_SUCCESS)
+        *world_p = world;
+    else
+        gy_world_free(world);
+    return status;
+}
+
+gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
+                          struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,
+                          struct gy_error *error)
+{
+    struct gy_house *house = gy_house_inherit(old->house);
+    struct gy_world *world;
+    gyre_status status;
+
+    if (!house) {
+        gy_world_next_cancel(next);
+        return gy_error_system(error, errno, "rank %d cannot keep the address of its world", old->rank);
+    }
+    status = make(house, old->epoch + 1, next, plan, config, poller, &world, error);
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_handshake_derive(plan->grown ? house->key : old->key, plan->grown ? "gyre grow" : "gyre epoch", world->job,
+                        plan->salt, world->key);
+    status = hold_doors(old, world, error);
+    if (status != GYRE_SUCCESS) {
+        gy_world_free(world);
+        return status;
+    }
+    status = open_world(world, world_p, error);
+    if (status == GYRE_SUCCESS)
+        old->house->handed = true;
+    return status;
+}
+
+gyre_status gy_world_enter(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
+                           const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
+                           struct gy_world **world_p, struct gy_error *error)
+{
+    struct gy_world *world;
+    gyre_status status = make(house, epoch, next, plan, config, poller, &world, error);
+
+    if (status != GYRE_SUCCESS)
+        return status;
+    gy_handshake_derive(house->key, "gyre grow", world->job, plan->salt, world->key);
+    return open_world(world, world_p, error);
+}

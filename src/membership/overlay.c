@@ -1,0 +1,253 @@
+/* The overlay's face towards the layers above.
+ *
+ *   socket ends without goodbye ─┐                     failure_detector.c
+ *   pidfd says gone ─────────────┼─► verdict (the first wins) ─► neighbours, and this host's notice ─► theirs
+ *   report(), VERDICT, notice ───┘                     overlay_flood.c
+ *
+ * Forwarding happens in the poller's callbacks; gy_overlay_check makes no system call unless something is to be flooded
+ * or a neighbour is under suspicion. */
+#include "membership/overlay.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "core/mem.h"
+#include "membership/overlay_internal.h"
+
+/* Out of descriptors, and not only for a moment: a peer waits at our door, and would wait in vain. */
+static void on_starved(void *user, int errnum)
+{
+    struct gy_overlay *overlay = user;
+    struct gy_error error = {.rank = -1, .quiet = true};
+
+    gy_error_system(&error, errnum, "rank %d cannot accept the connection of another rank", overlay->world->rank);
+    gy_flood_verdict(overlay, error.status, overlay->world->rank, error.text, NULL);
+}
+
+static void free_overlay(struct gy_overlay *overlay)
+{
+    gy_council_free(&overlay->council);
+    gy_neighbours_free(overlay);
+    gy_fates_free(overlay);
+    gy_free(overlay->announced);
+    gy_free(overlay->left);
+    gy_free(overlay);
+}
+
+gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error)
+{
+    struct gy_overlay *overlay = gy_alloc_zero(1, sizeof(*overlay));
+
+    if (!overlay)
+        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay");
+    overlay->world = world;
+    overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
+    overlay->fates = gy_alloc_zero((size_t)world->size, sizeof(*overlay->fates));
+    overlay->announced = gy_alloc_zero((size_t)world->size, sizeof(*overlay->announced));
+    gy_council_init(&overlay->council, overlay, world);
+    if (overlay->left && overlay->fates && overlay->announced && gy_neighbours_list(overlay)) {
+        world->spare = overlay;
+        return GYRE_SUCCESS;
+    }
+    free_overlay(overlay);
+    return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the overlay of %d ranks", world->size);
+}
+
+gyre_status gy_overlay_create(struct gy_world *world, struct gy_overlay **overlay_p, struct gy_error *error)
+{
+    struct gy_overlay *overlay = world->spare;
+    struct stat about;
+    gyre_status status;
+
+    world->spare = NULL;
+    overlay->verdict = world->doom;
+    if (overlay->verdict.rank < 0 || overlay->verdict.rank >= world->size)
+        overlay->verdict.rank = world->doom.status == GYRE_SUCCESS ? -1 : world->rank;
+    overlay->namespace_id = stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
+    gy_world_on_starved(world, on_starved, overlay);
+    status = gy_neighbours_connect(overlay, error);
+    /* In a later epoch who finds the world broken by another rank still has its overlay, to go on from there. */
+    if (status != GYRE_SUCCESS &&
+        (world->epoch == 1 || status == GYRE_EXCLUDED || overlay->verdict.rank == world->rank)) {
+        gy_overlay_free(overlay);
+        return status;
+    }
+    world->overlay = overlay;
+    *overlay_p = overlay;
+    return GYRE_SUCCESS;
+}
+
+void gy_overlay_attach_notice(struct gy_overlay *overlay, struct gy_notice *notice)
+{
+    overlay->notice = notice;
+    if (overlay->verdict.status != GYRE_SUCCESS)
+        gy_flood_publish(overlay, overlay->verdict.status, overlay->verdict.rank, overlay->verdict.text);
+}
+
+static bool report_take(struct gy_report *report)
+{
+    if (atomic_load_explicit(&report->state, memory_order_acquire) != GY_PENDING_READY)
+        return false;
+    atomic_store_explicit(&report->state, GY_PENDING_DONE, memory_order_relaxed);
+    return true;
+}
+
+static void flood_reports(struct gy_overlay *overlay)
+{
+    struct gy_report *first = &overlay->first;
+
+    if (report_take(first))
+        gy_flood_own(overlay, first->status, first->rank, first->text, first->logged);
+    if (report_take(&overlay->abort))
+        gy_flood_abort(overlay, overlay->abort.rank, overlay->abort.text, NULL);
+}
+
+gyre_status gy_overlay_check(struct gy_overlay *overlay, struct gy_error *error)
+{
+    flood_reports(overlay);
+    gy_flood_doubts(overlay);
+    if (overlay->verdict.status == GYRE_SUCCESS) {
+        gy_neighbours_judge(overlay);
+        gy_flood_look_at_notice(overlay);
+    }
+    if (overlay->verdict.status != GYRE_SUCCESS && error->status == GYRE_SUCCESS)
+        *error = overlay->verdict;
+    return overlay->verdict.status;
+}
+
+/* One branch for all of it: every call that repeats asks. */
+bool gy_overlay_is_quiet(const struct gy_overlay *overlay)
+{
+    unsigned first = atomic_load_explicit(&overlay->first.state, memory_order_relaxed) == GY_PENDING_READY;
+    unsigned abort = atomic_load_explicit(&overlay->abort.state, memory_order_relaxed) == GY_PENDING_READY;
+    unsigned failed = overlay->verdict.status != GYRE_SUCCESS;
+    unsigned doubted = (overlay->suspects | overlay->doubted) != 0;
+    return (first | abort | failed | doubted | (unsigned)gy_flood_has_notice(overlay)) == 0;
+}
+
+bool gy_overlay_calm(const struct gy_overlay *overlay)
+{
+    return overlay->suspects == 0 && !overlay->doubted;
+}
+
+/* Somebody was first: false. */
+static bool report_begin(struct gy_report *report)
+{
+    int none = GY_PENDING_NONE;
+
+    return atomic_compare_exchange_strong(&report->state, &none, GY_PENDING_WRITING);
+}
+
+static void report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, bool logged)
+{
+    int cause = atomic_load(&overlay->stranded) - 1, own = overlay->world->rank;
+    struct gy_report *first = &overlay->first;
+
+    if (!report_begin(first))
+        return;
+    status = first->status = cause >= 0 ? GYRE_PEER_LEFT : status;
+    rank = first->rank = cause >= 0 ? cause : rank < 0 ? own : rank;
+    first->logged = logged;
+    if (cause >= 0)
+        snprintf(first->text, sizeof(first->text), "rank %d destroyed its communicator, and therefore %.400s", cause,
+                 text);
+    else
+        snprintf(first->text, sizeof(first->text), "%s", text);
+    atomic_store_explicit(&first->state, GY_PENDING_READY, memory_order_release);
+    gy_flood_publish(overlay, status, rank, first->text);
+}
+
+void gy_overlay_report(struct gy_overlay *overlay, gyre_status status, int rank, const char *text)
+{
+    report(overlay, status, rank, text, true);
+}
+
+void gy_overlay_report_silence(struct gy_overlay *overlay, int rank, const char *text)
+{
+    if (atomic_load(&overlay->stranded))
+        gy_overlay_report(overlay, GYRE_PEER_UNREACHABLE, rank, text);
+    else
+        gy_flood_silence(overlay, rank, text);
+}
+
+void gy_overlay_call_off(struct gy_overlay *overlay, gyre_status status, const char *text)
+{
+    report(overlay, status, overlay->world->rank, text, false);
+}
+
+void gy_overlay_abort(struct gy_overlay *overlay, const char *text)
+{
+    struct gy_report *too = &overlay->abort;
+
+    gy_overlay_call_off(overlay, GYRE_ABORTED, text);
+    if (!report_begin(too))
+        return;
+    too->rank = overlay->world->rank;
+    snprintf(too->text, sizeof(too->text), "%s", text);
+    atomic_store_explicit(&too->state, GY_PENDING_READY, memory_order_release);
+}
+
+const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay)
+{
+    return overlay->aborted.status != GYRE_SUCCESS ? &overlay->aborted : NULL;
+}
+
+const struct gy_error *gy_overlay_deaf(const struct gy_overlay *overlay)
+{
+    return overlay->deaf.status != GYRE_SUCCESS ? &overlay->deaf : NULL;
+}
+
+void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error)
+{
+    int own = overlay->world->rank;
+    char text[GY_OVERLAY_TEXT];
+
+    if (error->rank >= 0)
+        snprintf(text, sizeof(text), "%.*s", GY_OVERLAY_TEXT - 1, error->text);
+    else
+        snprintf(text, sizeof(text), "rank %d could not make its communicator: %.400s", own, error->text);
+    gy_flood_own(overlay, error->status, error->rank >= 0 ? error->rank : own, text, true);
+}
+
+bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank)
+{
+    return rank >= 0 && rank < overlay->world->size && overlay->left[rank];
+}
+
+int gy_overlay_left_because(const struct gy_overlay *overlay, int rank)
+{
+    return gy_overlay_has_left(overlay, rank) ? overlay->left[rank] - 1 : rank;
+}
+
+void gy_overlay_leave(struct gy_overlay *overlay, int cause)
+{
+    if (cause < 0 || cause >= overlay->world->size)
+        return;
+    atomic_store(&overlay->stranded, cause + 1);
+    gy_flood_goodbye(overlay, overlay->world->rank, cause, NULL);
+}
+
+void gy_overlay_free(struct gy_overlay *overlay)
+{
+    struct gy_error ignored = {.rank = -1};
+
+    if (!overlay)
+        return;
+    gy_world_on_starved(overlay->world, NULL, NULL);
+    gy_overlay_check(overlay, &ignored); /* a report that nobody has flooded yet leaves before the goodbye */
+    gy_flood_goodbye(overlay, overlay->world->rank, overlay->world->rank, NULL);
+    gy_neighbours_flush(overlay);
+    gy_neighbours_close(overlay);
+    gy_world_cancel_dials(overlay->world, overlay);
+    overlay->world->overlay = NULL;
+    free_overlay(overlay);
+}
+
+void gy_overlay_abandon(struct gy_overlay *overlay)
+{
+    if (!overlay)
+        return;
+    gy_neighbours_abandon(overlay);
+    overlay->world->overlay = NULL;
+    free_overlay(overlay);
+}

@@ -1,0 +1,355 @@
+/* How the connections of the overlay come about.
+ *
+ *   we dial it:      dial ──greeted──► connected         refused: its process has ended
+ *   it dials us:     awaited ──greeted──► connected      awaited for long: every 250 ms a bare connection to its door,
+ *                                                        only to see it refused
+ *   acquaintance:    a rank that we wait for and that is no neighbour, once ranks have left: dialled
+ *
+ * Who dials: of two neighbours the one from which the other is the shorter way up the ring; at equal distance the lower
+ * rank.
+ *
+ * Patience. At a first meeting a rank may take as long to connect as to come. The ranks of a later epoch were all inside
+ * gyre when it was agreed on, and newcomers had just answered: who does not connect is stopped, and the stall clock finds
+ * it. All who are missed then are named at once, also where somebody else has failed before, as the agreement that follows
+ * would wait long for one that never came to this world. Who finds that it was away itself for that long is given up by
+ * now, and says so.
+ *
+ * Invariant. A rank that learns a verdict while it still connects stays until each of its neighbours has connected and
+ * been told, or is known to be gone, or to be out where the others go on: it must not look dead to one that dials it a
+ * little later. Where nobody goes on, at a first meeting or after an abort, that is 2 s at most. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "membership/overlay_internal.h"
+#include "net/handshake_io.h"
+#include "net/socket.h"
+
+#define PROBE_EVERY (GY_SECOND / 4)
+#define TELLING_GRACE (2 * GY_SECOND)
+#define AWAY (GY_SECOND / 2) /* between two turns: this rank was stopped, or without a core */
+
+static void on_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+{
+    struct gy_overlay *overlay = user;
+    struct gy_neighbour *neighbour = gy_neighbour_find(overlay, rank, true);
+
+    if (fd >= 0) {
+        gy_neighbour_connected(neighbour, fd, keys);
+    } else if (neighbour->acquaintance && gy_error_is_shortage(overlay->world->dial_errnum)) {
+        neighbour->ended = true; /* of ours: again at the next turn */
+    } else if (neighbour->acquaintance &&
+               !neighbour->bystander) { /* died, left or gave up: the latter two it has told others */
+        gy_neighbour_suspect(neighbour, overlay->world->dial_errnum);
+    } else {
+        gy_neighbour_end(neighbour, overlay->world->dial_errnum); /* a neighbour's door was open at the meeting */
+    }
+}
+
+/* From the door: a neighbour that dials us, or somebody whose acquaintance we are. It has proved who it is, so one that we
+ * still take for connected has lost that connection, and does not come back to it: closing the new one would look like our
+ * death. */
+static void on_accepted(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+{
+    struct gy_overlay *overlay = user;
+    struct gy_neighbour *neighbour = gy_neighbour_find(overlay, rank, false);
+    struct gy_error error = {.rank = -1};
+
+    if (!neighbour && (neighbour = gy_neighbour_add(overlay, rank, false)) != NULL)
+        neighbour->guest = true;
+    if (neighbour) {
+        gy_neighbour_renew(neighbour);
+        gy_neighbour_connected(neighbour, fd, keys);
+        return;
+    }
+    close(fd);
+    gy_error_set(&error, GYRE_NO_MEMORY, overlay->world->rank, "rank %d has no memory for a connection of rank %d",
+                 overlay->world->rank, rank);
+    gy_overlay_give_up(overlay, &error);
+}
+
+/* A bystander that is waited for now is none any more; if its end was no news, it is one now. */
+static bool is_known(struct gy_overlay *overlay, int rank, bool waits)
+{
+    struct gy_neighbour *ours = gy_neighbour_find(overlay, rank, true);
+    bool gone = ours && ours->bystander && ours->ended;
+
+    if (ours && waits)
+        ours->bystander = false;
+    return (ours && !(gone && waits)) || gy_neighbour_find(overlay, rank, false);
+}
+
+void gy_neighbour_acquaint(struct gy_overlay *overlay, int rank, bool waits)
+{
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+    struct gy_neighbour *neighbour;
+
+    if (!overlay->thinned || overlay->left[rank] || overlay->verdict.status != GYRE_SUCCESS ||
+        rank == overlay->world->rank || is_known(overlay, rank, waits))
+        return;
+    neighbour = gy_neighbour_find(overlay, rank, true);
+    if (neighbour)
+        gy_neighbour_renew(neighbour);
+    else if (!(neighbour = gy_neighbour_add(overlay, rank, true)))
+        return; /* again at the next turn */
+    neighbour->acquaintance = true;
+    neighbour->bystander = !waits;
+    if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
+        neighbour->ended = true; /* the other clocks remain */
+}
+
+void gy_overlay_acquaint(struct gy_overlay *overlay, int rank)
+{
+    gy_neighbour_acquaint(overlay, rank, true);
+}
+
+bool gy_overlay_reach(struct gy_overlay *overlay, int rank)
+{
+    struct gy_neighbour *theirs = gy_neighbour_find(overlay, rank, false),
+                        *ours = gy_neighbour_find(overlay, rank, true);
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+
+    if ((theirs && theirs->connected && !theirs->ended) || (ours && ours->connected && !ours->ended))
+        return true;
+    if (ours)
+        ours->bystander = false;
+    if (rank == overlay->world->rank || (ours && !ours->ended))
+        return false; /* under way */
+    if (!ours && !(ours = gy_neighbour_add(overlay, rank, true)))
+        return false;
+    gy_neighbour_renew(ours);
+    ours->acquaintance = ours->dialled = true;
+    if (gy_world_dial_overlay(overlay->world, rank, on_dialled, overlay, &ignored) != GYRE_SUCCESS)
+        ours->ended = true; /* again at the next turn */
+    return false;
+}
+
+/* Tells the neighbour's listener that the probe is no stranger's. */
+static void introduce(struct gy_neighbour *neighbour)
+{
+    const struct gy_world *world = neighbour->overlay->world;
+    struct gy_handshake handshake;
+
+    gy_handshake_dial(&handshake, world->key, world->job, GY_PURPOSE_OVERLAY, (uint32_t)world->rank,
+                      (uint32_t)neighbour->rank, (enum gy_integrity)world->config->integrity);
+    gy_greeting_introduce(neighbour->probe.fd, &handshake);
+    gy_handshake_forget(&handshake);
+}
+
+static void on_probe(void *owner, uint32_t events)
+{
+    struct gy_neighbour *neighbour = owner;
+    int errnum = gy_socket_check(neighbour->probe.fd);
+
+    (void)events;
+    if (!errnum)
+        introduce(neighbour);
+    gy_neighbour_unwatch(neighbour, &neighbour->probe);
+    if (errnum)
+        gy_neighbour_end(neighbour, errnum);
+}
+
+/* Its dial does not come: is its door still there? What we learn here nobody else may tell us: in a world of two there
+ * is nobody else. */
+static void probe(struct gy_neighbour *neighbour)
+{
+    struct gy_world *world = neighbour->overlay->world;
+    struct gy_place place = {.address = world->members[neighbour->rank].address};
+    int fd;
+
+    if (neighbour->probe.fd >= 0)
+        return;
+    fd = gy_socket_connect(&place);
+    if (fd < 0)
+        return; /* for want of a descriptor, say: the deadline of the meeting remains */
+    gy_socket_tune(fd, world->config->peer_timeout_ns);
+    neighbour->probe = (struct gy_watch){.fd = fd, .events = EPOLLOUT, .callback = on_probe, .owner = neighbour};
+    if (gy_poller_add(world->poller, &neighbour->probe, NULL) != GYRE_SUCCESS) {
+        close(fd);
+        neighbour->probe.fd = -1;
+    }
+}
+
+/* Will those who are left shrink, this rank among them? */
+static bool goes_on(const struct gy_overlay *overlay)
+{
+    int own = overlay->world->rank;
+
+    return overlay->world->epoch > 1 && overlay->verdict.rank != own && !gy_overlay_aborted(overlay) &&
+           gy_overlay_fate(overlay, own)->status == GYRE_SUCCESS;
+}
+
+/* It is neither connected nor gone, and not out either, if those who are left go on: what they know of it, they have told each other. */
+static bool is_absent(const struct gy_neighbour *neighbour)
+{
+    const struct gy_overlay *overlay = neighbour->overlay;
+
+    if (neighbour->connected || neighbour->ended)
+        return false;
+    return overlay->verdict.status == GYRE_SUCCESS || !goes_on(overlay) ||
+           gy_overlay_fate(overlay, neighbour->rank)->status == GYRE_SUCCESS;
+}
+
+/* How many of them are; *absent_p is the first. */
+static int count_absent(struct gy_overlay *overlay, struct gy_neighbour **absent_p)
+{
+    int count = 0;
+
+    for (int i = overlay->count - 1; i >= 0; i--) {
+        if (!is_absent(overlay->neighbours[i]))
+            continue;
+        *absent_p = overlay->neighbours[i];
+        count++;
+    }
+    return count;
+}
+
+static void dial(struct gy_neighbour *neighbour, struct gy_error *error)
+{
+    neighbour->dialled = gy_world_dial_overlay(neighbour->overlay->world, neighbour->rank, on_dialled,
+                                               neighbour->overlay, error) == GYRE_SUCCESS;
+}
+
+static void dial_all(struct gy_overlay *overlay)
+{
+    struct gy_world *world = overlay->world;
+    struct gy_error error = {.rank = -1};
+
+    gy_world_on_overlay(world, on_accepted, overlay);
+    for (int i = 0; i < overlay->count && error.status == GYRE_SUCCESS; i++) {
+        if (overlay->neighbours[i]->dials)
+            dial(overlay->neighbours[i], &error);
+    }
+    if (error.status != GYRE_SUCCESS)
+        gy_overlay_give_up(overlay, &error);
+}
+
+/* Who dials us is looked for, who was not dialled for want of something is dialled again, to be told of that. */
+static void probe_absent(struct gy_overlay *overlay)
+{
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+
+    for (int i = 0; i < overlay->count; i++) {
+        struct gy_neighbour *neighbour = overlay->neighbours[i];
+
+        if (neighbour->connected || neighbour->ended)
+            continue;
+        if (!neighbour->dials)
+            probe(neighbour);
+        else if (!neighbour->dialled)
+            dial(neighbour, &ignored);
+    }
+}
+
+int64_t gy_overlay_patience(const struct gy_world *world)
+{
+    const struct gy_config *config = world->config;
+
+    return world->epoch == 1 || config->stall_timeout_ns > config->meet_timeout_ns ? config->meet_timeout_ns
+                                                                                   : config->stall_timeout_ns;
+}
+
+/* Nobody has connected for as long as that may take. */
+static void name_absent(struct gy_overlay *overlay, struct gy_neighbour *absent)
+{
+    struct gy_world *world = overlay->world;
+    char text[200];
+
+    if (world->epoch == 1) {
+        snprintf(text, sizeof(text), "rank %d was at the meeting but did not connect to rank %d afterwards",
+                 absent->rank, world->rank);
+        gy_flood_verdict(overlay, GYRE_MEETING_FAILED, absent->rank, text, NULL);
+        return;
+    }
+    for (int i = 0; i < overlay->count; i++) {
+        struct gy_neighbour *neighbour = overlay->neighbours[i];
+
+        if (neighbour->connected || neighbour->ended)
+            continue;
+        snprintf(text, sizeof(text),
+                 "rank %d belongs to a new world and has not connected to rank %d of it for %.0f s "
+                 "(GYRE_STALL_TIMEOUT); is it stopped?",
+                 neighbour->rank, world->rank, (double)gy_overlay_patience(world) / (double)GY_SECOND);
+        gy_flood_verdict(overlay, GYRE_PEER_STALLED, neighbour->rank, text, NULL);
+    }
+}
+
+/* It was away for so long: have they given it up? What it sees now of those who have gone on is no news of them. */
+static gyre_status return_late(struct gy_overlay *overlay, int64_t away, struct gy_error *error)
+{
+    struct gy_world *world = overlay->world;
+
+    if (world->epoch > 1 && away > gy_overlay_patience(world))
+        return gy_error_set(
+            error, GYRE_EXCLUDED, world->rank,
+            "rank %d has been excluded, the others go on without it: it was stopped for %.0f s while its "
+            "new world was made; it can only end, or join anew",
+            world->rank, (double)away / (double)GY_SECOND);
+    gy_poller_poll(world->poller, 0); /* what it was told meanwhile */
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error)
+{
+    struct gy_world *world = overlay->world;
+    int64_t now = gy_now(), deadline = now + gy_overlay_patience(world), next_probe = now + PROBE_EVERY;
+    int64_t looked = world->looked ? world->looked : now;
+    struct gy_neighbour *absent = NULL;
+    bool telling = false;
+
+    dial_all(overlay);
+    while (count_absent(overlay, &absent) > 0) {
+        now = gy_now();
+        if (now - looked > AWAY) {
+            deadline += now - looked;
+            if (return_late(overlay, now - looked, error) != GYRE_SUCCESS)
+                return error->status;
+        }
+        looked = now;
+        if (gy_overlay_check(overlay, error) != GYRE_SUCCESS && !telling) {
+            telling = true;
+            deadline = deadline > now + TELLING_GRACE ? deadline : now + TELLING_GRACE;
+            next_probe = now - 1; /* of those who have not come, who is gone? */
+        }
+        if (telling && !goes_on(overlay) && deadline > now + TELLING_GRACE)
+            deadline = now + TELLING_GRACE;
+        if (now > deadline) {
+            if (!telling || goes_on(overlay))
+                name_absent(overlay, absent);
+            break;
+        }
+        if (now > next_probe) {
+            probe_absent(overlay);
+            next_probe = now + PROBE_EVERY;
+        }
+        gy_poller_poll(world->poller, overlay->suspects ? GY_MILLISECOND : GY_SECOND / 10);
+    }
+    return gy_overlay_check(overlay, error);
+}
+
+static bool shorter_way_up(int from, int to, int size)
+{
+    int up = (to - from + size) % size, down = size - up;
+
+    return up < down || (up == down && from < to);
+}
+
+static bool list(struct gy_overlay *overlay, int rank)
+{
+    const struct gy_world *world = overlay->world;
+    bool dials = shorter_way_up(world->rank, rank, world->size);
+
+    return gy_neighbour_find(overlay, rank, dials) || gy_neighbour_add(overlay, rank, dials);
+}
+
+bool gy_neighbours_list(struct gy_overlay *overlay)
+{
+    int rank = overlay->world->rank, size = overlay->world->size;
+    bool listed = true;
+
+    for (int step = 1; step < size && listed; step *= 2)
+        listed = list(overlay, (rank + step) % size) && list(overlay, (rank - step + size) % size);
+    return listed;
+}

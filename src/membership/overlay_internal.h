@@ -1,0 +1,154 @@
+/* Shared by the parts of the overlay only: overlay.c (the face towards the layers above), overlay_flood.c (verdicts and
+ * goodbyes), overlay_connect.c (how connections come about), failure_detector.c (what is seen through them). One thread
+ * at a time, except for the fields that say so. */
+#ifndef GY_MEMBERSHIP_OVERLAY_INTERNAL_H
+#define GY_MEMBERSHIP_OVERLAY_INTERNAL_H
+
+#include "membership/agreement.h"
+#include "membership/overlay.h"
+#include "net/message_stream.h"
+
+#define GY_OVERLAY_BODY (8 + GY_OVERLAY_TEXT)
+#define GY_OVERLAY_GOODBYE_BODY 8
+
+enum gy_overlay_kind {
+    GY_OVERLAY_IDENTITY = 1,
+    GY_OVERLAY_VERDICT,
+    GY_OVERLAY_GOODBYE,
+    GY_OVERLAY_FATE,
+    GY_OVERLAY_COUNCIL,
+    GY_OVERLAY_ABORT,
+    GY_OVERLAY_ANNOUNCEMENT
+};
+enum gy_overlay_pending { GY_PENDING_NONE, GY_PENDING_WRITING, GY_PENDING_READY, GY_PENDING_DONE };
+
+/* By any thread: who moves `state` from NONE to WRITING fills the fields, the driving thread reads them at READY. */
+struct gy_report {
+    _Atomic int state;
+    gyre_status status;
+    int rank;
+    bool logged;
+    char text[GY_OVERLAY_TEXT + 1];
+};
+
+/* A lower rank that we cannot reach: told when it has had the time to say so of us. */
+#define GY_DOUBTS 8
+struct gy_doubt {
+    int64_t since; /* 0: there is none */
+    int rank;
+    char text[GY_OVERLAY_TEXT + 1];
+};
+
+struct gy_neighbour {
+    struct gy_overlay *overlay;
+    int rank;
+    bool dials;        /* we dial it */
+    bool acquaintance; /* of ours: no neighbour by its number, see overlay_connect.c */
+    bool bystander;    /* an acquaintance that only may know something: it is not waited for, and its end is no news */
+    bool guest;        /* it has come by itself: we are an acquaintance of its */
+    bool dialled;      /* we have begun to; or it failed for want of something, and is tried again */
+    bool connected, ended;
+    bool introduced; /* it has said IDENTITY: it takes part, so the end of its connection says something about it */
+    struct gy_stream stream;
+    struct gy_watch pidfd; /* fd −1: none */
+    struct gy_watch probe; /* fd −1: none; a bare connection to its door, while its own dial is awaited */
+    int64_t suspect_since; /* 0: not */
+    int suspect_errnum;    /* of the dial that failed, a bystander's, too; 0: its process has ended */
+};
+
+struct gy_overlay {
+    struct gy_world *world;
+    struct gy_neighbour **neighbours;
+    int count, room;
+    uint64_t namespace_id; /* of our pids */
+    int *left;             /* [size] 0, or who said goodbye: 1 + the rank because of which */
+    bool thinned;          /* somebody else did */
+    struct gy_fate *fates; /* [size] */
+    int64_t fates_changed;
+    struct gy_council council;
+    struct gy_notice *notice; /* NULL: this host has one rank, or no shared memory yet */
+    int suspects;
+    struct gy_error verdict; /* driving thread only, like the next ones */
+    struct gy_doubt doubts[GY_DOUBTS];
+    int doubted;             /* how many of them there are */
+    struct gy_error aborted; /* somebody wants the end of everything, whatever the verdict was */
+    struct gy_error deaf;    /* this rank cannot hear the others any more, and goes on nowhere */
+    _Atomic int stranded;    /* 1 + the rank whose leaving ended us; written by the driving thread, once */
+    uint32_t *announced;     /* [size] how many each rank has announced, as far as is known */
+    gy_announced_func *on_announced;
+    void *announced_user;
+    struct gy_report first, abort; /* an abort that comes after something else is news all the same */
+};
+
+/* overlay_flood.c */
+void gy_flood_publish(struct gy_overlay *overlay, gyre_status status, int rank, const char *text);
+/* The first verdict: kept, published, queued to every neighbour but the one who told us (`from`, or NULL). */
+void gy_flood_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *text,
+                      const struct gy_neighbour *from);
+/* The same of what this rank has decided on; `logged` already. */
+void gy_flood_own(struct gy_overlay *overlay, gyre_status status, int rank, const char *text, bool logged);
+/* A rank out of reach. Where two that live lose each other both see it, and one of them would be enough to be without: the
+ * higher one waits for what the lower one says, and who has been told that it is out itself says no more (failed_ranks.c). */
+void gy_flood_silence(struct gy_overlay *overlay, int rank, const char *text);
+/* Who has waited long enough? */
+void gy_flood_doubts(struct gy_overlay *overlay);
+/* A verdict as the body of a message: so many bytes. */
+size_t gy_flood_encode(const struct gy_error *verdict, uint8_t body_p[GY_OVERLAY_BODY]);
+void gy_flood_goodbye(struct gy_overlay *overlay, int rank, int cause, const struct gy_neighbour *from);
+void gy_flood_hear_verdict(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+/* An abort is passed on once, also after a verdict; it is the verdict where there is none. */
+void gy_flood_abort(struct gy_overlay *overlay, int rank, const char *text, const struct gy_neighbour *from);
+void gy_flood_hear_abort(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_flood_hear_goodbye(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+/* One neighbour that connects only now is told what the others were told already. */
+void gy_flood_catch_up(struct gy_neighbour *neighbour);
+/* Has another rank of this host published a verdict? Then it is adopted. */
+void gy_flood_look_at_notice(struct gy_overlay *overlay);
+bool gy_flood_has_notice(const struct gy_overlay *overlay);
+/* Its process is gone (`errnum` says how it was noticed, 0: its socket or its process ended), or this rank cannot hear it
+ * for want of memory: that is the end of this rank. */
+void gy_flood_death(struct gy_neighbour *neighbour, int errnum);
+
+/* overlay_broadcast.c */
+void gy_announcement_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+
+/* failed_ranks.c. Learning changes what this rank knows: false, nothing new. Flooding tells the others. */
+bool gy_fate_learn(struct gy_overlay *overlay, int rank, gyre_status status, bool proved, const char *why);
+void gy_fate_flood(struct gy_overlay *overlay, int rank, const struct gy_neighbour *from);
+void gy_fate_hear(struct gy_neighbour *from, uint8_t *body, size_t bytes);
+void gy_fate_catch_up(struct gy_neighbour *neighbour);
+/* A verdict about a rank that does not go on is its fate, too. */
+void gy_fate_of_verdict(struct gy_overlay *overlay, gyre_status status, int rank, const char *why,
+                        const struct gy_neighbour *from);
+void gy_fates_free(struct gy_overlay *overlay);
+
+/* failure_detector.c */
+struct gy_neighbour *gy_neighbour_find(struct gy_overlay *overlay, int rank, bool dials);
+/* NULL: no memory. */
+struct gy_neighbour *gy_neighbour_add(struct gy_overlay *overlay, int rank, bool dials);
+/* One that has ended is as before its first connection, and so is one whose rank has connected anew. */
+void gy_neighbour_renew(struct gy_neighbour *neighbour);
+/* Takes over `fd`. */
+void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct gy_seal_keys *keys);
+/* It is gone, unless it said goodbye; `errnum` as in gy_flood_death. */
+void gy_neighbour_end(struct gy_neighbour *neighbour, int errnum);
+/* There is no connection with it: it died, or it left, or gave up, which its neighbours know and tell in a moment. */
+void gy_neighbour_suspect(struct gy_neighbour *neighbour, int errnum);
+void gy_neighbour_unwatch(struct gy_neighbour *neighbour, struct gy_watch *watch);
+void gy_neighbours_judge(struct gy_overlay *overlay);
+/* gy_overlay_acquaint, of one that is not waited for where `waits` is false: it may know something (overlay_connect.c). */
+void gy_neighbour_acquaint(struct gy_overlay *overlay, int rank, bool waits);
+/* Sends what is queued, for a short time, and reads what is there. */
+void gy_neighbours_flush(struct gy_overlay *overlay);
+void gy_neighbours_close(struct gy_overlay *overlay);
+void gy_neighbours_free(struct gy_overlay *overlay);
+/* In a forked child, where the poller is the parent's. */
+void gy_neighbours_abandon(struct gy_overlay *overlay);
+
+/* overlay_connect.c */
+/* Fills `neighbours`: rank ± 2^k. false: no memory. */
+bool gy_neighbours_list(struct gy_overlay *overlay);
+/* Returns when all are connected, or with the verdict once everybody who can be has been told. */
+gyre_status gy_neighbours_connect(struct gy_overlay *overlay, struct gy_error *error);
+
+#endif

@@ -1,0 +1,48 @@
+/* Sockets as gyre wants them: close-on-exec, non-blocking, no delay, dead hosts noticed by the kernel. */
+#ifndef GY_NET_SOCKET_H
+#define GY_NET_SOCKET_H
+
+#include <sys/socket.h>
+
+#include "core/base.h"
+#include "core/error.h"
+
+/* Where somebody listens: a TCP address, or an abstract Unix socket that only processes of the same user may use. */
+struct gy_place {
+    bool local;                      /* abstract Unix socket `name` */
+    struct sockaddr_storage address; /* TCP */
+    char name[64];
+};
+
+/* "tcp://10.0.0.1:5" or "the local socket gyre-…". */
+const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes);
+/* Listens; a port 0 is replaced by the one that the kernel chose. −1 and errno. */
+int gy_socket_listen(struct gy_place *place);
+/* Begins to connect: the descriptor, or −1 and errno. */
+int gy_socket_connect(const struct gy_place *place);
+/* The same from `from`, an address of ours (port 0); NULL: from any. */
+int gy_socket_connect_from(const struct gy_place *place, const struct sockaddr_storage *from);
+/* After the connection is there: 0, or an errno. A TCP socket that met itself is ECONNREFUSED; a Unix peer of another
+ * user EPERM. */
+int gy_socket_check(int fd);
+/* True if no error is pending and, of TCP, the peer's host has acknowledged all that was sent. A process that closes its socket before it
+ * has received what was sent answers it with a reset instead. */
+bool gy_socket_delivered(int fd);
+/* No delay, keep-alive, user timeout. Harmless on Unix sockets. */
+void gy_socket_tune(int fd, int64_t peer_timeout_ns);
+/* From here on the peer may leave what is sent unread as long as it likes: no user timeout. */
+void gy_socket_await_readers(int fd);
+/* Returns true if the peer's host has answered nothing for `ns`, though there is something to be answered. To be believed when it is
+ * so twice: a machine that stood still had no time to hear. */
+bool gy_socket_is_unanswered(int fd, int64_t ns);
+/* What gy_socket_is_stuck has seen of a connection; zeros at first. */
+struct gy_socket_progress {
+    uint64_t acked; /* bytes */
+    int64_t since;  /* when they were seen to be so many first; 0: nothing is stuck */
+};
+/* Returns true if the kernel sends the oldest unacknowledged byte again and again and no byte has been acknowledged for
+ * `ns`, although the peer's host may answer keep-alive probes and short packets: the path drops long packets. A peer that
+ * leaves its receive window shut is not stuck. */
+bool gy_socket_is_stuck(int fd, int64_t now, int64_t ns, struct gy_socket_progress *seen);
+
+#endif

@@ -1,0 +1,328 @@
+/* The receiving half of an rdma link: completions to arrivals, arrivals to frames. See rdma/internal.h.
+ *
+ *   collect: completion queues ──▶ counters; no sink is called, so that it may run at any time, before sleeping too
+ *   digest:  [in_tail, in_head) of the ring ──▶ the sink: a frame that lies there whole is given where it lies, another is
+ *            completed in the sink's memory, piece by piece
+ *
+ * Receive requests are posted again in batches: before the chunks that used them are credited, so that what the peer then
+ * sends finds one, and at once when a credit used one, for credits have only the reserve. */
+#include <endian.h>
+#include <string.h>
+
+#include "transport/rdma/internal.h"
+
+#define COMPLETIONS 16            /* per poll */
+#define COLLECTED 64              /* per collect and rail */
+#define FRAMES 16                 /* per digest */
+#define BYTES (UINT64_C(1) << 18) /* per digest */
+
+/* ---- completions ---- */
+
+static struct gy_rdma_path *path_of(struct gy_rdma_link *link, uint32_t number, int rail)
+{
+    for (int q = 0; q < link->paths; q++)
+        if (link->path[q].rail == rail && link->path[q].qp->qp_num == number)
+            return &link->path[q];
+    return NULL;
+}
+
+static void replenish(struct gy_rdma_link *link, struct gy_rdma_path *path)
+{
+    struct ibv_recv_wr requests[COMPLETIONS] = {0}, *bad;
+    const struct gy_verbs *verbs = link->rdma->rail[path->rail].verbs;
+
+    while (path->empty > 0 && link->base.state == GY_LINK_OPEN) {
+        uint32_t count = (uint32_t)gy_min_size(path->empty, COMPLETIONS);
+        for (uint32_t i = 0; i < count; i++)
+            requests[i].next = i + 1 < count ? &requests[i + 1] : NULL;
+        int errnum = verbs->post_recv(path->qp, requests, &bad);
+        if (errnum)
+            gy_rdma_fail(link, path, GYRE_PEER_UNREACHABLE, "a receive request was refused", strerror(errnum));
+        path->empty -= count;
+    }
+}
+
+void gy_rdma_replenish(struct gy_rdma_link *link)
+{
+    for (int q = 0; q < link->paths; q++)
+        replenish(link, &link->path[q]);
+}
+
+static void violated(struct gy_rdma_link *link, const struct gy_rdma_path *path, const char *what)
+{
+    gy_rdma_fail(link, path, GYRE_PROTOCOL, "the peer broke the rules of gyre's links", what);
+}
+
+static bool take_credit(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint64_t chunks, uint64_t bytes)
+{
+    if (chunks > link->chunks - link->chunks_back || bytes > link->out_head - link->out_tail) {
+        violated(link, path, "it gave back more than it had");
+        return false;
+    }
+    link->chunks_back += chunks;
+    link->out_tail += bytes;
+    return true;
+}
+
+/* The stream goes on as far as there is no gap. */
+static void go_on(struct gy_rdma_link *link, const struct gy_rdma_path *path)
+{
+    uint32_t *place, immediate;
+
+    while ((immediate = *(place = &link->arrived[link->next_place])) != 0) {
+        uint64_t start = link->in_head;
+        *place = 0;
+        link->in_head += (uint64_t)(immediate & GY_RDMA_UNITS) * 64;
+        link->next_chunk++;
+        link->next_place = link->next_place + 1 == (uint32_t)link->paths * GY_RDMA_CHUNKS ? 0 : link->next_place + 1;
+        link->owed_chunks++;
+        if (link->in_head - link->in_tail > link->in_mask + 1) {
+            violated(link, path, "it overran its ring");
+            return;
+        }
+        if ((immediate & (GY_RDMA_REMEMBER | GY_RDMA_REPEAT)) && !gy_rdma_recall(link, start, immediate)) {
+            violated(link, path, "it asked to remember what it has not said");
+            return;
+        }
+    }
+}
+
+/* Chunk number `arrived` of its path is there: of the stream, number arrived · n + q. */
+void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
+{
+    uint64_t paths = (uint64_t)link->paths, q = (uint64_t)(path - link->path);
+    uint32_t units = immediate & GY_RDMA_UNITS, credit = immediate >> GY_RDMA_CREDIT_CHUNKS;
+
+    uint64_t start = link->pulls > 0 ? link->told : link->in_head;
+    uint32_t place = (uint32_t)(path->arrived % GY_RDMA_CHUNKS * paths + q);
+
+    if (path->arrived * paths + q - link->next_chunk >= paths * GY_RDMA_CHUNKS || units == 0 ||
+        units > GY_RDMA_CHUNK / 64) {
+        violated(link, path, "more chunks than it had credit for, or too large");
+        return;
+    }
+    if (credit && !take_credit(link, path, credit & 63, (uint64_t)(immediate >> GY_RDMA_CREDIT_UNITS) * 64))
+        return;
+    path->arrived++;
+    if (units >= GY_RDMA_PULL_LEAST / 64)
+        gy_rdma_pull_hear(link);
+    link->told = start + (uint64_t)units * 64;
+    if ((immediate & GY_RDMA_PULL) == GY_RDMA_PULL) {
+        if (!gy_rdma_pull_begin(link, place, start, units))
+            violated(link, path, "it told of something to be read where that may not be");
+        return;
+    }
+    link->arrived[place] = immediate & (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
+    go_on(link, path);
+}
+
+/* Most are the only thing there: then nothing is to be put in order, written down or taken back. */
+void gy_rdma_silent_arrived(struct gy_rdma_link *link, uint32_t immediate)
+{
+    struct gy_rdma_path *path = &link->path[0];
+    uint64_t length = gy_rdma_padded(link->remembered.bytes);
+
+    if (immediate != (length / 64 | GY_RDMA_REPEAT) || link->in_head != link->in_tail || link->base.inbound.active) {
+        gy_rdma_chunk_arrived(link, path, immediate);
+        return;
+    }
+    link->remembered.sequence++;
+    link->recalled = true;
+    link->in_head += length;
+    link->owed_chunks++;
+    link->next_chunk++;
+    link->next_place = link->next_place + 1 == GY_RDMA_CHUNKS ? 0 : link->next_place + 1;
+    path->arrived++;
+}
+
+/* One that was told: what was written silently before it is in memory, too. */
+static void loud_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
+{
+    if (link->paths == 1)
+        gy_rdma_look(link);
+    if (link->base.state != GY_LINK_OPEN)
+        return;
+    link->loud = GY_RDMA_LOUD;
+    link->repeats += (immediate & GY_RDMA_REPEAT) && (immediate & GY_RDMA_UNITS) <= GY_RDMA_SILENT / 64 + 1;
+    gy_rdma_chunk_arrived(link, path, immediate);
+}
+
+static void chunks_read(struct gy_rdma_link *link)
+{
+    uint32_t place, units;
+
+    while (gy_rdma_pull_end(link, &place, &units)) {
+        link->arrived[place] = units;
+        go_on(link, &link->path[0]);
+    }
+}
+
+static void credit_arrived(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint32_t credit)
+{
+    if (take_credit(link, path, credit >> 25, (uint64_t)(credit & ((1u << 25) - 1)) * 64))
+        gy_rdma_replenish(link); /* the reserve is whole again, at once */
+}
+
+static void failed(struct gy_rdma_link *link, const struct gy_rdma_path *path, const struct ibv_wc *wc)
+{
+    /* What is wrong with this end's own use of the device is nobody else's fault. */
+    static const unsigned own = 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_QP_OP_ERR | 1u << IBV_WC_LOC_EEC_OP_ERR |
+                                1u << IBV_WC_LOC_PROT_ERR | 1u << IBV_WC_LOC_ACCESS_ERR | 1u << IBV_WC_FATAL_ERR;
+    const struct gy_verbs *verbs = link->rdma->rail[path->rail].verbs;
+
+    gy_rdma_fail(link, path, own >> wc->status & 1 ? GYRE_SYSTEM : GYRE_PEER_UNREACHABLE,
+                 wc->status == IBV_WC_WR_FLUSH_ERR ? "the queue pair is in error" : "a request failed",
+                 verbs->wc_status_str(wc->status));
+}
+
+static void completed(struct gy_rdma_link *link, struct gy_rdma_path *path, const struct ibv_wc *wc)
+{
+    if (wc->status != IBV_WC_SUCCESS) {
+        failed(link, path, wc);
+    } else if (!(wc->opcode & IBV_WC_RECV)) {
+        path->finished = (uint32_t)(wc->wr_id >> 32);
+        path->sent_done += (uint32_t)wc->wr_id - (uint32_t)path->sent_done;
+        if (link->pulls_posted > 0)
+            chunks_read(link);
+    } else {
+        path->empty++;
+        if (!(wc->wc_flags & IBV_WC_WITH_IMM))
+            violated(link, path, "a message without immediate");
+        else if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+            loud_chunk_arrived(link, path, be32toh(wc->imm_data));
+        else
+            credit_arrived(link, path, be32toh(wc->imm_data));
+    }
+}
+
+/* After the peer has gone, errors say no more than that: credit for what it sent last has nowhere to go, and what it sent is here.
+ * They may be seen before the socket's end, which came first. */
+static bool says_the_end(struct gy_rdma_link *link, const struct ibv_wc *wc)
+{
+    if (wc->status != IBV_WC_SUCCESS && link->ready && !link->ended)
+        gy_rdma_hear(link);
+    return wc->status != IBV_WC_SUCCESS && link->ended;
+}
+
+static void take(struct gy_rdma_link *link, int rail, const struct ibv_wc *wcs, int count)
+{
+    link->quiet = false; /* also for those who only looked, before they sleep */
+    for (int i = 0; i < count && link->base.state == GY_LINK_OPEN; i++) {
+        struct gy_rdma_path *path = path_of(link, wcs[i].qp_num, rail);
+        if (path && !says_the_end(link, &wcs[i]))
+            completed(link, path, &wcs[i]);
+    }
+}
+
+/* Most looks of somebody who waits find nothing: those are to be short. */
+bool gy_rdma_collect(struct gy_rdma_link *link)
+{
+    struct ibv_wc wcs[COMPLETIONS];
+    bool moved = false;
+
+    for (int rail = 0; rail < link->rdma->rails && link->queue[rail].cq; rail++) {
+        int count, total = 0;
+        do {
+            count = link->rdma->rail[rail].verbs->poll_cq(link->queue[rail].cq, COMPLETIONS, wcs);
+            if (count == 0)
+                break;
+            if (count < 0)
+                gy_rdma_fail(link, &link->path[rail], GYRE_SYSTEM, "the completion queue cannot be read",
+                             "is the device gone?");
+            take(link, rail, wcs, count);
+            moved = true;
+            total += count;
+        } while (count == COMPLETIONS && total < COLLECTED && link->base.state == GY_LINK_OPEN);
+    }
+    return moved;
+}
+
+/* ---- frames ---- */
+
+static void consumed(struct gy_rdma_link *link, uint64_t bytes)
+{
+    link->in_tail += bytes;
+    link->owed_bytes += bytes;
+}
+
+/* Copies what is there of the payload under way, padding included. */
+static bool digest_piece(struct gy_rdma_link *link, uint64_t available)
+{
+    const struct gy_frame *frame = &link->base.inbound.frame;
+    size_t got = link->base.inbound.got;
+    uint64_t offset = link->in_tail & link->in_mask;
+    uint64_t piece = gy_min_size(gy_rdma_padded(frame->bytes) - GY_FRAME_BYTES - got, available);
+
+    piece = gy_min_size(piece, link->in_mask + 1 - offset);
+    if (got < frame->bytes)
+        memcpy(link->base.inbound.place + got, link->ring + offset, gy_min_size(piece, frame->bytes - got));
+    link->base.inbound.got = got + piece;
+    consumed(link, piece);
+    if (link->base.inbound.got < gy_rdma_padded(frame->bytes) - GY_FRAME_BYTES)
+        return true;
+    return gy_link_inbound_end(&link->base, &link->rdma->env.sink);
+}
+
+/* A frame is there as a whole, and its header in mind. False: the link is no more. */
+static bool digest_recalled(struct gy_rdma_link *link)
+{
+    const unsigned char *payload = link->ring + ((link->in_tail + GY_FRAME_BYTES) & link->in_mask);
+    uint64_t whole = gy_rdma_padded(link->remembered.bytes);
+
+    link->recalled = false;
+    if (!gy_link_arrived(&link->base, &link->rdma->env.sink, &link->remembered, payload))
+        return false;
+    consumed(link, whole);
+    return true;
+}
+
+/* A header is there. False: the link is no more. */
+static bool digest_header(struct gy_rdma_link *link, uint64_t available)
+{
+    const struct gy_sink *sink = &link->rdma->env.sink;
+    struct gy_frame frame;
+
+    if (!gy_frame_decode(link->ring + (link->in_tail & link->in_mask), &frame)) {
+        gy_link_fail(&link->base, GYRE_PROTOCOL, "rank %d wrote something over rdma that is no frame of gyre",
+                     link->base.peer);
+        return false;
+    }
+    uint64_t whole = gy_rdma_padded(frame.bytes), offset = (link->in_tail + GY_FRAME_BYTES) & link->in_mask;
+    if (available < whole || offset + frame.bytes > link->in_mask + 1) {
+        if (!gy_link_inbound_begin(&link->base, sink, &frame))
+            return false;
+        consumed(link, GY_FRAME_BYTES);
+        return true;
+    }
+    link->base.more = available > whole;
+    bool taken = gy_link_arrived(&link->base, sink, &frame, frame.bytes ? link->ring + offset : NULL);
+    link->base.more = false;
+    if (!taken)
+        return false;
+    consumed(link, whole);
+    return true;
+}
+
+bool gy_rdma_digestible(const struct gy_rdma_link *link)
+{
+    return link->in_head != link->in_tail;
+}
+
+bool gy_rdma_digest(struct gy_rdma_link *link)
+{
+    uint64_t before = link->in_tail;
+
+    link->digesting = true;
+    for (int frames = 0; frames < FRAMES && link->in_tail - before < BYTES && link->base.state == GY_LINK_OPEN;) {
+        uint64_t available = link->in_head - link->in_tail;
+        bool inbound = link->base.inbound.active;
+        if (available == 0 || !(link->recalled ? digest_recalled(link)
+                                : inbound      ? digest_piece(link, available)
+                                               : digest_header(link, available)))
+            break;
+        frames += !link->base.inbound.active;
+        gy_rdma_return_credit(link);
+    }
+    link->digesting = false;
+    return link->in_tail != before;
+}

@@ -1,0 +1,351 @@
+/* The sending half of an rdma link: frames to chunks, chunks to queue pairs, credits back. See rdma/internal.h.
+ *
+ * Staging mirrors the peer's ring: what lies at an offset here goes to the same offset there. So a place in staging is
+ * free again when the peer has consumed what it wrote there, which its credits say, and no completion is needed for it.
+ * (A repeated packet reads staging after that; the peer's device has had it already and drops it.) Completions are
+ * asked for where somebody waits for one, a payload in announced memory, and once per GY_RDMA_SIGNAL requests, so that
+ * the queue drains. */
+#include <endian.h>
+#include <string.h>
+
+#include "transport/rdma/internal.h"
+
+void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
+                  const char *cause)
+{
+    const struct gy_rdma_rail *rail = &link->rdma->rail[path->rail];
+
+    gy_link_fail(&link->base, status, "rdma, device %s, to rank %d: %s: %s%s%s%s", rail->name, link->base.peer, what,
+                 cause, rail->trouble[0] ? " (the device said before: " : "", rail->trouble,
+                 rail->trouble[0] ? ")" : "");
+}
+
+/* ---- chunks ---- */
+
+/* A chunk in the making: bytes from staging, then at most one piece of a payload where it lies. */
+struct chunk {
+    uint64_t start;              /* in the stream */
+    uint64_t length;             /* padding included */
+    uint64_t staged, borrowed;   /* bytes on the wire from either */
+    const void *payload;         /* of the borrowed piece */
+    struct gy_rdma_range *range; /* where it lies */
+    bool ends;                   /* a frame that borrows ends here */
+    bool pulled;                 /* the receiver is to read it: all of it is staged, and of one frame */
+};
+
+static struct gy_rdma_direct *newest_direct(struct gy_rdma_link *link)
+{
+    return &link->direct[(link->direct_first + link->direct_count - 1) % GY_RDMA_DIRECT_FRAMES];
+}
+
+/* Is the frame's payload to be read from where it lies? Decided when its first byte is. False also when too many are. */
+static struct gy_rdma_range *direct_range(struct gy_rdma_link *link, struct gy_frame_out *frame)
+{
+    if (frame->sent > 0)
+        return link->direct_count > 0 && newest_direct(link)->frame == frame ? newest_direct(link)->range : NULL;
+    bool small = frame->header.bytes < GY_RDMA_DIRECT && !gy_rdma_memory_is_device(&link->rdma->memory, frame->payload);
+    if (small || frame->header.bytes == 0 || link->direct_count == GY_RDMA_DIRECT_FRAMES)
+        return NULL;
+    struct gy_rdma_range *range = gy_rdma_memory_find(&link->rdma->memory, frame->payload, frame->header.bytes);
+    if (range) {
+        gy_rdma_range_hold(range);
+        link->direct_count++;
+        *newest_direct(link) = (struct gy_rdma_direct){.frame = frame, .range = range};
+    }
+    return range;
+}
+
+/* What lies in a GPU cannot be copied: it waits until one more frame may be sent from where it lies. */
+static bool must_wait(const struct gy_rdma_link *link, const struct gy_frame_out *frame)
+{
+    return frame->sent == 0 && link->direct_count == GY_RDMA_DIRECT_FRAMES && frame->header.bytes > 0 &&
+           gy_rdma_memory_is_device(&link->rdma->memory, frame->payload);
+}
+
+/* Lays out one more piece of `frame`, at most `room` bytes of the stream. False: the chunk takes no more. */
+static bool lay_out(struct gy_rdma_link *link, struct chunk *chunk, struct gy_frame_out *frame, uint64_t room)
+{
+    if (must_wait(link, frame))
+        return false;
+    unsigned char *to = link->staging + ((chunk->start + chunk->length) & link->out_mask);
+    struct gy_rdma_range *range = direct_range(link, frame);
+
+    if (frame->sent == 0) { /* a multiple of 64 is left everywhere */
+        gy_frame_encode(&frame->header, to);
+        frame->sent = GY_FRAME_BYTES;
+        chunk->length += GY_FRAME_BYTES;
+        chunk->staged = chunk->length;
+        return true;
+    }
+    size_t from = frame->sent - GY_FRAME_BYTES;
+    uint64_t piece = gy_min_size(gy_rdma_padded(frame->header.bytes) - frame->sent, room);
+    uint64_t bytes = gy_min_size(piece, frame->header.bytes - from); /* without padding */
+    const unsigned char *source = (const unsigned char *)frame->payload + from;
+    if (range && !chunk->pulled) {
+        if (!newest_direct(link)->begun)
+            newest_direct(link)->first = link->chunks;
+        newest_direct(link)->begun = true;
+        chunk->payload = source;
+        chunk->borrowed = bytes;
+        chunk->range = range;
+    } else {
+        memcpy(to, source, bytes);
+        chunk->staged = chunk->length + bytes;
+    }
+    frame->sent += piece;
+    chunk->length += piece;
+    return !range && !chunk->pulled;
+}
+
+/* The frame is laid out to its end, in the chunk that comes next. */
+static void all_posted(struct gy_rdma_link *link, struct chunk *chunk, struct gy_frame_out *frame)
+{
+    if (link->direct_count > 0 && newest_direct(link)->frame == frame) {
+        newest_direct(link)->last = link->chunks;
+        newest_direct(link)->whole = true;
+        chunk->ends = true;
+    }
+    link->unsent = frame->next;
+}
+
+static struct chunk gather(struct gy_rdma_link *link, uint64_t room, bool pulled)
+{
+    struct chunk chunk = {.start = link->out_head, .pulled = pulled};
+    uint64_t most = link->out_mask + 1 - (link->out_head & link->out_mask);
+    bool more = true;
+
+    most = gy_min_size(gy_min_size(most, room), gy_rdma_pull_ahead(link));
+    while (more && link->unsent && chunk.length < most) {
+        struct gy_frame_out *frame = link->unsent;
+        more = lay_out(link, &chunk, frame, most - chunk.length);
+        if (frame->sent == gy_rdma_padded(frame->header.bytes))
+            all_posted(link, &chunk, frame);
+    }
+    chunk.pulled = pulled && chunk.length >= GY_RDMA_PULL_LEAST;
+    return chunk;
+}
+
+/* ---- queue pairs ---- */
+
+bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal)
+{
+    const struct gy_rdma_rail *rail = &link->rdma->rail[path->rail];
+    struct ibv_send_wr *bad;
+
+    path->posted++;
+    if (++path->unsignalled >= GY_RDMA_SIGNAL)
+        signal = true;
+    if (signal) {
+        wr->send_flags |= IBV_SEND_SIGNALED;
+        path->unsignalled = 0;
+    }
+    wr->wr_id = (uint64_t)path->posted << 32 | (uint32_t)path->sent;
+    int errnum = rail->verbs->post_send(path->qp, wr, &bad);
+    if (errnum)
+        gy_rdma_fail(link, path, GYRE_PEER_UNREACHABLE, "a request was refused", strerror(errnum));
+    return errnum == 0;
+}
+
+static void credited(struct gy_rdma_link *link, uint32_t chunks, uint32_t units)
+{
+    link->owed_chunks -= chunks;
+    link->owed_bytes -= (uint64_t)units * 64;
+    link->awaited = link->awaited && link->owed_chunks > 0;
+}
+
+/* Credit that this chunk can take along, where enough is owed to be worth new receive requests. What it uses, these are. */
+static uint32_t credit_by_the_way(struct gy_rdma_link *link)
+{
+    uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 63);
+    uint32_t units = (uint32_t)gy_min_size(link->owed_bytes / 64, (1u << 13) - 1);
+
+    if (chunks < GY_RDMA_BY_THE_WAY && link->owed_bytes < (link->in_mask + 1) / 8)
+        return 0;
+    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
+    credited(link, chunks, units);
+    return chunks << GY_RDMA_CREDIT_CHUNKS | units << GY_RDMA_CREDIT_UNITS;
+}
+
+uint32_t gy_rdma_immediate(struct gy_rdma_link *link, uint64_t length, uint32_t flags)
+{
+    return (uint32_t)(length / 64) | flags | credit_by_the_way(link);
+}
+
+bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_send_wr *wr, uint64_t length, bool signal)
+{
+    struct gy_rdma_path *path = gy_rdma_next_path(link);
+
+    path->sent++;
+    link->chunks++;
+    link->out_head += length;
+    return link->base.state == GY_LINK_OPEN && gy_rdma_post(link, path, wr, signal);
+}
+
+static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
+{
+    const struct gy_rdma_path *path = gy_rdma_next_path(link);
+    struct ibv_sge pieces[2];
+    int count = 0;
+
+    if (chunk->staged)
+        pieces[count++] = (struct ibv_sge){.addr = (uintptr_t)(link->staging + (chunk->start & link->out_mask)),
+                                           .length = (uint32_t)chunk->staged,
+                                           .lkey = link->staging_mr[path->rail]->lkey};
+    if (chunk->borrowed)
+        pieces[count++] = (struct ibv_sge){.addr = (uintptr_t)chunk->payload,
+                                           .length = (uint32_t)chunk->borrowed,
+                                           .lkey = chunk->range->mr[path->rail]->lkey};
+    bool in_itself = !chunk->borrowed && chunk->staged <= link->rdma->rail[path->rail].most_inline;
+    struct ibv_send_wr wr = {
+        .sg_list = pieces,
+        .num_sge = count,
+        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+        .send_flags = in_itself ? IBV_SEND_INLINE : 0,
+        .imm_data = htobe32(gy_rdma_immediate(link, chunk->length, 0)),
+        .wr.rdma = {.remote_addr = path->remote_ring + (chunk->start & link->out_mask), .rkey = path->remote_key},
+    };
+    /* Somebody waits for the end of a payload; its chunks are on every path. */
+    return gy_rdma_post_chunk(link, &wr, chunk->length, chunk->ends || (chunk->borrowed && link->paths > 1));
+}
+
+bool gy_rdma_has_room(struct gy_rdma_link *link)
+{
+    const struct gy_rdma_path *path = gy_rdma_next_path(link);
+
+    return link->chunks - link->chunks_back < (uint64_t)GY_RDMA_CHUNKS * (uint64_t)link->paths &&
+           path->posted - path->finished < GY_RDMA_SENDS - GY_RDMA_RESERVE;
+}
+
+/* Room for less than so much is left alone until more has come back: a chunk is a write, an acknowledgement and a receive
+ * request, however short it is. The peer keeps less than a quarter of the ring to itself, so more does come. */
+static uint64_t worth_waiting(const struct gy_rdma_link *link)
+{
+    const struct gy_frame_out *frame = link->unsent;
+    uint64_t left = gy_rdma_padded(frame->header.bytes) - frame->sent;
+
+    return gy_min_size(gy_min_size(left, GY_RDMA_CHUNK), (link->out_mask + 1) / 4);
+}
+
+/* A frame that waited for others, and none has come, leaves as short ones do. */
+static void send_alone(struct gy_rdma_link *link)
+{
+    struct gy_frame_out *frame = link->unsent;
+
+    if (!frame || !frame->patient || frame->next || frame->sent > 0 || frame->header.bytes > GY_FRAME_SHORT)
+        return;
+    link->unsent = NULL;
+    if (gy_rdma_send_short(&link->base, &frame->header, frame->payload))
+        frame->sent = gy_rdma_padded(frame->header.bytes);
+    else
+        link->unsent = frame;
+}
+
+bool gy_rdma_flush(struct gy_rdma_link *link)
+{
+    uint64_t before = link->chunks;
+
+    link->untried = false;
+    send_alone(link);
+    while (link->unsent && link->ready && !link->ended && link->base.state == GY_LINK_OPEN) {
+        uint64_t room = link->out_mask + 1 - (link->out_head - link->out_tail);
+
+        if (room == 0 || !gy_rdma_has_room(link) || room < worth_waiting(link))
+            break;
+        const struct gy_frame_out *frame = link->unsent;
+        struct chunk chunk = gather(link, room, gy_rdma_is_to_be_pulled(link));
+        if (chunk.length == 0 ||
+            !(chunk.pulled ? gy_rdma_offer_chunk(link, frame, chunk.length, chunk.ends) : post_chunk(link, &chunk)))
+            break;
+    }
+    return link->chunks != before;
+}
+
+/* Have the chunks that read the payload been acknowledged? Path q carries chunks q, q + n, q + 2n …, in order; each of
+ * these has asked for a completion, or, on a single path, the last of them. */
+static bool is_done(const struct gy_rdma_link *link, const struct gy_rdma_direct *direct)
+{
+    uint64_t paths = (uint64_t)link->paths;
+
+    for (uint64_t i = 0; i < paths && direct->last - i >= direct->first; i++) {
+        uint64_t number = direct->last - i;
+        if (link->path[number % paths].sent_done <= number / paths)
+            return false;
+        if (number == 0)
+            break;
+    }
+    return true;
+}
+
+bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame)
+{
+    const struct gy_rdma_link *link = (const struct gy_rdma_link *)base;
+
+    for (uint32_t i = 0; i < link->direct_count; i++)
+        if (link->direct[(link->direct_first + i) % GY_RDMA_DIRECT_FRAMES].frame == frame)
+            return true;
+    return false;
+}
+
+bool gy_rdma_reap(struct gy_rdma_link *link)
+{
+    bool moved = false;
+
+    while (link->base.first && link->base.first != link->unsent) {
+        struct gy_rdma_direct *oldest = &link->direct[link->direct_first];
+        if (gy_rdma_is_being_pulled(link, link->base.first))
+            break;
+        if (link->direct_count > 0 && oldest->frame == link->base.first) {
+            if (!oldest->whole || !is_done(link, oldest))
+                break;
+            gy_rdma_range_drop(&link->rdma->memory, oldest->range);
+            link->direct_first = (link->direct_first + 1) % GY_RDMA_DIRECT_FRAMES;
+            link->direct_count--;
+        }
+        gy_link_complete_first(&link->base);
+        moved = true;
+    }
+    return moved;
+}
+
+/* ---- credits ---- */
+
+/* An empty message on the first path: 7 bits of chunks, 25 bits of 64 bytes each. */
+static bool post_credit(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t chunks, uint32_t units,
+                        bool signal)
+{
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(chunks << 25 | units)};
+
+    return gy_rdma_post(link, path, &wr, signal);
+}
+
+/* Where the queue is full every progress tries again, and a sleeper is woken by the completion that makes room. It hardly ever is:
+ * chunks without credit, credits under way and requests whose end is not known yet come to about 100 of its 144. */
+void gy_rdma_give_back(struct gy_rdma_link *link)
+{
+    struct gy_rdma_path *path = &link->path[0];
+
+    if (!link->ready || link->ended || link->base.state != GY_LINK_OPEN ||
+        path->posted - path->finished >= GY_RDMA_SENDS)
+        return;
+    uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 127), units = (uint32_t)(link->owed_bytes / 64);
+    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
+    if (link->base.state == GY_LINK_OPEN && post_credit(link, path, chunks, units, false))
+        credited(link, chunks, units);
+}
+
+void gy_rdma_flush_marks(struct gy_rdma_link *link)
+{
+    for (int q = 0; q < link->paths && link->base.state == GY_LINK_OPEN; q++) {
+        struct gy_rdma_path *path = &link->path[q];
+        if (path->unsignalled > 0 && path->posted - path->finished < GY_RDMA_SENDS)
+            post_credit(link, path, 0, 0, true);
+    }
+}
+
+bool gy_rdma_idle(const struct gy_rdma_link *link)
+{
+    for (int q = 0; q < link->paths; q++)
+        if (link->path[q].posted != link->path[q].finished)
+            return false;
+    return true;
+}

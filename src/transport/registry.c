@@ -1,0 +1,80 @@
+/* The table of transports, in order of preference. Every slot of every table is filled (tests/transport/table_test.c
+ * asserts it), so no caller tests for NULL. And what is asked of all of them at once. */
+#include "transport/transport.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "transport/rdma/devices.h"
+
+const struct gy_transport_ops *const gy_transports[] = {
+    &gy_transport_self, &gy_transport_shm, &gy_transport_rdma, &gy_transport_tcp, NULL,
+};
+
+bool gy_transport_wanted(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (!list[0] || !strcmp(name, "self"))
+        return true;
+    for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',')
+        if (strcspn(item, ",") == length && !strncmp(item, name, length))
+            return true;
+    return false;
+}
+
+static bool exists(const char *name, size_t length)
+{
+    for (size_t i = 0; gy_transports[i]; i++)
+        if (strlen(gy_transports[i]->name) == length && !strncmp(name, gy_transports[i]->name, length))
+            return true;
+    return false;
+}
+
+gyre_status gy_transports_check(const char *list, struct gy_error *error)
+{
+    char there[64] = "";
+
+    for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',') {
+        int length = (int)strcspn(item, ",");
+
+        if (exists(item, (size_t)length))
+            continue;
+        for (size_t i = 0, used = 0; gy_transports[i] && used < sizeof(there); i++)
+            used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s", i ? ", " : "", gy_transports[i]->name);
+        return gy_error_set(error, GYRE_BAD_CONFIGURATION, -1,
+                            "GYRE_TRANSPORT=%s: there is no transport %.*s; there are %s", list, length, item, there);
+    }
+    return GYRE_SUCCESS;
+}
+
+gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error)
+{
+    struct gy_rdma_reach reach = {0};
+    char why[GY_RDMA_WHY] = "";
+
+    if (gy_transports_check(config->transports, error) != GYRE_SUCCESS)
+        return error->status;
+
+    config->reach = 0;
+    config->reach_links = INT_MAX;
+    if (!gy_transport_wanted(config->transports, gy_transport_rdma.name))
+        return GYRE_SUCCESS;
+    gyre_status status = gy_rdma_survey(config, &reach, why, sizeof(why), error);
+    config->reach = reach.bits;
+    config->reach_links = reach.links;
+    return status;
+}
+
+bool gy_transport_is_dialled(const struct gy_transport_ops *ops)
+{
+    return ops == &gy_transport_tcp || ops == &gy_transport_rdma;
+}
+
+void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user)
+{
+    gy_rdma_describe(config, print, user);
+    gy_tcp_describe(config, print, user);
+}

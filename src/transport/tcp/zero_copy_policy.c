@@ -1,0 +1,176 @@
+/* Which payloads between sockets of one host go past the sender's caches (zero_copy_pool.c does it): those for which both ends' clocks find that
+ * quicker.
+ *
+ * A plain send copies a payload to pages of the kernel that were in use a moment ago. The reader has their lines still, and where his core has
+ * no last-level cache in common with the sender's each of them takes as long to be written again as a line takes from memory, two or three
+ * times as long as all else. What is written past the caches waits for nobody. Where the two have a cache in common, plain sends are
+ * quicker. So both ends time what the kernel's copies take, of payloads of about one length by themselves: now and then for a few of either way
+ * behind each other, of long ones always; the frames say that they do. The reader's figures come to the sender with his frames, of the sort
+ * that came last, and with every frame how much he has read. */
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/dtype.h"
+#include "transport/tcp/internal.h"
+
+#define TRIAL_FRAMES 8u  /* half of them the other way */
+#define TRIAL_EVERY 128u /* of so many times that; at first those that are powers of two, too */
+#define LONG_FIRST 16u   /* long payloads: of these every so many'th goes the other way, */
+#define LONG_TRIED_FIRST 4u
+#define LONG_TRIED_LATER 64u /* and of later ones */
+#define FIGURES_LEAST 2
+#define SORT_BITS ((GY_TCP_SORTS - 1) << GY_FRAME_SORT)
+
+_Static_assert((GY_TCP_SORTS & (GY_TCP_SORTS - 1)) == 0, "they fill their bits");
+_Static_assert(GY_TCP_PAST_LEAST << (GY_TCP_SORTS - 1) == GY_TCP_PAST_LONG, "the last sort is that of long ones");
+
+static bool stays_plain(const struct tcp_link *link)
+{
+    return !link->near || link->rails || link->envelopes;
+}
+
+struct tcp_sort *gy_tcp_past_sort(struct tcp_link *link, size_t payload)
+{
+    unsigned sort = 0;
+    if (payload < GY_TCP_PAST_LEAST || stays_plain(link))
+        return NULL;
+    while (sort + 1 < GY_TCP_SORTS && payload >= (size_t)GY_TCP_PAST_LEAST << (sort + 1))
+        sort++;
+    return &link->past.sort[sort];
+}
+
+/* Plain sends are quick or slow, as the kernel's pages fall, and once in a while somebody loses his core in a call: the mean without the
+ * highest quarter. */
+static uint16_t mean_of(const struct tcp_pace *pace)
+{
+    unsigned highest[2] = {0}, left_out = pace->count / 4, sum = 0;
+    if (pace->count < FIGURES_LEAST)
+        return 0;
+    for (unsigned i = 0; i < pace->count; i++) {
+        unsigned figure = pace->figure[i];
+        sum += figure;
+        if (figure > highest[0]) {
+            highest[1] = highest[0];
+            highest[0] = figure;
+        } else if (figure > highest[1]) {
+            highest[1] = figure;
+        }
+    }
+    for (unsigned i = 0; i < left_out; i++)
+        sum -= highest[i];
+    return (uint16_t)(sum / (pace->count - left_out));
+}
+
+void gy_tcp_past_timed(struct tcp_pace *pace, size_t payload, size_t bytes, int64_t ns)
+{
+    pace->bytes += bytes;
+    pace->ns += ns;
+    if (pace->bytes < gy_min_size(payload, GY_TCP_PAST_LONG))
+        return;
+    int64_t each = pace->ns * 1024 / (int64_t)pace->bytes;
+    pace->figure[pace->next] = (uint16_t)(each < 1 ? 1 : each > UINT16_MAX ? UINT16_MAX : each);
+    pace->next = (uint8_t)((pace->next + 1) % GY_TCP_FIGURES);
+    pace->count = (uint8_t)(pace->count + (pace->count < GY_TCP_FIGURES));
+    pace->mean = mean_of(pace);
+    pace->bytes = 0;
+    pace->ns = 0;
+}
+
+/* ---- the reader ---- */
+
+void gy_tcp_past_read(struct tcp_link *link, size_t bytes, int64_t ns)
+{
+    struct tcp_past *past = &link->past;
+    if (link->base.inbound.active) {
+        size_t payload = link->base.inbound.frame.bytes;
+        gy_tcp_past_timed(&gy_tcp_past_sort(link, payload)->reads[past->past], payload, bytes, ns);
+    } else {
+        past->unnamed += bytes;
+        past->unnamed_ns += ns;
+    }
+}
+
+void gy_tcp_past_begin(struct tcp_link *link, const struct gy_frame *header)
+{
+    struct tcp_past *past = &link->past;
+    if (header->bytes == 0)
+        return;
+    struct tcp_sort *sort = header->bytes < GY_TCP_PAST_LEAST ? NULL : gy_tcp_past_sort(link, header->bytes);
+    past->tells = sort != NULL;
+    past->heeds = sort && past->timed;
+    if (!sort)
+        return;
+    past->said = (unsigned)(sort - past->sort);
+    if (past->unnamed >= header->bytes)
+        gy_tcp_past_timed(&sort->reads[past->past], header->bytes, past->unnamed, past->unnamed_ns);
+    past->unnamed = 0;
+    past->unnamed_ns = 0;
+}
+
+/* ---- the sender ---- */
+
+/* Begun where it saves a tenth, and gone on with while it saves anything. */
+static void choose(struct tcp_sort *sort)
+{
+    unsigned cost[2];
+    for (int way = 0; way < 2; way++) {
+        unsigned mine = sort->sends[way].mean;
+        if (mine == 0 || sort->theirs[way] == 0)
+            return;
+        cost[way] = mine + sort->theirs[way];
+    }
+    sort->pays = sort->pays ? cost[1] < cost[0] : cost[1] * 10 < cost[0] * 9;
+}
+
+/* Some of one way and then some of the other, behind each other. */
+static unsigned flags_of_short(struct tcp_sort *sort)
+{
+    unsigned turn = sort->frames++, trial = turn / TRIAL_FRAMES;
+    bool timed = trial % TRIAL_EVERY == 0 || (trial < TRIAL_EVERY && (trial & (trial - 1)) == 0);
+    if (!timed)
+        choose(sort);
+    bool other = timed && turn % TRIAL_FRAMES >= TRIAL_FRAMES / 2;
+    return (sort->pays != other ? GY_FRAME_PAST : 0) | (timed ? GY_FRAME_TIMED : 0);
+}
+
+/* Programs send few of these, beside each of which two looks at the clock are nothing. All are timed, and the choice is made anew each time:
+ * the first plain sends go to pages of which the reader has no lines yet, and are quick where the later ones are not. */
+static unsigned flags_of_long(struct tcp_sort *sort)
+{
+    unsigned turn = sort->frames++, of = turn < LONG_FIRST ? LONG_TRIED_FIRST : LONG_TRIED_LATER;
+    choose(sort);
+    bool other = turn % of == of - 1;
+    return (sort->pays != other ? GY_FRAME_PAST : 0) | GY_FRAME_TIMED;
+}
+
+void gy_tcp_past_mark(struct tcp_link *link, struct gy_frame *header)
+{
+    struct tcp_past *past = &link->past;
+    if (stays_plain(link))
+        return;
+    unsigned flags = header->flags & GY_FRAME_EAGER;
+    header->taken = gy_tcp_position(&link->in);
+    header->pace[0] = header->pace[1] = 0;
+    if (past->tells) {
+        for (int way = 0; way < 2; way++)
+            header->pace[way] = past->sort[past->said].reads[way].mean;
+        flags |= past->said << GY_FRAME_SORT;
+    }
+    if (header->kind == GY_FRAME_DATA && header->bytes >= GY_TCP_PAST_LEAST && !link->tcp->pool.refused)
+        flags |= (header->bytes < GY_TCP_PAST_LONG ? flags_of_short
+                                                   : flags_of_long)(gy_tcp_past_sort(link, header->bytes));
+    header->flags = (uint8_t)flags;
+}
+
+void gy_tcp_past_heard(struct tcp_link *link, struct gy_frame *header)
+{
+    struct tcp_past *past = &link->past;
+    past->past = header->flags & GY_FRAME_PAST;
+    past->timed = header->flags & GY_FRAME_TIMED;
+    for (int way = 0; way < 2; way++)
+        if (header->pace[way] > 0)
+            past->sort[(header->flags & SORT_BITS) >> GY_FRAME_SORT].theirs[way] = header->pace[way];
+    if (past->taken < header->taken) /* a grant may have overtaken this frame */
+        past->taken = header->taken;
+    header->flags &= GY_FRAME_EAGER;
+}
