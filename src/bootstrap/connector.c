@@ -1,5 +1,4 @@
-/* Authenticated connections to the doors of others, begun without blocking, and the end of a world, which ends them
- * too.
+/* Authenticated connections to the doors of others, begun without blocking.
  *
  * A visitor that a crowded door sent away, or that nobody answered, tries again twice; a refused connection is final, because a door is
  * open from the meeting until its process ends. A door that waited for a while before it closed is there, and it was this rank that did
@@ -12,13 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/world.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
-#include "membership/join_address.h"
-#include "membership/overlay.h"
 #include "net/host_probe.h"
-#include "net/listener.h"
 
 #define ATTEMPTS 3
 #define WAITED GY_SECOND
@@ -249,12 +246,10 @@ void gy_world_cancel_dials(struct gy_world *world, const void *user)
     }
 }
 
-static void world_end(struct gy_world *world, bool forked)
+void gy_world_end_dials(struct gy_world *world, bool forked)
 {
     struct gy_dial *dial;
 
-    if (!world)
-        return;
     while ((dial = world->dials)) {
         world->dials = dial->next;
         if (forked)
@@ -264,29 +259,4 @@ static void world_end(struct gy_world *world, bool forked)
         gy_ping_cancel(&dial->ping, forked);
         dial_free(dial);
     }
-    gy_overlay_abandon(world->spare); /* only memory, nothing is open */
-    if (forked)
-        gy_door_abandon(world->door);
-    else
-        gy_door_free(world->door);
-    if (forked)
-        gy_house_abandon(world->house);
-    else
-        gy_house_free(world->house);
-    while (world->helds > 0)
-        close(world->held[--world->helds]);
-    gy_free(world->locals);
-    gy_free(world->members);
-    explicit_bzero(world->key, sizeof(world->key));
-    gy_free(world);
-}
-
-void gy_world_free(struct gy_world *world)
-{
-    world_end(world, false);
-}
-
-void gy_world_abandon(struct gy_world *world)
-{
-    world_end(world, true);
 }

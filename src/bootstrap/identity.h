@@ -3,8 +3,10 @@
 #ifndef GY_BOOTSTRAP_IDENTITY_H
 #define GY_BOOTSTRAP_IDENTITY_H
 
-#include "bootstrap/world.h"
+#include "core/config.h"
+#include "core/error.h"
 #include "net/address.h"
+#include "net/handshake.h"
 
 /* A secret of 128 random bits has so many characters of base64, or hexadecimal digits; of either so many differ, but once in a billion. */
 #define GY_SECRET_LEAST 22
@@ -20,10 +22,10 @@ struct gy_identity {
     struct gy_address address;          /* kind NONE: not needed (size 1, or an exchange) */
     char address_from[64];              /* "GYRE_ADDRESS", for sentences */
     bool has_secret;
-    bool insecure;               /* no secret, and GYRE_INSECURE=1 */
-    uint8_t key[GY_KEY_BYTES];   /* from the secret; a constant without one */
-    uint64_t label;              /* hash of the launcher's run id, 0: none; ranks of other runs are refused */
-    gyre_exchange_func exchange; /* or NULL */
+    bool insecure;                       /* no secret, and GYRE_INSECURE=1 */
+    uint8_t key[GY_HANDSHAKE_KEY_BYTES]; /* from the secret; a constant without one */
+    uint64_t label;                      /* hash of the launcher's run id, 0: none; ranks of other runs are refused */
+    gyre_exchange_func exchange;         /* or NULL */
     void *exchange_user;
     void (*exchange_end)(void *user); /* the launcher's, once the ranks have met or given up; NULL: nothing to end */
 };

@@ -4,6 +4,7 @@
 #define GY_BOOTSTRAP_MESSAGES_H
 
 #include "bootstrap/identity.h"
+#include "bootstrap/world.h"
 #include "net/listener.h"
 
 #define GY_MEMBER_WIRE (32 + GY_ADDRESS_WIRE)

@@ -21,8 +21,6 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/topology.h"
-#include "membership/join_address.h"
-#include "membership/overlay.h"
 #include "net/interface.h"
 
 #define BIND_PATIENCE (2 * GY_SECOND)
@@ -147,7 +145,7 @@ static gyre_status place_tcp(const struct gy_world *world, const struct gy_ident
                                 "rank %d would meet on another host (%s) without a secret: set GYRE_SECRET or "
                                 "GYRE_SECRET_FILE to the same text on every rank, or GYRE_INSECURE=1 to insist",
                                 world->rank, where->what);
-        gy_house_local_name(address, &where->place);
+        gy_place_of_user(address, &where->place);
         return gy_address_own(address, world->config->interface, own_p, error);
     }
     outward = named && gy_address_is_loopback(address);
@@ -279,51 +277,53 @@ static gyre_status meet(struct gy_world *world, const struct gy_identity *identi
     return meet_by_socket(&meeting, error);
 }
 
-gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
-                          struct gy_world **world_p, struct gy_error *error)
+gyre_status gy_world_meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
 {
-    struct gy_identity identity;
-    struct gy_world *world;
-    gyre_status status = gy_identity_read(user, config, &identity, error);
+    gyre_status status;
 
-    if (status != GYRE_SUCCESS)
-        return status;
-    world = gy_alloc_zero(1, sizeof(*world));
-    if (!world) {
-        gy_identity_end(&identity);
-        return gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for a world");
-    }
-    world->rank = identity.rank;
-    world->size = identity.size;
-    world->epoch = 1;
-    world->config = config;
-    world->poller = poller;
-    gy_log_set_rank(world->rank);
-    world->members = gy_alloc_zero((size_t)world->size, sizeof(*world->members));
-    world->locals = gy_alloc_zero((size_t)world->size, sizeof(*world->locals));
-    world->house = gy_house_make(&identity, config);
-    if (!world->members || !world->locals || !world->house) {
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", world->size);
-        goto free_world;
-    }
     gy_member_know_myself(&world->members[world->rank], world->config);
-    status = gy_overlay_prepare(world, error);
-    if (status == GYRE_SUCCESS)
-        status = meet(world, &identity, error);
+    status = meet(world, identity, error);
     if (status != GYRE_SUCCESS && world->complete) {
         /* The others may have been let go. Were our door to close now, we would look dead to them. */
         world->doom = *error;
         gy_error_clear(error);
         status = GYRE_SUCCESS;
     }
-    if (status != GYRE_SUCCESS)
-        goto free_world;
-    gy_identity_end(&identity);
-    gy_world_know_members(world);
-    *world_p = world;
-    return GYRE_SUCCESS;
-free_world:
-    gy_identity_end(&identity);
-    gy_world_free(world);
+    if (status == GYRE_SUCCESS)
+        gy_world_know_members(world);
     return status;
+}
+
+struct gy_world *gy_world_make(int rank, int size, uint32_t epoch, struct gy_config *config, struct gy_poller *poller)
+{
+    struct gy_world *world = gy_alloc_zero(1, sizeof(*world));
+
+    if (!world)
+        return NULL;
+    world->rank = rank;
+    world->size = size;
+    world->epoch = epoch;
+    world->config = config;
+    world->poller = poller;
+    world->members = gy_alloc_zero((size_t)size, sizeof(*world->members));
+    world->locals = gy_alloc_zero((size_t)size, sizeof(*world->locals));
+    if (world->members && world->locals)
+        return world;
+    gy_world_release(world, false);
+    return NULL;
+}
+
+void gy_world_release(struct gy_world *world, bool forked)
+{
+    gy_world_end_dials(world, forked);
+    if (forked)
+        gy_door_abandon(world->door);
+    else
+        gy_door_free(world->door);
+    while (world->helds > 0)
+        close(world->held[--world->helds]);
+    gy_free(world->locals);
+    gy_free(world->members);
+    explicit_bzero(world->key, sizeof(world->key));
+    gy_free(world);
 }

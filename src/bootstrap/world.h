@@ -15,9 +15,9 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/poller.h"
-#include "net/record_protection.h"
+#include "net/listener.h"
 
-#define GY_KEY_BYTES 32
+#define GY_KEY_BYTES GY_HANDSHAKE_KEY_BYTES
 #define GY_EPOCHS_HELD 8
 
 struct gy_member {
@@ -33,10 +33,6 @@ struct gy_member {
     int host;       /* dense host index, in order of lowest rank */
     int local;      /* index among the ranks of that host, in rank order */
 };
-
-/* An accepted, authenticated connection for someone above (GY_PURPOSE_LINK or GY_PURPOSE_RDMA): the callee owns `fd`
- * (non-blocking), and seals what it says there with `keys`, which are valid during the call; NULL where fd is −1. */
-typedef void (*gy_door_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
 
 struct gy_house;
 
@@ -56,6 +52,7 @@ struct gy_world {
     int held[GY_EPOCHS_HELD]; /* listeners of the epochs before, nobody accepts there: see next_epoch.c */
     int helds;
     struct gy_house *house;     /* where newcomers find it: join_address.h */
+    struct gy_council *council; /* agreement.h */
     struct gy_overlay *overlay; /* NULL until it is made: who waits for a rank asks it for the verdict */
     struct gy_overlay *spare; /* its memory, had before the meeting: whoever has none fails while it can still say so */
     struct gy_dial *dials;    /* under way */
@@ -68,43 +65,20 @@ struct gy_world {
     } counters;
 };
 
-/* Meets. Blocks at most config->meet_timeout_ns. `user` may be NULL. On failure nothing is left; one that comes when
- * others may have been let go already is `doom`, with which gy_overlay_create fails. config and poller stay the caller's
- * and outlive the world. */
-gyre_status gy_world_meet(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
-                          struct gy_world **world_p, struct gy_error *error);
-void gy_world_free(struct gy_world *world);    /* closes the door */
-void gy_world_abandon(struct gy_world *world); /* the same in a forked child, where the poller is the parent's */
+struct gy_identity;
+
+/* A world of `size` ranks that has no members yet. config and poller stay the caller's and outlive it. NULL: no memory. */
+struct gy_world *gy_world_make(int rank, int size, uint32_t epoch, struct gy_config *config, struct gy_poller *poller);
+/* Meets: fills the table of members and opens the door. Blocks at most config->meet_timeout_ns. A failure that comes when others may
+ * have been let go already is `doom`, and the status GYRE_SUCCESS: the overlay tells the others. */
+gyre_status gy_world_meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error);
+/* Ends dials, closes the door and frees the world, but not what layers above have put into it. `forked`: in a forked child, where the
+ * poller is the parent's. */
+void gy_world_release(struct gy_world *world, bool forked);
 /* Ends the dials that were begun with `user`, without a callback: for who frees `user`. */
 void gy_world_cancel_dials(struct gy_world *world, const void *user);
-/* next_epoch.c: the next epoch of a world, made by some of its members. First each of them opens a door for it, whose
- * place is part of `own`; then, when all know all records and what the key is made of, the world. */
-struct gy_next_world {
-    struct gy_door *door;
-    struct gy_member own;
-};
-gyre_status gy_world_next_prepare(const struct gy_world *old, struct gy_next_world *next_p, struct gy_error *error);
-/* The same with a door in any case, at `own` (port 0): for who may be alone now and will not be. */
-gyre_status gy_world_next_prepare_at(const struct gy_member *own, const struct sockaddr_storage *at,
-                                     const struct gy_config *config, struct gy_next_world *next_p,
-                                     struct gy_error *error);
-void gy_world_next_cancel(struct gy_next_world *next);
-/* The members of `members` are as they shall be; `next` is used up. */
-struct gy_next_plan {
-    int rank, size;
-    uint64_t job;
-    const uint8_t *salt; /* [GY_KEY_BYTES] */
-    const struct gy_member *members;
-    bool grown; /* newcomers are among them: the key is of the secret, which they know, and not of the old epoch's */
-    int64_t looked; /* as in struct gy_world */
-};
-gyre_status gy_world_next(const struct gy_world *old, struct gy_next_world *next, const struct gy_next_plan *plan,
-                          struct gy_config *config, struct gy_poller *poller, struct gy_world **world_p,
-                          struct gy_error *error);
-/* The same for a newcomer, which has no old world. Takes over `house`. */
-gyre_status gy_world_enter(struct gy_house *house, uint32_t epoch, struct gy_next_world *next,
-                           const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
-                           struct gy_world **world_p, struct gy_error *error);
+/* All of them, without a callback: at the end of the world. */
+void gy_world_end_dials(struct gy_world *world, bool forked);
 /* What this process is, but for where it is reached. */
 void gy_member_know_myself(struct gy_member *own, const struct gy_config *config);
 /* Fills what follows from the table of members: hosts, locals, and, the same on all of them, who is reached by nothing but TCP because
@@ -114,8 +88,6 @@ void gy_world_know_members(struct gy_world *world);
 void gy_world_on_overlay(struct gy_world *world, gy_door_func callback, void *user);
 gyre_status gy_world_dial_overlay(struct gy_world *world, int rank, gy_door_func callback, void *user,
                                   struct gy_error *error);
-/* Told when visitors could not be accepted for a second, for want of descriptors or memory. callback NULL: nobody. */
-typedef void (*gy_door_starved_func)(void *user, int errnum);
 void gy_world_on_starved(struct gy_world *world, gy_door_starved_func callback, void *user);
 /* Whoever wants authenticated inbound data links registers here (one: the tcp transport). */
 void gy_world_on_link(struct gy_world *world, gy_door_func callback, void *user);

@@ -42,10 +42,16 @@
 #define LOOKS (50 * GY_MILLISECOND) /* who waits looks more often; who computes, less often */
 #define ASKED 5                     /* beats after which who asks has been told what was decided while it was away */
 
-void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world)
+struct gy_council *gy_council_make(struct gy_overlay *overlay, const struct gy_world *world)
 {
+    struct gy_council *council = gy_alloc_zero(1, sizeof(*council));
+
+    if (!council)
+        return NULL;
     council->overlay = overlay;
     council->world = world;
+    gy_overlay_on_message(overlay, gy_council_hear, council, gy_council_message_most(world->size));
+    return council;
 }
 
 /* ---- the chair ---- */

@@ -51,12 +51,13 @@ struct gy_council {
     char out[256]; /* why the others go on without this rank, which is for good; empty: they do not */
 };
 
-void gy_council_init(struct gy_council *council, struct gy_overlay *overlay, const struct gy_world *world);
-void gy_council_free(struct gy_council *council);
+/* Hears the messages of the other ranks' from now on. NULL: no memory. */
+struct gy_council *gy_council_make(struct gy_overlay *overlay, const struct gy_world *world);
+void gy_council_free(struct gy_council *council); /* NULL is allowed */
 /* The longest message in a world of `size`. */
 size_t gy_council_message_most(int size);
-/* A message of another rank; anything may be in it. */
-void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes);
+/* A message of another rank; anything may be in it. `user`: the council. */
+void gy_council_hear(void *user, int from, uint8_t *body, size_t bytes);
 
 /* Takes part in a session. `members`: ranks of the world, ascending. NO_MEMORY. */
 gyre_status gy_council_enter(struct gy_council *council, uint32_t comm, uint32_t number, const int *members, int count,

@@ -39,14 +39,15 @@ static void session_free(struct gy_session *session)
 
 void gy_council_free(struct gy_council *council)
 {
-    while (council->sessions) {
+    while (council && council->sessions) {
         struct gy_session *next = council->sessions->next;
 
         session_free(council->sessions);
         council->sessions = next;
     }
-    gy_free(council->body);
-    council->body = NULL;
+    if (council)
+        gy_free(council->body);
+    gy_free(council);
 }
 
 struct gy_session *gy_session_find(struct gy_council *council, uint32_t comm, uint32_t number)

@@ -146,8 +146,9 @@ static void deny(struct gy_council *council, int from, const struct gy_council_m
         gy_overlay_send(council->overlay, from, body, gy_council_encode(&denial, body, sizeof(body)));
 }
 
-void gy_council_hear(struct gy_council *council, int from, uint8_t *body, size_t bytes)
+void gy_council_hear(void *user, int from, uint8_t *body, size_t bytes)
 {
+    struct gy_council *council = user;
     struct gy_council_message message;
     struct gy_session *session;
     bool none, over;

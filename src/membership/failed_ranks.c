@@ -130,36 +130,3 @@ void gy_fates_free(struct gy_overlay *overlay)
         gy_free(overlay->fates[rank].why);
     gy_free(overlay->fates);
 }
-
-/* ---- what carries the council's messages ---- */
-
-static struct gy_neighbour *connected_to(struct gy_overlay *overlay, int rank)
-{
-    for (int i = 0; i < overlay->count; i++) {
-        struct gy_neighbour *neighbour = overlay->neighbours[i];
-
-        if (neighbour->rank == rank && neighbour->connected && !neighbour->ended)
-            return neighbour;
-    }
-    return NULL;
-}
-
-bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes)
-{
-    struct gy_neighbour *neighbour = connected_to(overlay, rank);
-
-    return neighbour && gy_stream_send(&neighbour->stream, GY_OVERLAY_COUNCIL, body, bytes);
-}
-
-struct gy_council *gy_overlay_council(struct gy_overlay *overlay)
-{
-    return &overlay->council;
-}
-
-void gy_overlay_attend(struct gy_overlay *overlay)
-{
-    struct gy_error ignored = {.rank = -1, .quiet = true};
-
-    if (gy_overlay_check(overlay, &ignored) != GYRE_SUCCESS)
-        gy_neighbours_judge(overlay);
-}

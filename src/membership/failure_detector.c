@@ -212,6 +212,7 @@ static void hear_identity(struct gy_neighbour *neighbour, uint64_t namespace_id)
 static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8_t *body, size_t bytes)
 {
     struct gy_neighbour *neighbour = user;
+    struct gy_overlay *overlay = neighbour->overlay;
     struct gy_wire wire = gy_wire_over(body, bytes);
 
     (void)stream;
@@ -221,8 +222,8 @@ static void on_message(void *user, struct gy_stream *stream, uint8_t kind, uint8
         gy_flood_hear_goodbye(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_FATE)
         gy_fate_hear(neighbour, body, bytes);
-    else if (kind == GY_OVERLAY_COUNCIL)
-        gy_council_hear(&neighbour->overlay->council, neighbour->rank, body, bytes);
+    else if (kind == GY_OVERLAY_MESSAGE && overlay->on_message)
+        overlay->on_message(overlay->message_user, neighbour->rank, body, bytes);
     else if (kind == GY_OVERLAY_ABORT)
         gy_flood_hear_abort(neighbour, body, bytes);
     else if (kind == GY_OVERLAY_ANNOUNCEMENT)
@@ -297,7 +298,7 @@ void gy_neighbour_connected(struct gy_neighbour *neighbour, int fd, const struct
     }
     neighbour->connected = true;
     neighbour->stream.keeps = true;
-    gy_stream_widen(&neighbour->stream, gy_council_message_most(overlay->world->size));
+    gy_stream_widen(&neighbour->stream, overlay->message_most);
     neighbour->stream.sent_count = &counters->messages_sent;
     neighbour->stream.received_count = &counters->messages_received;
     gy_wire_put(&wire, overlay->namespace_id, 8);

@@ -82,15 +82,6 @@ void gy_house_free(struct gy_house *house)
     gy_house_abandon(house);
 }
 
-void gy_house_local_name(const struct sockaddr_storage *address, struct gy_place *place_p)
-{
-    char text[GY_ADDRESS_TEXT];
-
-    place_p->local = true;
-    snprintf(place_p->name, sizeof(place_p->name), "gyre-%u-%.48s", (unsigned)geteuid(),
-             gy_address_format(address, text));
-}
-
 gyre_status gy_house_address(const struct gy_world *world, struct sockaddr_storage *own_p, struct gy_error *error)
 {
     const struct gy_member *own = &world->members[world->rank];
@@ -128,7 +119,7 @@ static int listen_local(struct gy_place *place)
 
         if (reserved < 0)
             return -1;
-        gy_house_local_name(&port.address, place);
+        gy_place_of_user(&port.address, place);
         fd = gy_socket_listen(place);
         if (fd >= 0)
             place->address = port.address;
@@ -175,7 +166,7 @@ static void announce_port(struct gy_house *house)
         return;
     }
     if (house->local_only)
-        gy_house_local_name(&place.address, &place);
+        gy_place_of_user(&place.address, &place);
     else if (gy_address_is_name(address->host))
         gy_address_any(address->port, &place.address);
     fd = gy_socket_listen(&place);

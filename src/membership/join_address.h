@@ -7,6 +7,7 @@
 #define GY_MEMBERSHIP_JOIN_ADDRESS_H
 
 #include "bootstrap/identity.h"
+#include "bootstrap/world.h"
 #include "net/socket.h"
 
 /* A listener at which nobody answers but while the world grows: newcomers wait in the kernel's backlog. */
@@ -49,7 +50,5 @@ void gy_house_announce(struct gy_world *world);
 /* "tcp://10.0.0.1:4711", where the house is open. Returns `text_p`. */
 #define GY_HOUSE_TEXT (GY_ADDRESS_TEXT + 8)
 const char *gy_house_text(const struct gy_house *house, char text_p[GY_HOUSE_TEXT]);
-/* The name of the Unix socket that stands for a TCP address where there is no secret. */
-void gy_house_local_name(const struct sockaddr_storage *address, struct gy_place *place_p);
 
 #endif

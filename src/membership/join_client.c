@@ -87,7 +87,7 @@ static bool resolve(struct joiner *joiner, struct gy_place *place_p)
         return false;
     }
     if (joiner->house->local_only)
-        gy_house_local_name(&place.address, &place);
+        gy_place_of_user(&place.address, &place);
     *place_p = place;
     return true;
 }

@@ -16,6 +16,7 @@
 #define GY_MEMBERSHIP_JOIN_SERVER_H
 
 #include "bootstrap/messages.h"
+#include "membership/epoch.h"
 #include "membership/join_address.h"
 
 #define GY_NEWCOMERS_MOST 64 /* in one growing */
@@ -67,7 +68,7 @@ void gy_reception_welcome(struct gy_reception *reception, const struct gy_next_p
 /* Sends what is to be sent, for a short time, and closes; who was not let in comes again. NULL is allowed. */
 void gy_reception_close(struct gy_reception *reception);
 
-/* join_client.c. A newcomer: blocks until a world has let this process in, at most config->meet_timeout_ns. As gy_world_meet. */
+/* join_client.c. A newcomer: blocks until a world has let this process in, at most config->meet_timeout_ns. As gy_world_open. */
 gyre_status gy_world_join(const gyre_config *user, struct gy_config *config, struct gy_poller *poller,
                           struct gy_world **world_p, struct gy_charter *charter_p, struct gy_error *error);
 

@@ -9,7 +9,7 @@
  * A door that is refused is the proof that its process has ended (failed_ranks.c). So the doors of the last epochs stay as
  * bare listeners, at which nobody answers: a rank that was cut off while the others went on, and closed their old doors,
  * must not take them for dead when the network is whole again. */
-#include "membership/overlay.h"
+#include "membership/epoch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,31 +80,19 @@ static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_w
                         const struct gy_next_plan *plan, struct gy_config *config, struct gy_poller *poller,
                         struct gy_world **world_p, struct gy_error *error)
 {
-    struct gy_world *world = gy_alloc_zero(1, sizeof(*world));
+    struct gy_world *world = gy_world_make(plan->rank, plan->size, epoch, config, poller);
 
     if (!world) {
         gy_world_next_cancel(next);
         gy_house_abandon(house);
-        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the next epoch of a world");
+        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for the %d members of the next epoch", plan->size);
         return GYRE_NO_MEMORY;
     }
-    world->rank = plan->rank;
-    world->size = plan->size;
-    world->epoch = epoch;
     world->looked = plan->looked;
     world->job = plan->job;
-    world->config = config;
-    world->poller = poller;
     world->house = house;
     world->door = next->door;
     next->door = NULL;
-    world->members = gy_alloc((size_t)plan->size * sizeof(*world->members));
-    world->locals = gy_alloc_zero((size_t)plan->size, sizeof(*world->locals));
-    if (!world->members || !world->locals) {
-        gy_world_free(world);
-        gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", plan->size);
-        return GYRE_NO_MEMORY;
-    }
     memcpy(world->members, plan->members, (size_t)plan->size * sizeof(*world->members));
     for (int rank = 0; rank < plan->size; rank++)
         world->members[rank].host = world->members[rank].local = 0;
@@ -117,7 +105,7 @@ static gyre_status make(struct gy_house *house, uint32_t epoch, struct gy_next_w
 /* The key is there: lets the others in. */
 static gyre_status open_world(struct gy_world *world, struct gy_world **world_p, struct gy_error *error)
 {
-    gyre_status status = gy_overlay_prepare(world, error);
+    gyre_status status = gy_epoch_prepare(world, error);
 
     if (status == GYRE_SUCCESS && world->door)
         status = gy_meet_open_door(world, error);

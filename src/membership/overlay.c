@@ -26,7 +26,6 @@ static void on_starved(void *user, int errnum)
 
 static void free_overlay(struct gy_overlay *overlay)
 {
-    gy_council_free(&overlay->council);
     gy_neighbours_free(overlay);
     gy_fates_free(overlay);
     gy_free(overlay->announced);
@@ -44,7 +43,6 @@ gyre_status gy_overlay_prepare(struct gy_world *world, struct gy_error *error)
     overlay->left = gy_alloc_zero((size_t)world->size, sizeof(*overlay->left));
     overlay->fates = gy_alloc_zero((size_t)world->size, sizeof(*overlay->fates));
     overlay->announced = gy_alloc_zero((size_t)world->size, sizeof(*overlay->announced));
-    gy_council_init(&overlay->council, overlay, world);
     if (overlay->left && overlay->fates && overlay->announced && gy_neighbours_list(overlay)) {
         world->spare = overlay;
         return GYRE_SUCCESS;
@@ -187,26 +185,9 @@ void gy_overlay_abort(struct gy_overlay *overlay, const char *text)
     atomic_store_explicit(&too->state, GY_PENDING_READY, memory_order_release);
 }
 
-const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay)
-{
-    return overlay->aborted.status != GYRE_SUCCESS ? &overlay->aborted : NULL;
-}
-
 const struct gy_error *gy_overlay_deaf(const struct gy_overlay *overlay)
 {
     return overlay->deaf.status != GYRE_SUCCESS ? &overlay->deaf : NULL;
-}
-
-void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error)
-{
-    int own = overlay->world->rank;
-    char text[GY_OVERLAY_TEXT];
-
-    if (error->rank >= 0)
-        snprintf(text, sizeof(text), "%.*s", GY_OVERLAY_TEXT - 1, error->text);
-    else
-        snprintf(text, sizeof(text), "rank %d could not make its communicator: %.400s", own, error->text);
-    gy_flood_own(overlay, error->status, error->rank >= 0 ? error->rank : own, text, true);
 }
 
 bool gy_overlay_has_left(const struct gy_overlay *overlay, int rank)
@@ -225,6 +206,41 @@ void gy_overlay_leave(struct gy_overlay *overlay, int cause)
         return;
     atomic_store(&overlay->stranded, cause + 1);
     gy_flood_goodbye(overlay, overlay->world->rank, cause, NULL);
+}
+
+/* ---- messages of the layer above ---- */
+
+static struct gy_neighbour *connected_to(struct gy_overlay *overlay, int rank)
+{
+    for (int i = 0; i < overlay->count; i++) {
+        struct gy_neighbour *neighbour = overlay->neighbours[i];
+
+        if (neighbour->rank == rank && neighbour->connected && !neighbour->ended)
+            return neighbour;
+    }
+    return NULL;
+}
+
+bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes)
+{
+    struct gy_neighbour *neighbour = connected_to(overlay, rank);
+
+    return neighbour && gy_stream_send(&neighbour->stream, GY_OVERLAY_MESSAGE, body, bytes);
+}
+
+void gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *func, void *user, size_t most)
+{
+    overlay->on_message = func;
+    overlay->message_user = user;
+    overlay->message_most = most;
+}
+
+void gy_overlay_attend(struct gy_overlay *overlay)
+{
+    struct gy_error ignored = {.rank = -1, .quiet = true};
+
+    if (gy_overlay_check(overlay, &ignored) != GYRE_SUCCESS)
+        gy_neighbours_judge(overlay);
 }
 
 void gy_overlay_free(struct gy_overlay *overlay)

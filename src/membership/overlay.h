@@ -12,7 +12,6 @@
 #define GY_OVERLAY_TEXT 512 /* bytes of a sentence that travels, without its end */
 
 struct gy_overlay;
-struct gy_council;
 
 /* What is known of a rank that takes no part any more. The first word about a rank counts; a proof may follow it. */
 struct gy_fate {
@@ -94,9 +93,11 @@ void gy_overlay_condemn(struct gy_overlay *overlay, int rank, gyre_status status
 int64_t gy_overlay_fates_changed(const struct gy_overlay *overlay);
 /* Is there a connection to `rank`? Otherwise one is begun, whatever has happened. */
 bool gy_overlay_reach(struct gy_overlay *overlay, int rank);
-/* Messages of the council (agreement.h), which hears those that come. false: not connected, or no memory. */
+/* Messages of one part of the layer above, of `most` bytes at most. `func` is called in the poller's callbacks for those that come. */
+typedef void gy_overlay_message_func(void *user, int from, uint8_t *body, size_t bytes);
+void gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *func, void *user, size_t most);
+/* false: not connected, or no memory. */
 bool gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
-struct gy_council *gy_overlay_council(struct gy_overlay *overlay);
 /* What gy_overlay_check does after the verdict no longer: judges those under suspicion. */
 void gy_overlay_attend(struct gy_overlay *overlay);
 

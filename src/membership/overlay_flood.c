@@ -293,3 +293,20 @@ void gy_flood_look_at_notice(struct gy_overlay *overlay)
     if (word & 0xff) /* every call comes by here */
         take_notice(overlay, notice, word);
 }
+
+void gy_overlay_give_up(struct gy_overlay *overlay, const struct gy_error *error)
+{
+    int own = overlay->world->rank;
+    char text[GY_OVERLAY_TEXT];
+
+    if (error->rank >= 0)
+        snprintf(text, sizeof(text), "%.*s", GY_OVERLAY_TEXT - 1, error->text);
+    else
+        snprintf(text, sizeof(text), "rank %d could not make its communicator: %.400s", own, error->text);
+    gy_flood_own(overlay, error->status, error->rank >= 0 ? error->rank : own, text, true);
+}
+
+const struct gy_error *gy_overlay_aborted(const struct gy_overlay *overlay)
+{
+    return overlay->aborted.status != GYRE_SUCCESS ? &overlay->aborted : NULL;
+}

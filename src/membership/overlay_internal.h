@@ -4,7 +4,6 @@
 #ifndef GY_MEMBERSHIP_OVERLAY_INTERNAL_H
 #define GY_MEMBERSHIP_OVERLAY_INTERNAL_H
 
-#include "membership/agreement.h"
 #include "membership/overlay.h"
 #include "net/message_stream.h"
 
@@ -16,7 +15,7 @@ enum gy_overlay_kind {
     GY_OVERLAY_VERDICT,
     GY_OVERLAY_GOODBYE,
     GY_OVERLAY_FATE,
-    GY_OVERLAY_COUNCIL,
+    GY_OVERLAY_MESSAGE,
     GY_OVERLAY_ABORT,
     GY_OVERLAY_ANNOUNCEMENT
 };
@@ -65,7 +64,9 @@ struct gy_overlay {
     bool thinned;          /* somebody else did */
     struct gy_fate *fates; /* [size] */
     int64_t fates_changed;
-    struct gy_council council;
+    gy_overlay_message_func *on_message; /* NULL: nobody hears them */
+    void *message_user;
+    size_t message_most;
     struct gy_notice *notice; /* NULL: this host has one rank, or no shared memory yet */
     int suspects;
     struct gy_error verdict; /* driving thread only, like the next ones */

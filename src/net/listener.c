@@ -34,7 +34,7 @@
 
 struct gy_door {
     struct gy_door_env env;
-    uint8_t key[GY_KEY_BYTES];
+    uint8_t key[GY_HANDSHAKE_KEY_BYTES];
     int fd, timer;
     long tick; /* nanoseconds from one to the next of the timer's; 0: it does not run */
     struct gy_watch watch, timer_watch;

@@ -3,12 +3,19 @@
 #ifndef GY_NET_LISTENER_H
 #define GY_NET_LISTENER_H
 
-#include "bootstrap/world.h"
+#include "core/error.h"
 #include "net/handshake_io.h"
 
 #define GY_DOOR_GREETINGS 64                       /* unauthenticated visitors at once */
 #define GY_DOOR_PATIENCE (5 * INT64_C(1000000000)) /* each of them has this long, if the rank looks */
 
+struct gy_door;
+
+/* An accepted, authenticated connection for someone above (GY_PURPOSE_LINK or GY_PURPOSE_RDMA): the callee owns `fd`
+ * (non-blocking), and seals what it says there with `keys`, which are valid during the call; NULL where fd is −1. */
+typedef void (*gy_door_func)(void *user, int rank, int fd, const struct gy_seal_keys *keys);
+/* Told when visitors could not be accepted for a second, for want of descriptors or memory. callback NULL: nobody. */
+typedef void (*gy_door_starved_func)(void *user, int errnum);
 /* Told about every refused visitor, for sentences about who is missing; `handshake->from` is unproven. May be NULL. */
 typedef void (*gy_door_refused_func)(void *user, const struct gy_handshake *handshake);
 

@@ -36,6 +36,15 @@ const char *gy_place_format(const struct gy_place *place, char *text_p, size_t b
     return text_p;
 }
 
+void gy_place_of_user(const struct sockaddr_storage *address, struct gy_place *place_p)
+{
+    char text[GY_ADDRESS_TEXT];
+
+    place_p->local = true;
+    snprintf(place_p->name, sizeof(place_p->name), "gyre-%u-%.48s", (unsigned)geteuid(),
+             gy_address_format(address, text));
+}
+
 static socklen_t place_encode(const struct gy_place *place, struct sockaddr_storage *address_p)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)address_p;

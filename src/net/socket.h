@@ -16,6 +16,8 @@ struct gy_place {
 
 /* "tcp://10.0.0.1:5" or "the local socket gyre-…". */
 const char *gy_place_format(const struct gy_place *place, char *text_p, size_t bytes);
+/* The Unix socket that stands for a TCP address where there is no secret: of this user. */
+void gy_place_of_user(const struct sockaddr_storage *address, struct gy_place *place_p);
 /* Listens; a port 0 is replaced by the one that the kernel chose. −1 and errno. */
 int gy_socket_listen(struct gy_place *place);
 /* Begins to connect: the descriptor, or −1 and errno. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bootstrap/world.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "membership/agreement_internal.h"
@@ -17,7 +18,7 @@ struct node {
     bool dead;
     bool gone; /* it lives and hears, but steps no more */
     struct gy_world world;
-    struct gy_council council;
+    struct gy_council *council;
     struct gy_fate fates[RANKS];
     int heard; /* messages */
 };
@@ -48,6 +49,7 @@ int64_t __wrap_gy_overlay_fates_changed(const struct gy_overlay *overlay);
 bool __wrap_gy_overlay_reach(struct gy_overlay *overlay, int rank);
 bool __wrap_gy_overlay_send(struct gy_overlay *overlay, int rank, const void *body, size_t bytes);
 const struct gy_error *__wrap_gy_overlay_deaf(const struct gy_overlay *overlay);
+void __wrap_gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *func, void *user, size_t most);
 
 int64_t __wrap_gy_now(void)
 {
@@ -99,6 +101,11 @@ const struct gy_error *__wrap_gy_overlay_deaf(const struct gy_overlay *overlay)
     return NULL;
 }
 
+void __wrap_gy_overlay_on_message(struct gy_overlay *overlay, gy_overlay_message_func *func, void *user, size_t most)
+{
+    (void)overlay, (void)func, (void)user, (void)most;
+}
+
 /* ---- what happens ---- */
 
 static void begin(void)
@@ -111,14 +118,15 @@ static void begin(void)
     for (int i = 0; i < RANKS; i++) {
         nodes[i].rank = i;
         nodes[i].world = (struct gy_world){.rank = i, .size = RANKS, .config = &config};
-        gy_council_init(&nodes[i].council, (struct gy_overlay *)(uintptr_t)&nodes[i], &nodes[i].world);
+        nodes[i].council = gy_council_make((struct gy_overlay *)(uintptr_t)&nodes[i], &nodes[i].world);
+        cr_assert_not_null(nodes[i].council);
     }
 }
 
 static void end(void)
 {
     for (int i = 0; i < RANKS; i++)
-        gy_council_free(&nodes[i].council);
+        gy_council_free(nodes[i].council);
 }
 
 static gyre_status enter(int rank, int members, uint64_t bits)
@@ -127,14 +135,14 @@ static gyre_status enter(int rank, int members, uint64_t bits)
     struct gy_word word = {.kind = kind, .bits = bits};
     struct gy_error error = {.rank = -1, .quiet = true};
 
-    return gy_council_enter(&nodes[rank].council, comm, 1, all, members, &word, 600 * GY_SECOND, &error);
+    return gy_council_enter(nodes[rank].council, comm, 1, all, members, &word, 600 * GY_SECOND, &error);
 }
 
 static gyre_status step(int rank, uint64_t *bits_p)
 {
     struct gy_outcome outcome;
     struct gy_error error = {.rank = -1, .quiet = true};
-    gyre_status status = gy_council_step(&nodes[rank].council, comm, 1, &outcome, &error);
+    gyre_status status = gy_council_step(nodes[rank].council, comm, 1, &outcome, &error);
 
     if (status == GYRE_SUCCESS) {
         *bits_p = outcome.bits;
@@ -152,7 +160,7 @@ static void deliver(void)
         if (nodes[message.to].dead)
             continue;
         nodes[message.to].heard++;
-        gy_council_hear(&nodes[message.to].council, message.from, message.body, message.bytes);
+        gy_council_hear(nodes[message.to].council, message.from, message.body, message.bytes);
     }
     queued = 0;
 }
@@ -199,7 +207,7 @@ static void tell(int from, int to, enum gy_council_type type, int chair, const v
                                          .blob_bytes = bytes};
     uint8_t body[1024];
 
-    gy_council_hear(&nodes[to].council, from, body, gy_council_encode(&message, body, sizeof(body)));
+    gy_council_hear(nodes[to].council, from, body, gy_council_encode(&message, body, sizeof(body)));
 }
 
 /* An outcome of one rank. */
@@ -240,13 +248,13 @@ Test(council, a_chair_that_quits_is_not_waited_for)
         begin();
         cr_assert(enter(0, RANKS, 1) == GYRE_SUCCESS);
         if (late == 0)
-            gy_council_quit(&nodes[0].council, COMM, 1);
+            gy_council_quit(nodes[0].council, COMM, 1);
         for (int i = 1; i < RANKS; i++)
             cr_assert(enter(i, RANKS, 3) == GYRE_SUCCESS);
         for (int i = 0; late == 1 && i < RANKS; i++)
             cr_assert(step(i, bits) == GYRE_IN_PROGRESS);
         if (late == 1)
-            gy_council_quit(&nodes[0].council, COMM, 1);
+            gy_council_quit(nodes[0].council, COMM, 1);
         began = now;
         run(1, RANKS - 1, status, bits);
         for (int i = 1; i < RANKS; i++) {
@@ -264,7 +272,7 @@ static void be_parted(int rank, uint32_t number)
     static const int all[RANKS] = {0, 1, 2, 3};
     struct gy_word word = {.kind = GY_COUNCIL_AGREE};
     struct gy_error error = {.rank = -1, .quiet = true};
-    struct gy_council *council = &nodes[rank].council;
+    struct gy_council *council = nodes[rank].council;
     struct gy_outcome outcome;
     gyre_status status;
 
@@ -309,7 +317,7 @@ Test(council, who_quits_is_not_waited_for_whichever_comes_first)
             begin();
             kind = kinds[i / 3];
             cr_assert(enter(quits, RANKS, 1) == GYRE_SUCCESS);
-            gy_council_quit(&nodes[quits].council, COMM, 1);
+            gy_council_quit(nodes[quits].council, COMM, 1);
             if (what == 0)
                 deliver();
             for (int rank = 0; rank < RANKS; rank++)
@@ -335,7 +343,7 @@ Test(council, who_is_outside_is_missed_in_no_agreement_on_ends)
             kind = GY_COUNCIL_ENDS;
             comm = GY_COUNCIL_OF_ENDS | COMM;
             if (what == 0)
-                gy_council_quit_ends(&nodes[quits].council);
+                gy_council_quit_ends(nodes[quits].council);
             for (int rank = 0; rank < RANKS; rank++)
                 cr_assert(rank == quits || enter(rank, RANKS, 3) == GYRE_SUCCESS);
             for (int i = 0; what > 0 && i < 100; i++) {
@@ -347,9 +355,9 @@ Test(council, who_is_outside_is_missed_in_no_agreement_on_ends)
                 now += 20 * GY_MILLISECOND;
             }
             if (what > 0)
-                gy_council_quit_ends(&nodes[quits].council);
+                gy_council_quit_ends(nodes[quits].council);
             expect_left_out(quits, what == 1 ? 200 * GY_MILLISECOND : 2 * GY_SECOND, how[what]); /* told, asks */
-            cr_assert(what == 1 || !nodes[quits].council.sessions, "it keeps what it has no part in");
+            cr_assert(what == 1 || !nodes[quits].council->sessions, "it keeps what it has no part in");
             end();
         }
     }
@@ -364,17 +372,17 @@ Test(council, who_is_outside_answers_questions_alone)
 
     begin();
     for (int i = 0; i < 2; i++)
-        gy_council_quit_ends(&nodes[i].council);
+        gy_council_quit_ends(nodes[i].council);
     comm = GY_COUNCIL_OF_ENDS | COMM;
     tell(0, 1, GY_COUNCIL_DECIDE, 0, blob, bytes);
     cr_assert(queued == 0);
     tell(0, 1, GY_COUNCIL_BEAT, 0, NULL, 0);
     cr_assert(queued == 1);
     deliver();
-    cr_assert(queued == 0 && !nodes[0].council.sessions && !nodes[1].council.sessions);
+    cr_assert(queued == 0 && !nodes[0].council->sessions && !nodes[1].council->sessions);
     comm = COMM;
     tell(0, 1, GY_COUNCIL_BEAT, 0, NULL, 0);
-    cr_assert(queued == 0 && nodes[1].council.sessions && !nodes[1].council.sessions->quit);
+    cr_assert(queued == 0 && nodes[1].council->sessions && !nodes[1].council->sessions->quit);
     end();
 }
 
@@ -409,7 +417,7 @@ Test(council, who_quits_is_not_blamed_for_what_has_been_decided)
 
     begin();
     cr_assert(enter(2, RANKS, 3) == GYRE_SUCCESS);
-    gy_council_quit(&nodes[2].council, COMM, 1);
+    gy_council_quit(nodes[2].council, COMM, 1);
     deliver();
     tell(0, 3, GY_COUNCIL_DECIDE, 0, blob, bytes);
     cr_assert(enter(3, RANKS, 3) == GYRE_SUCCESS && step(3, &bits) == GYRE_EXCLUDED);
@@ -423,7 +431,7 @@ Test(council, two_that_have_quit_have_nothing_more_to_say)
     begin();
     for (int i = 0; i < 2; i++) {
         cr_assert(enter(i, RANKS, 3) == GYRE_SUCCESS);
-        gy_council_quit(&nodes[i].council, COMM, 1);
+        gy_council_quit(nodes[i].council, COMM, 1);
     }
     deliver(); /* ends where the queue does */
     end();
@@ -437,7 +445,7 @@ Test(council, who_is_too_few_without_the_chair_that_quit_ends)
 
     begin();
     cr_assert(enter(0, 2, 1) == GYRE_SUCCESS && enter(1, 2, 1) == GYRE_SUCCESS);
-    gy_council_quit(&nodes[0].council, COMM, 1);
+    gy_council_quit(nodes[0].council, COMM, 1);
     run(1, 1, status, bits);
     cr_assert(status[1] == GYRE_PARTITIONED, "%d", status[1]);
     end();
@@ -517,7 +525,7 @@ Test(council, a_job_that_is_stopped_as_a_whole_is_not_away)
         cr_assert(enter(2, RANKS - 1, 1) == GYRE_SUCCESS);
         run(0, RANKS - 2, status, bits);
         for (int i = 0; i < 2; i++) {
-            int64_t away = now - gy_council_looked(&nodes[i].council);
+            int64_t away = now - gy_council_looked(nodes[i].council);
             cr_assert(status[i] == GYRE_SUCCESS && (waits ? away < GY_SECOND : away > 90 * GY_SECOND), "rank %d: %lld",
                       i, (long long)away);
         }

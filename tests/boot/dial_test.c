@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "bootstrap/world.h"
 #include "core/clock.h"
 #include "net/address.h"
 #include "net/listener.h"

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "bootstrap/world.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "net/listener.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bootstrap/identity.h"
+#include "bootstrap/world.h"
 #include "net/handshake.h"
 
 #define SECRET "0123456789abcdef0123456789abcdef"

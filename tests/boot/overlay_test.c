@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "../system/fault_noise.h"
+#include "bootstrap/world.h"
 #include "membership/overlay_internal.h"
 #include "ranks.h"
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "bootstrap/world.h"
+#include "membership/epoch.h"
 
 #define PATIENCE (40 * GY_SECOND)
 #define BOARD 2048
@@ -102,7 +103,7 @@ static void *run_rank(void *argument)
     config.meet_timeout_ns = rank->meet_timeout;
     for (int i = 0; i <= rank->again && rank->status == GYRE_SUCCESS; i++) {
         CHECK(gy_poller_create(&poller, &rank->error) == GYRE_SUCCESS, "%s", rank->error.text);
-        rank->status = gy_world_meet(&user, &config, poller, &world, &rank->error);
+        rank->status = gy_world_open(&user, &config, poller, &world, &rank->error);
         if (rank->status == GYRE_SUCCESS) {
             live(rank, poller, world);
             gy_world_free(world);

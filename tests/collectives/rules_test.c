@@ -3,6 +3,7 @@
  * over RDMA; of who waits for whom in direct exchanges, and how far ahead of others. */
 #include <criterion/criterion.h>
 
+#include "bootstrap/world.h"
 #include "checker.h"
 #include "collectives/engine/request.h"
 #include "collectives/schedule/tile.h"

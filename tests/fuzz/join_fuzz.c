@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/world.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
 #include "membership/join_server.h"

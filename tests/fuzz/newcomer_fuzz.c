@@ -15,10 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bootstrap/world.h"
 #include "collectives/comm/context.h"
 #include "collectives/lifecycle/grow.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
+#include "membership/epoch.h"
 #include "membership/join_server.h"
 #include "net/byte_codec.h"
 #include "net/listener.h"
@@ -176,7 +178,7 @@ static void begin(void)
     house = gy_house_make(&identity, &config);
     check(house != NULL && house->local_only);
     check(gy_address_resolve("127.0.0.1", (uint16_t)port, &at, &error) == GYRE_SUCCESS);
-    gy_house_local_name(&at, &home);
+    gy_place_of_user(&at, &home);
 }
 
 static void follow(const struct gy_charter *charter)

@@ -7,6 +7,7 @@
  *   hello   what is accepted of a queue pair's description says the same when it is encoded again */
 #include <string.h>
 
+#include "bootstrap/world.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
 #include "membership/overlay_internal.h"

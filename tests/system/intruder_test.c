@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "bootstrap/world.h"
 #include "collectives/comm/communicator.h"
 #include "net/address.h"
 #include "net/handshake.h"

@@ -11,8 +11,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "bootstrap/world.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "membership/epoch.h"
 #include "transport/link.h"
 
 #define SECRET "a secret for transport tests"
@@ -233,7 +235,7 @@ static void rank_open(struct rank *rank)
         snprintf(rank->config.rdma_devices, sizeof(rank->config.rdma_devices), "%s", options->devices[rank->rank]);
     CHECK(gy_transports_reach(&rank->config, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_poller_create(&rank->poller, &error) == GYRE_SUCCESS, "%s", error.text);
-    CHECK(gy_world_meet(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);
+    CHECK(gy_world_open(&user, &rank->config, rank->poller, &rank->world, &error) == GYRE_SUCCESS, "%s", error.text);
     CHECK(gy_segment_create(rank->world, gy_now() + 60 * GY_SECOND, &rank->segment, &error) == GYRE_SUCCESS, "%s",
           error.text);
     struct gy_transport_env env = {

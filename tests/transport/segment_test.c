@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bootstrap/world.h"
 #include "core/clock.h"
 #include "core/poller.h"
 #include "membership/overlay.h"

@@ -198,7 +198,7 @@ static gyre_status join(const gyre_config *user, struct gy_context *ctx, struct 
 
 static gyre_status meet(const gyre_config *user, struct gy_context *ctx, struct gy_error *error)
 {
-    gyre_status status = gy_world_meet(user, &ctx->config, ctx->poller, &ctx->world, error);
+    gyre_status status = gy_world_open(user, &ctx->config, ctx->poller, &ctx->world, error);
     if (status == GYRE_SUCCESS)
         status = gy_overlay_create(ctx->world, &ctx->overlay, error);
     if (status == GYRE_SUCCESS)

@@ -11,6 +11,7 @@
 #include "collectives/comm/status_page.h"
 #include "collectives/engine/progress_lock.h"
 #include "core/config.h"
+#include "membership/epoch.h"
 #include "membership/overlay.h"
 #include "transport/shm/segment.h"
 #include "transport/transport.h"

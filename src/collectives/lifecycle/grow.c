@@ -240,7 +240,7 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
                                 .job = outcome->job,
                                 .salt = salt,
                                 .grown = true,
-                                .looked = gy_council_looked(gy_overlay_council(growing->ctx->overlay))};
+                                .looked = gy_council_looked(growing->ctx->world->council)};
     struct gy_member *members = gy_recover_table(comm, outcome, count, &plan.rank, &growing->error);
     if (!members)
         goto out;
@@ -256,7 +256,7 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
     if (status == GYRE_SUCCESS)
         return status;
 out: /* the others go on without this rank */
-    gy_council_exclude(gy_overlay_council(growing->ctx->overlay), growing->error.text);
+    gy_council_exclude(growing->ctx->world->council, growing->error.text);
     return growing->error.status;
 }
 

@@ -59,8 +59,8 @@ static gyre_status enter(struct gyre_comm *comm, const struct gy_word *word, str
     for (int r = 0; r < comm->size; r++)
         members[r] = gy_group_world(&comm->group, r);
     qsort(members, (size_t)comm->size, sizeof(*members), by_number);
-    gyre_status status = gy_council_enter(gy_overlay_council(ctx->overlay), comm->id, comm->councils + 1, members,
-                                          comm->size, word, comm->attributes.timeout_ns, error);
+    gyre_status status = gy_council_enter(ctx->world->council, comm->id, comm->councils + 1, members, comm->size, word,
+                                          comm->attributes.timeout_ns, error);
     if (status == GYRE_SUCCESS) /* else this rank has not been in it, and its next try is the same one to the others */
         comm->councils++;
     gy_free(members);
@@ -71,7 +71,7 @@ static gyre_status hold_one(struct gyre_comm *comm, const struct gy_word *word, 
                             struct gy_error *error)
 {
     struct gy_context *ctx = comm->ctx;
-    struct gy_council *council = gy_overlay_council(ctx->overlay);
+    struct gy_council *council = ctx->world->council;
     gy_council_attend(council, true);
     gy_recover_look(ctx);
     struct gy_word said = *word;
@@ -227,7 +227,7 @@ static gyre_status go_on(struct gyre_comm *comm, const struct gy_outcome *outcom
     struct gy_next_plan plan = {.size = outcome->ranks,
                                 .job = outcome->job,
                                 .salt = outcome->salt,
-                                .looked = gy_council_looked(gy_overlay_council(comm->ctx->overlay))};
+                                .looked = gy_council_looked(comm->ctx->world->council)};
     struct gy_member *members = gy_recover_table(comm, outcome, 0, &plan.rank, error);
     if (!members) {
         gy_world_next_cancel(next);
@@ -279,7 +279,7 @@ gyre_status gy_recover_shrink(struct gyre_comm *comm, struct gyre_comm **comm_p)
     gy_outcome_free(&outcome);
     if (status == GYRE_SUCCESS)
         return GYRE_SUCCESS;
-    gy_council_exclude(gy_overlay_council(comm->ctx->overlay), error.text);
+    gy_council_exclude(comm->ctx->world->council, error.text);
 fail:
     comm->error = error;
     return status;

@@ -4,6 +4,7 @@
 
 #include "collectives/comm/communicator.h"
 #include "membership/agreement.h"
+#include "membership/epoch.h"
 
 /* The bits that all who take part have in common. Blocks; works whatever has failed, but after an abort. */
 gyre_status gy_recover_agree(struct gyre_comm *comm, uint64_t bits, uint64_t *bits_p);

@@ -188,7 +188,7 @@ static void conclude(struct gy_context *ctx, struct gyre_comm *comm, uint64_t ag
 static void go_outside(struct gy_context *ctx, const struct gy_error *why)
 {
     ctx->outside = true;
-    gy_council_quit_ends(gy_overlay_council(ctx->overlay));
+    gy_council_quit_ends(ctx->world->council);
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
         if (has_pending(ctx, comm))
             comm->error = *why;
@@ -215,7 +215,7 @@ static struct gyre_comm *find_comm(struct gy_context *ctx, const struct gy_counc
 static bool find(const struct gyre_comm *comm, struct gy_council_view *view_p)
 {
     uint32_t number = lowest(comm);
-    for (int i = 0; gy_council_look(gy_overlay_council(comm->ctx->overlay), i, view_p); i++)
+    for (int i = 0; gy_council_look(comm->ctx->world->council, i, view_p); i++)
         if (view_p->comm == (GY_COUNCIL_OF_ENDS | comm->id) && view_p->number == number)
             return true;
     return false;
@@ -232,7 +232,7 @@ static void enter(struct gy_context *ctx, const struct gy_council_view *view)
     for (int rank = 0; members && rank < size; rank++)
         members[rank] = rank;
     if (!members ||
-        gy_council_enter(gy_overlay_council(ctx->overlay), view->comm, view->number, members, size, &word,
+        gy_council_enter(ctx->world->council, view->comm, view->number, members, size, &word,
                          comm ? comm->attributes.timeout_ns : ctx->config.timeout_ns, &error) != GYRE_SUCCESS) {
         gy_error_set(&error, GYRE_NO_MEMORY, ctx->world->rank, "rank %d has no memory to agree on how operations end",
                      ctx->world->rank);
@@ -255,7 +255,7 @@ static void step(struct gy_context *ctx, const struct gy_council_view *view)
     struct gy_outcome outcome;
     struct gy_error error = {.rank = -1};
     struct gyre_comm *comm = find_comm(ctx, view);
-    gyre_status status = gy_council_step(gy_overlay_council(ctx->overlay), view->comm, view->number, &outcome, &error);
+    gyre_status status = gy_council_step(ctx->world->council, view->comm, view->number, &outcome, &error);
     if (status == GYRE_IN_PROGRESS)
         return;
     if (status != GYRE_SUCCESS) {
@@ -280,7 +280,7 @@ void gy_ends_step(struct gy_context *ctx)
     for (struct gyre_comm *comm = ctx->comms; comm; comm = comm->next)
         if (has_pending(ctx, comm))
             ask(comm);
-    for (int i = 0; !is_over(ctx) && gy_council_look(gy_overlay_council(ctx->overlay), i, &view); i++) {
+    for (int i = 0; !is_over(ctx) && gy_council_look(ctx->world->council, i, &view); i++) {
         const struct gyre_comm *comm = view.comm & GY_COUNCIL_OF_ENDS ? find_comm(ctx, &view) : NULL;
         if (!(view.comm & GY_COUNCIL_OF_ENDS) || (view.decided && !(comm && has_pending(ctx, comm))))
             continue;
@@ -299,14 +299,14 @@ void gy_ends_attend(struct gy_context *ctx)
 
 void gy_ends_wait(struct gy_context *ctx)
 {
-    gy_council_attend(gy_overlay_council(ctx->overlay), true);
+    gy_council_attend(ctx->world->council, true);
     gy_ends_attend(ctx);
     gy_driver_sleep(ctx, gy_overlay_calm(ctx->overlay) ? STEP : GY_MILLISECOND);
 }
 
 void gy_ends_return(struct gy_context *ctx)
 {
-    gy_council_attend(gy_overlay_council(ctx->overlay), false);
+    gy_council_attend(ctx->world->council, false);
 }
 
 void gy_ends_settle(struct gy_context *ctx)
