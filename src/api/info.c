@@ -4,7 +4,7 @@
 #include "collectives/comm/communicator.h"
 #include "core/config.h"
 #include "core/topology.h"
-#include "transport/transport.h"
+#include "transport/registry/registry.h"
 
 #ifdef __clang__
 #define GY_COMPILER __VERSION__ /* names clang itself */

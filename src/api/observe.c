@@ -4,6 +4,7 @@
 
 #include "api/check.h"
 #include "collectives/lifecycle/shrink.h"
+#include "transport/registry/registry.h"
 
 /* Copies what both sides know of a struct that begins with its size; the rest of the caller's is zero. */
 static void give(void *theirs, size_t their_bytes, const void *ours, size_t our_bytes)

@@ -162,7 +162,7 @@ struct gy_transport_env {
 };
 
 struct gy_transport_ops {
-    const char *name;
+    const char *name; /* as GYRE_TRANSPORT has it */
     /* Frames of up to so many bytes may leave before the receiver has granted them their place. More than 8 KiB where what is
      * waited for a grant takes longer than a copy, should one come early. */
     size_t eager;
@@ -182,6 +182,8 @@ struct gy_transport_ops {
      * has happened; post will do. Never blocks. Optional. */
     bool (*send_short)(struct gy_link *link, const struct gy_frame *header, const void *payload);
     /* post takes a short frame to the wire as quickly: send_short is for those who have no frame of their own. */
+    bool dialled; /* a link has a descriptor of its own, which tells the peer's end */
+    bool socket;  /* it is a socket: the kernel copies and wakes */
     bool posts_quickly;
     /* Sends what can be sent and receives what is there, at most a few frames; returns true if anything moved. Never
      * blocks. */
@@ -230,24 +232,11 @@ extern const struct gy_transport_ops gy_transport_self;
 extern const struct gy_transport_ops gy_transport_shm;
 extern const struct gy_transport_ops gy_transport_rdma;
 extern const struct gy_transport_ops gy_transport_tcp;
-/* NULL-terminated, in order of preference. */
-extern const struct gy_transport_ops *const gy_transports[];
 
 /* What a member says in the meeting about how it can be reached (gy_member.reach): two ranks with a bit in common can be
  * joined so. */
 enum gy_reach { GY_REACH_INFINIBAND = 1, GY_REACH_ROCE = 2 };
-/* BAD_CONFIGURATION where a list of GYRE_TRANSPORT names one that does not exist. */
-gyre_status gy_transports_check(const char *list, struct gy_error *error);
-/* Fills config->reach for the meeting, where GYRE_TRANSPORT names a transport that depends on it. BAD_CONFIGURATION when
- * it names one that does not exist, or a setting a device that is not there. */
-gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error);
-/* Has a link a descriptor of its own, which tells the peer's end? */
-bool gy_transport_is_dialled(const struct gy_transport_ops *ops);
 /* Is `name` in the list of GYRE_TRANSPORT? */
 bool gy_transport_wanted(const char *list, const char *name);
-/* striping.c: the interfaces of GYRE_INTERFACE with their addresses, a line each. */
-void gy_tcp_describe(const struct gy_config *config, gyre_print_func print, void *user);
-/* What choosing looked at, a line each: for gyre-info. */
-void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectives/engine/request.h"
+#include "transport/registry/registry.h"
 
 #define RANKS 5
 

@@ -12,7 +12,7 @@
 #include "net/handshake.h"
 #include "transport/rdma/checksum.h"
 #include "transport/rdma/internal.h"
-#include "transport/transport.h"
+#include "transport/registry/registry.h"
 
 #define LARGEST 9
 

@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "membership/epoch.h"
 #include "transport/link.h"
+#include "transport/registry/registry.h"
 
 #define SECRET "a secret for transport tests"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/transport.h"
+#include "transport/registry/registry.h"
 
 Test(table, every_slot_is_filled)
 {

@@ -1,4 +1,5 @@
 #include "collectives/comm/context.h"
+#include "transport/registry/registry.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -308,7 +309,7 @@ gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **l
             return status;
         }
         ctx->linked[ctx->links++] = peer;
-        ctx->remote |= gy_transport_is_dialled(ctx->ops[p->transport]);
+        ctx->remote |= ctx->ops[p->transport]->dialled;
     }
     *link_p = p->link;
     return GYRE_SUCCESS;

@@ -5,6 +5,7 @@
  * go on without one of them, and all have to mean the same one: the higher rank. In a world that has grown that is the
  * newcomer. */
 #include "collectives/comm/transport_select.h"
+#include "transport/registry/registry.h"
 
 #include "collectives/engine/request.h"
 #include "core/log.h"

@@ -225,7 +225,7 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
 bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now)
 {
     struct gy_peer *p = &ctx->peers[peer];
-    bool dialled = !by_memory && gy_transport_is_dialled(ctx->ops[p->transport]);
+    bool dialled = !by_memory && ctx->ops[p->transport]->dialled;
     if (!gy_overlay_has_left(ctx->overlay, peer))
         return false;
     if (p->left == 0)

@@ -13,6 +13,7 @@
  * Invariant. Who goes on is decided once, by the council; what fails while the new context is made is a failure in the new
  * epoch: shrink then gives a communicator that has failed already, the same on all ranks, and shrinking that goes on. */
 #include "collectives/lifecycle/shrink.h"
+#include "transport/registry/registry.h"
 
 #include <stdlib.h>
 #include <string.h>

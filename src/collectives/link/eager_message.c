@@ -140,7 +140,7 @@ bool gy_message_comes(struct gy_awaited *it)
     const struct gy_peer *peer = &ctx->peers[it->peer];
     const struct gy_transport_ops *ops = ctx->ops[peer->transport];
     bool gives_way = ctx->crowded || ctx->config.spin_ns == 0;
-    int spins = gives_way ? SPINS_CROWDED : ops == &gy_transport_tcp ? SPINS_SOCKET : SPINS;
+    int spins = gives_way ? SPINS_CROWDED : ops->socket ? SPINS_SOCKET : SPINS;
     if (is_stashed(it))
         return true;
     ctx->awaited = it;

@@ -219,7 +219,7 @@ bool gy_flow_is_near(const struct gyre_comm *comm, int peer)
     const struct gy_world *world = ctx->world;
     int rank = gy_group_world(&comm->group, peer);
     return world->members[rank].host == world->members[world->rank].host &&
-           gy_transport_is_dialled(ctx->ops[ctx->peers[rank].transport]);
+           ctx->ops[ctx->peers[rank].transport]->dialled;
 }
 
 /* Is more of the same to be consumed at once, and something left that the peer may send meanwhile? Then one frame gives back all. */
@@ -261,7 +261,7 @@ void gy_flow_kept_waiting(struct gyre_comm *comm, int peer, uint64_t sequence)
     enum gy_credit_use use = gy_credit_use_of(sequence);
     const struct gy_credit *credit = &comm->channels[peer]->credit[use];
     const struct gy_context *ctx = comm->ctx;
-    bool socket = ctx->ops[ctx->peers[gy_group_world(&comm->group, peer)].transport] == &gy_transport_tcp;
+    bool socket = ctx->ops[ctx->peers[gy_group_world(&comm->group, peer)].transport]->socket;
     if (credit->owed > 0 && !credit->out.queued && socket && gy_flow_is_near(comm, peer))
         give_back(comm, peer, use);
 }

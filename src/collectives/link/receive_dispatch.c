@@ -99,7 +99,7 @@ static void *place_scrap(struct gy_context *ctx, int world)
 static bool is_sealed_put(const struct gy_context *ctx, int world, const struct gy_frame *frame)
 {
     return frame->kind == GY_FRAME_PUT && ctx->config.integrity != GY_INTEGRITY_OFF &&
-           gy_transport_is_dialled(ctx->ops[ctx->peers[world].transport]);
+           ctx->ops[ctx->peers[world].transport]->dialled;
 }
 
 static void *sink_place(void *user, int world, const struct gy_frame *frame)

@@ -211,7 +211,7 @@ static void compare(struct survey *survey, const struct gy_config *config)
 /* A setting that leaves no port to be used, in the place of reasons that would only be seen without it. NULL: none does. */
 static const char *ruled_out(const struct gy_config *config)
 {
-    if (!gy_transport_wanted(config->transports, gy_transport_rdma.name))
+    if (!gy_transport_wanted(config->transports, "rdma"))
         return "GYRE_TRANSPORT does not name rdma";
     return config->integrity >= GY_INTEGRITY_MAC ? not_integral : NULL;
 }
@@ -240,7 +240,7 @@ static void keep_to_kind(struct survey *survey, uint32_t reach)
  * knows how many there are (rdma.c). */
 static void measure(struct survey *survey, const struct gy_config *config)
 {
-    bool asked = config->rdma_devices[0] || !gy_transport_wanted(config->transports, gy_transport_tcp.name);
+    bool asked = config->rdma_devices[0] || !gy_transport_wanted(config->transports, "tcp");
     size_t lockable = gy_rdma_lockable();
     size_t link_bytes = (2 * config->rdma_ring + GY_RDMA_WORDS) *
                         (size_t)survey->chosen; /* with staging, for each device */

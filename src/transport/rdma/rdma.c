@@ -494,6 +494,7 @@ static void rdma_forget(void *instance, const void *memory)
 
 const struct gy_transport_ops gy_transport_rdma = {
     .name = "rdma",
+    .dialled = true,
     .eager = GY_FRAME_SHORT,
     .available = gy_transport_always_available, /* what there is was said in the meeting */
     .open = rdma_open,

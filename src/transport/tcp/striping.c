@@ -224,6 +224,23 @@ static void tell_all(const struct tcp_rail *rail, int reason)
     gy_overlay_report(world->overlay, GYRE_PEER_UNREACHABLE, world->rank, text);
 }
 
+const char *gy_tcp_reason(int reason)
+{
+    if (reason == EMSGSIZE)
+        return "nothing that was sent is acknowledged; if the host answers otherwise, does the path drop long packets? "
+               "Compare the MTU of both interfaces (ip link), or set net.ipv4.tcp_mtu_probing=1";
+    return reason ? strerror(reason) : "closed by the peer";
+}
+
+void gy_tcp_fail(struct tcp_rail *rail, int reason)
+{
+    char which[GY_TCP_RAIL_TEXT];
+    gy_link_fail(&rail->link->base, GYRE_PEER_UNREACHABLE, "the tcp connection to rank %d%s broke: %s",
+                 rail->link->base.peer, gy_tcp_rails_name(rail, which), gy_tcp_reason(reason));
+    if (rail->link->rails)
+        gy_tcp_rails_fail(rail, reason);
+}
+
 void gy_tcp_rails_fail(struct tcp_rail *rail, int reason)
 {
     rail->link->rails->broken = rail;

@@ -59,23 +59,6 @@ static void disconnect(struct tcp_link *link)
     }
 }
 
-const char *gy_tcp_reason(int reason)
-{
-    if (reason == EMSGSIZE)
-        return "nothing that was sent is acknowledged; if the host answers otherwise, does the path drop long packets? "
-               "Compare the MTU of both interfaces (ip link), or set net.ipv4.tcp_mtu_probing=1";
-    return reason ? strerror(reason) : "closed by the peer";
-}
-
-void gy_tcp_fail(struct tcp_rail *rail, int reason)
-{
-    char which[GY_TCP_RAIL_TEXT];
-    gy_link_fail(&rail->link->base, GYRE_PEER_UNREACHABLE, "the tcp connection to rank %d%s broke: %s",
-                 rail->link->base.peer, gy_tcp_rails_name(rail, which), gy_tcp_reason(reason));
-    if (rail->link->rails)
-        gy_tcp_rails_fail(rail, reason);
-}
-
 /* A look too late is no silence: it takes two. */
 static void tcp_check(struct gy_link *base, int64_t patience)
 {
@@ -505,6 +488,8 @@ static void tcp_fini(void *instance, bool forked)
 
 const struct gy_transport_ops gy_transport_tcp = {
     .name = "tcp",
+    .dialled = true,
+    .socket = true,
     .eager = GY_TCP_EAGER,
     .available = gy_transport_always_available,
     .open = tcp_open,

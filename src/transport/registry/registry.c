@@ -1,6 +1,6 @@
 /* The table of transports, in order of preference. Every slot of every table is filled (tests/transport/table_test.c
  * asserts it), so no caller tests for NULL. And what is asked of all of them at once. */
-#include "transport/transport.h"
+#include "transport/registry/registry.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -12,18 +12,6 @@
 const struct gy_transport_ops *const gy_transports[] = {
     &gy_transport_self, &gy_transport_shm, &gy_transport_rdma, &gy_transport_tcp, NULL,
 };
-
-bool gy_transport_wanted(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-
-    if (!list[0] || !strcmp(name, "self"))
-        return true;
-    for (const char *item = list; *item; item += strcspn(item, ","), item += *item == ',')
-        if (strcspn(item, ",") == length && !strncmp(item, name, length))
-            return true;
-    return false;
-}
 
 static bool exists(const char *name, size_t length)
 {
@@ -66,11 +54,6 @@ gyre_status gy_transports_reach(struct gy_config *config, struct gy_error *error
     config->reach = reach.bits;
     config->reach_links = reach.links;
     return status;
-}
-
-bool gy_transport_is_dialled(const struct gy_transport_ops *ops)
-{
-    return ops == &gy_transport_tcp || ops == &gy_transport_rdma;
 }
 
 void gy_transports_describe(const struct gy_config *config, gyre_print_func print, void *user)

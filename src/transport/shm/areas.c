@@ -1,0 +1,73 @@
+/* Where everything lies in the segment: by arithmetic from (local index, kind). */
+#include <string.h>
+
+#include "transport/shm/internal.h"
+
+struct gy_notice *gy_segment_notice(struct gy_segment *segment)
+{
+    return (struct gy_notice *)(void *)segment->base;
+}
+
+struct gy_rank_control *gy_segment_rank(struct gy_segment *segment, int local)
+{
+    return (struct gy_rank_control *)(void *)(segment->base + segment->layout.page * (1 + (uint64_t)local));
+}
+
+static uint64_t window_offset(const struct gy_segment *segment, int local, int index)
+{
+    const struct gy_segment_layout *layout = &segment->layout;
+    return layout->windows + ((uint64_t)local * GY_WINDOW_COMMS + (uint64_t)index) * layout->window_bytes;
+}
+
+gyre_status gy_segment_window_reserve(struct gy_segment *segment, int index, struct gy_error *error)
+{
+    if (segment->window_reserved[index])
+        return GYRE_SUCCESS;
+    gyre_status status = gy_segment_reserve(segment, window_offset(segment, segment->world->local, index),
+                                            segment->layout.window_bytes, "a window (GYRE_SHM_SLOT makes it smaller)",
+                                            error);
+    /* Whoever comes first looks at the counters of those who have not come yet: a page that they have not reserved would be
+     * made by that look, or be a SIGBUS. */
+    for (int local = 0; local < segment->world->nlocals && status == GYRE_SUCCESS; local++)
+        status = gy_segment_reserve(segment, window_offset(segment, local, index), segment->layout.window_control,
+                                    "the counters of a window", error);
+    segment->window_reserved[index] = status == GYRE_SUCCESS;
+    return status;
+}
+
+struct gy_window_control *gy_segment_window(struct gy_segment *segment, int local, int index)
+{
+    return (struct gy_window_control *)(void *)(segment->base + window_offset(segment, local, index));
+}
+
+void gy_segment_window_reset(struct gy_segment *segment, int index)
+{
+    if (segment->window_reserved[index]) /* else nobody has touched it */
+        memset(gy_segment_window(segment, segment->world->local, index), 0, sizeof(struct gy_window_control));
+}
+
+unsigned char *gy_segment_window_data(struct gy_segment *segment, int local, int index)
+{
+    return segment->base + window_offset(segment, local, index) + segment->layout.window_data;
+}
+
+size_t gy_segment_window_bytes(const struct gy_segment *segment)
+{
+    return 2 * GY_WINDOW_SLOTS * segment->layout.slot;
+}
+
+gyre_status gy_segment_ring(struct gy_segment *segment, int from, int to, void **ring_p, struct gy_error *error)
+{
+    const struct gy_segment_layout *layout = &segment->layout;
+    uint64_t offset = layout->rings + ((uint64_t)from * layout->locals + (uint64_t)to) * layout->ring_bytes;
+    /* Either end may come first; reserving again keeps what is there. */
+    gyre_status status = gy_segment_reserve(segment, offset, layout->ring_bytes, "the ring of a link", error);
+    if (status == GYRE_SUCCESS)
+        *ring_p = segment->base + offset;
+    return status;
+}
+
+size_t gy_segment_ring_bytes(const struct gy_segment *segment)
+{
+    return segment->layout.ring_bytes;
+}
