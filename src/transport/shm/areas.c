@@ -1,7 +1,25 @@
 /* Where everything lies in the segment: by arithmetic from (local index, kind). */
+#include <errno.h>
 #include <string.h>
 
+#include "core/memfd.h"
 #include "transport/shm/internal.h"
+
+gyre_status gy_segment_reserve(struct gy_segment *segment, uint64_t offset, uint64_t bytes, const char *what,
+                               struct gy_error *error)
+{
+    int errnum = gy_memfd_reserve(segment->fds.memory, offset, bytes);
+    if (errnum == 0)
+        return GYRE_SUCCESS;
+    if (errnum == ENOSPC || errnum == ENOMEM)
+        return gy_error_set(
+            error, GYRE_NO_MEMORY, -1,
+            "rank %d: this host has no room for %llu KiB of shared memory for %s; free memory, raise the memory "
+            "limit of the container, or run fewer ranks here",
+            segment->world->rank, (unsigned long long)(bytes >> 10), what);
+    return gy_error_system(error, errnum, "rank %d: fallocate of %llu KiB of shared memory for %s",
+                           segment->world->rank, (unsigned long long)(bytes >> 10), what);
+}
 
 struct gy_notice *gy_segment_notice(struct gy_segment *segment)
 {

@@ -162,22 +162,6 @@ static void segment_unmap(struct gy_segment *segment)
 
 /* ---- creation ---- */
 
-gyre_status gy_segment_reserve(struct gy_segment *segment, uint64_t offset, uint64_t bytes, const char *what,
-                               struct gy_error *error)
-{
-    int errnum = gy_memfd_reserve(segment->fds.memory, offset, bytes);
-    if (errnum == 0)
-        return GYRE_SUCCESS;
-    if (errnum == ENOSPC || errnum == ENOMEM)
-        return gy_error_set(
-            error, GYRE_NO_MEMORY, -1,
-            "rank %d: this host has no room for %llu KiB of shared memory for %s; free memory, raise the memory "
-            "limit of the container, or run fewer ranks here",
-            segment->world->rank, (unsigned long long)(bytes >> 10), what);
-    return gy_error_system(error, errnum, "rank %d: fallocate of %llu KiB of shared memory for %s",
-                           segment->world->rank, (unsigned long long)(bytes >> 10), what);
-}
-
 /* The first local rank's part: the memfd, its size, the pages that everybody touches at once, and the sockets that wake. */
 static gyre_status segment_make(struct gy_segment *segment, struct gy_error *error)
 {

@@ -113,6 +113,7 @@ struct tcp {
     int rails;                                  /* connections of a link */
     struct sockaddr_storage own[GY_RAILS_MOST]; /* their addresses here (port 0), where there are several */
     struct tcp_link *links;                     /* asked for so far */
+    gy_door_func dialled;                       /* for a rail that has been dialled, or could not be */
     struct tcp_pool pool;
     struct tcp_parked *parked; /* [world size], of first rails */
     bool closed;
@@ -120,8 +121,6 @@ struct tcp {
 
 /* tcp.c. Takes the connected socket into use. */
 void gy_tcp_connected(struct tcp_rail *rail, int fd, const struct gy_seal_keys *keys);
-/* The answer to a dial of `rail`. */
-void gy_tcp_dialled(void *rail, int rank, int fd, const struct gy_seal_keys *keys);
 
 /* A sentence for an errno of a connection. 0: the peer closed it. EMSGSIZE: the path drops long packets. */
 const char *gy_tcp_reason(int reason);

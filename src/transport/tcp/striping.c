@@ -115,7 +115,7 @@ static gyre_status dial_others(struct tcp_link *link, const uint8_t *addresses, 
         gy_address_take_scope(&route.to, &route.from);
         gy_address_set_port(&route.to, gy_address_port(&world->members[link->base.peer].address));
         link->rails->there[i] = route.to;
-        status = gy_world_dial_along(world, link->base.peer, &route, gy_tcp_dialled, &link->rail[i], error);
+        status = gy_world_dial_along(world, link->base.peer, &route, link->tcp->dialled, &link->rail[i], error);
     }
     return status;
 }

@@ -244,7 +244,7 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
 }
 
 /* The dial's answer: the higher rank's half. Close cancels what is under way, so the rail is alive. */
-void gy_tcp_dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
+static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *keys)
 {
     struct tcp_rail *rail = user;
     struct tcp_link *link = rail->link;
@@ -283,6 +283,7 @@ static gyre_status tcp_open(const struct gy_transport_env *env, void **instance_
     for (size_t i = 0; i < size; i++)
         parked[i].fd = -1;
     tcp->env = *env;
+    tcp->dialled = dialled;
     tcp->parked = parked;
     tcp->rails = gy_config_rails(env->config);
     status = gy_interface_addresses(env->config, &env->world->members[env->world->rank].address, tcp->own, error);
@@ -330,7 +331,7 @@ static gyre_status tcp_link(void *instance, int peer, struct gy_link **link_p, s
     }
     gyre_status status = GYRE_SUCCESS;
     if (peer < tcp->env.world->rank)
-        status = gy_world_dial(tcp->env.world, peer, gy_tcp_dialled, &link->rail[0], error);
+        status = gy_world_dial(tcp->env.world, peer, dialled, &link->rail[0], error);
     if (status != GYRE_SUCCESS) {
         gy_free(link->rails);
         gy_free(link);
