@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "collectives/comm/context.h"
+#include "collectives/select/selector.h"
 #include "core/log.h"
 
 #define TEXT_BYTES 800

@@ -6,6 +6,9 @@
 #include <xxhash.h>
 
 #include "api/check.h"
+#include "collectives/call/call_cache.h"
+#include "collectives/lifecycle/split.h"
+#include "collectives/select/selector.h"
 #include "membership/join_address.h"
 
 #define AGREEMENT 3u /* the word's lowest two bits: gyre_comm_sub has 2, duplicate and split have 0 and 1 */

@@ -2,7 +2,9 @@
  * blocking, `_start` and `_init`, follow from it. */
 #include "api/call_group.h"
 #include "api/check.h"
+#include "collectives/call/blocking.h"
 #include "collectives/call/call_cache_inline.h"
+#include "collectives/call/launch.h"
 #include "collectives/lifecycle/comm_teardown.h"
 #include "collectives/lifecycle/uniform_completion.h"
 

@@ -9,10 +9,16 @@
 #include "api/announce.h"
 #include "api/call_group.h"
 #include "api/check.h"
+#include "collectives/engine/progress.h"
+#include "collectives/events/upcalls.h"
+#include "collectives/lifecycle/comm_open.h"
 #include "collectives/lifecycle/comm_teardown.h"
+#include "collectives/lifecycle/context_open.h"
 #include "collectives/lifecycle/result_check.h"
+#include "collectives/lifecycle/split.h"
 #include "collectives/lifecycle/uniform_completion.h"
 #include "collectives/rma/window.h"
+#include "collectives/select/selector.h"
 #include "core/clock.h"
 #include "core/handle.h"
 #include "core/mem.h"
@@ -52,7 +58,7 @@ gyre_status gyre_comm_create(const gyre_config *user, gyre_comm **comm_p)
     if (config && read_config(user, config, error) != GYRE_SUCCESS)
         return error->status;
     struct gy_context *ctx;
-    gyre_status status = gy_context_create(config, &ctx, error);
+    gyre_status status = gy_context_create(config, &gy_upcalls, &ctx, error);
     if (status != GYRE_SUCCESS)
         return status;
     gyre_comm *comm;

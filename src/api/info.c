@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "collectives/comm/communicator.h"
+#include "collectives/select/selector.h"
 #include "core/config.h"
 #include "core/topology.h"
 #include "transport/registry/registry.h"

@@ -89,6 +89,11 @@ enum gy_frame_kind {
     GY_FRAME_KINDS
 };
 
+static inline bool gy_is_one_sided(unsigned kind)
+{
+    return kind >= GY_FRAME_PUT && kind <= GY_FRAME_FLUSHED;
+}
+
 /* frame.c: pure, fuzzed. decode returns false for bad magic, version, kind or length. */
 void gy_frame_encode(const struct gy_frame *frame, uint8_t wire_p[GY_FRAME_BYTES]);
 bool gy_frame_decode(const uint8_t wire[GY_FRAME_BYTES], struct gy_frame *frame_p);

@@ -4,7 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collectives/engine/lane.h"
 #include "collectives/engine/request.h"
+#include "collectives/events/receive_dispatch.h"
+#include "collectives/events/upcalls.h"
+#include "collectives/link/flow_control.h"
 #include "transport/registry/registry.h"
 
 #define RANKS 5
@@ -14,7 +18,8 @@ static struct gy_peer peers[RANKS];
 static struct gy_channel *channels[RANKS];
 static struct gyre_request request;
 static struct gyre_comm comm = {.id = 3, .rank = 0, .size = RANKS, .channels = channels, .group.size = RANKS};
-static struct gy_context ctx = {.world = &world, .peers = peers, .comms = &comm, .active_first = &request};
+static struct gy_context ctx = {
+    .up = &gy_upcalls, .world = &world, .peers = peers, .comms = &comm, .active_first = &request};
 
 static int kept_of(int peer)
 {

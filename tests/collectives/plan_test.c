@@ -6,6 +6,7 @@
 
 #include "checker.h"
 #include "collectives/schedule/reduction_order.h"
+#include "collectives/select/selector.h"
 
 #define LARGEST 130
 

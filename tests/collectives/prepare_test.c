@@ -10,7 +10,11 @@
 #include <stdio.h>
 
 #include "checker.h"
+#include "collectives/call/prepare.h"
+#include "collectives/engine/lane.h"
 #include "collectives/engine/request.h"
+#include "collectives/events/upcalls.h"
+#include "collectives/link/flow_control.h"
 
 #define LARGEST 13
 #define ELEMENT 4u
@@ -18,7 +22,7 @@
 static struct gy_world world = {.size = LARGEST, .epoch = 1};
 static struct gy_peer peers[LARGEST];
 static struct gy_transport_ops ops;
-static struct gy_context ctx = {.world = &world, .peers = peers, .ops = {&ops}, .transports = 1};
+static struct gy_context ctx = {.up = &gy_upcalls, .world = &world, .peers = peers, .ops = {&ops}, .transports = 1};
 static struct gyre_comm comms[LARGEST];
 static struct gyre_request requests[LARGEST]; /* one per rank, of one call */
 static size_t messages, granted, landings;

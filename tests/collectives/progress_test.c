@@ -2,7 +2,9 @@
  * sleeps; and how often a caller that waits does. */
 #include <criterion/criterion.h>
 
+#include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
+#include "collectives/events/upcalls.h"
 #include "core/clock.h"
 #include "transport/link.h"
 
@@ -11,7 +13,8 @@ static struct gy_link link;
 static struct gy_peer peers[1] = {{.link = &link}};
 static struct gy_world world = {.size = 1};
 static int linked[1];
-static struct gy_context ctx = {.world = &world, .peers = peers, .linked = linked, .links = 1, .windows = 1};
+static struct gy_context ctx = {
+    .up = &gy_upcalls, .world = &world, .peers = peers, .linked = linked, .links = 1, .windows = 1};
 
 static bool progress(struct gy_link *at)
 {

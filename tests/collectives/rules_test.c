@@ -6,8 +6,11 @@
 #include "bootstrap/world.h"
 #include "checker.h"
 #include "collectives/engine/request.h"
+#include "collectives/events/upcalls.h"
+#include "collectives/link/flow_control.h"
 #include "collectives/schedule/tile.h"
 #include "collectives/shm/eager.h"
+#include "collectives/shm/slots.h"
 #include "core/rules.h"
 #include "net/handshake.h"
 #include "transport/rdma/checksum.h"
@@ -35,7 +38,8 @@ static struct gy_member members[LARGEST]; /* of two hosts, by halves */
 static struct gy_world world = {.size = LARGEST, .epoch = 1, .members = members};
 static struct gy_peer peers[LARGEST];
 static struct gy_transport_ops other = {.eager = 8192};
-static struct gy_context ctx = {.world = &world, .peers = peers, .ops = {&other, &gy_transport_tcp}, .transports = 2};
+static struct gy_context ctx = {
+    .up = &gy_upcalls, .world = &world, .peers = peers, .ops = {&other, &gy_transport_tcp}, .transports = 2};
 
 /* Which lengths of a step leave without a grant, in whole and in tiles. */
 static void add_eager(struct gy_plan *plan, int lane, const struct gy_step *step)

@@ -4,6 +4,7 @@
 #include "collectives/comm/communicator.h"
 #include "collectives/comm/context.h"
 #include "collectives/select/cost_cache.h"
+#include "collectives/select/selector.h"
 
 static enum gy_algorithm choice(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes)
 {

@@ -17,6 +17,7 @@
 
 #include "bootstrap/world.h"
 #include "collectives/comm/context.h"
+#include "collectives/events/upcalls.h"
 #include "collectives/lifecycle/grow.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
@@ -183,7 +184,7 @@ static void begin(void)
 
 static void follow(const struct gy_charter *charter)
 {
-    static struct gy_context ctx;
+    static struct gy_context ctx = {.up = &gy_upcalls};
     struct gy_house own = *house; /* takes over where the world met */
     struct gy_world world = {.house = &own};
     struct gy_error error = {.rank = -1};

@@ -7,6 +7,7 @@
  *   payload      of as many bytes as the header says, zeros where the input ends before */
 #include <string.h>
 
+#include "collectives/events/upcalls.h"
 #include "collectives/rma/window.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
@@ -168,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gy_exposed_control control = {0};
     struct gy_target targets[2] = {{.bytes = BYTES}, {.bytes = BYTES, .flushes = 3}};
     struct gy_peer peers[2] = {0};
-    struct gy_context ctx = {.world = &world, .ops = {&ops}, .transports = 1, .peers = peers};
+    struct gy_context ctx = {.up = &gy_upcalls, .world = &world, .ops = {&ops}, .transports = 1, .peers = peers};
     struct gyre_comm comm = {.ctx = &ctx, .id = 1, .size = 2, .group = {.size = 2}};
     struct gyre_window window = {.comm = &comm, .id = 1, .memory = area + GUARD, .bytes = BYTES, .size = 2};
     ctx.operations = (struct gy_operations){made, GY_ARRAY_LENGTH(made)};

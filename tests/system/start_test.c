@@ -1,4 +1,4 @@
-/* Starts of short vectors over windows that find what the others have shown (collectives/shm/eager_call.c), between two ranks:
+/* Starts of short vectors over windows that find what the others have shown (collectives/call/eager_call.c), between two ranks:
  *
  *   last     who starts when the other has shown its part is through when the start returns, however it collects that, and may write
  *            over its buffers at once; the other has its result all the same

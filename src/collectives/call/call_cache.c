@@ -1,7 +1,7 @@
 /* What is kept, and why it is right: call_cache.h. */
 #include "collectives/call/call_cache_inline.h"
 
-#include "collectives/shm/eager_queue.h"
+#include "collectives/call/eager_queue.h"
 #include "core/mem.h"
 
 /* Of all communicators that keep nothing; never written. */

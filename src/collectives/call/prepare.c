@@ -3,11 +3,15 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "collectives/call/call_cache.h"
+#include "collectives/call/eager_call.h"
+#include "collectives/call/eager_queue.h"
+#include "collectives/engine/lane.h"
 #include "collectives/engine/request.h"
-#include "collectives/lifecycle/uniform_completion.h"
 #include "collectives/schedule/reduction_order.h"
 #include "collectives/schedule/tile.h"
-#include "collectives/shm/eager_queue.h"
+#include "collectives/select/selector.h"
+#include "collectives/shm/slots.h"
 #include "core/log.h"
 
 /* Elements per tile: what both sides of every link, or all users of a window, compute alike. */
@@ -393,7 +397,7 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
     if (status == GYRE_SUCCESS && !gy_is_point_to_point(call->collective))
         status = reserve_window(comm);
     if (status == GYRE_SUCCESS && comm->attributes.uniform && !gy_is_point_to_point(call->collective))
-        status = gy_ends_prepare(comm);
+        status = comm->ctx->up->prepare(comm);
     if (status == GYRE_SUCCESS)
         return GYRE_SUCCESS;
 

@@ -16,10 +16,19 @@
  * request that was filled on the way goes on where this function stands. */
 #include <string.h>
 
+#include "collectives/call/call_cache.h"
+#include "collectives/call/eager_call.h"
+#include "collectives/call/executor.h"
+#include "collectives/call/launch.h"
+#include "collectives/call/prepare.h"
 #include "collectives/call/shm_blocking.h"
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/progress.h"
 #include "collectives/schedule/reduction_order.h"
+#include "collectives/select/selector.h"
 #include "collectives/shm/autotune.h"
 #include "collectives/shm/eager.h"
+#include "collectives/shm/slots.h"
 #include "collectives/shm/zero_copy.h"
 #include "core/clock.h"
 

@@ -36,4 +36,12 @@ gyre_status gy_direct_slots(struct gyre_comm *comm, const struct gy_call *call, 
 /* It is over. */
 gyre_status gy_direct_end(struct gyre_request *request, struct gyre_page_record *record);
 
+/* Blocking calls over windows, start to end. A long all_reduce in memory of gyre_mem_alloc, and a
+ * broadcast or reduction to a root in which what is given is used where it lies; false: it takes the general path, and nothing
+ * has happened yet. */
+bool gy_direct_rooted(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+bool gy_direct_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
+/* Any plan over windows, of a request that was made and not launched, and is collected when that is over; false likewise. */
+bool gy_direct_run(struct gyre_request *request, gyre_status *status_p);
+
 #endif

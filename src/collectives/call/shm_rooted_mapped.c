@@ -10,8 +10,14 @@
  * at. A rank that has nothing to offer goes through slots (shm_rooted_slots.c), and so does one that takes, unless it found offers
  * the last time; which way the others go is nothing to it. One that finds none here runs the plan where it stands; one that is
  * kept waiting goes on as the request that was filled on the way. */
+#include "collectives/call/call_cache.h"
+#include "collectives/call/eager_call.h"
+#include "collectives/call/prepare.h"
 #include "collectives/call/shm_blocking.h"
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/lane.h"
 #include "collectives/shm/eager.h"
+#include "collectives/shm/slots.h"
 #include "collectives/shm/zero_copy.h"
 
 #define REDUCE_LANE 1 /* of the plan */

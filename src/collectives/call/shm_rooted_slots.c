@@ -12,10 +12,15 @@
  * stands in its plan where this function stood; so does one that finds an offer where it expected none. */
 #include <string.h>
 
+#include "collectives/call/prepare.h"
 #include "collectives/call/shm_blocking.h"
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/lane.h"
+#include "collectives/engine/progress.h"
 #include "collectives/schedule/reduction_order.h"
 #include "collectives/shm/block_pull.h"
 #include "collectives/shm/slot_tile.h"
+#include "collectives/shm/slots.h"
 #include "collectives/shm/zero_copy.h"
 #include "core/fence.h"
 #include "core/line.h"

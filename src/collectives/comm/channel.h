@@ -20,10 +20,10 @@
 #ifndef GY_COLLECTIVES_COMM_CHANNEL_H
 #define GY_COLLECTIVES_COMM_CHANNEL_H
 
+#include "collectives/schedule/limits.h"
 #include "collectives/schedule/schedule.h"
 #include "transport/transport.h"
 
-#define GY_EAGER_BYTES 8192u
 #define GY_EAGER_CREDITS 24u  /* of collectives */
 #define GY_EAGER_UNITS 8u     /* of the longest of their frames */
 #define GY_OLDEST_CREDITS 16u /* that younger ones leave */

@@ -3,14 +3,13 @@
 #ifndef GY_COLLECTIVES_COMM_COMMUNICATOR_H
 #define GY_COLLECTIVES_COMM_COMMUNICATOR_H
 
-#include "collectives/call/call_cache.h"
 #include "collectives/comm/channel.h"
 #include "collectives/comm/context.h"
 #include "collectives/comm/flight_recorder.h"
 #include "collectives/comm/locality.h"
+#include "collectives/comm/tuner_state.h"
 #include "collectives/schedule/layout.h"
 #include "collectives/schedule/schedule.h"
-#include "collectives/shm/autotune.h"
 #include "transport/link.h"
 
 #define GY_PLANS_OTHER_ROOTS 32
@@ -31,6 +30,7 @@ struct gy_swapped {
     int rank;
 };
 
+struct gy_repeat;
 struct gy_verify;
 
 /* What uniform_completion.c keeps of a communicator. */
@@ -102,20 +102,7 @@ struct gyre_comm {
     uint64_t shown[GY_COLLECTIVES];    /* choices already printed, a bit per log2 of the size */
 };
 
-/* The communicator of the whole world. */
-gyre_status gy_comm_create_world(struct gy_context *ctx, struct gyre_comm **comm_p, struct gy_error *error);
-/* Takes over `group`, on success. `window`: the slot that all members agreed on, −1 none. */
-gyre_status gy_comm_create(struct gy_context *ctx, uint32_t id, struct gy_group *group, int window,
-                           struct gyre_comm **comm_p, struct gy_error *error);
-/* Can these ranks share a window: are all of them on this host? */
-bool gy_comm_together(const struct gy_context *ctx, const struct gy_group *group);
-void gy_comm_free(struct gyre_comm *comm);
 struct gyre_comm *gy_comm_find(struct gy_context *ctx, uint32_t id);
-
-/* split.c: collective over `parent`; everyone gives a colour and a key, and those of one colour get a communicator, in
- * the order of their keys and then of their ranks. colour < 0: none, NULL in *comm_p. `word` has to be the same
- * everywhere. */
-gyre_status gy_comm_divide(struct gyre_comm *parent, int colour, int key, uint32_t word, struct gyre_comm **comm_p);
 
 /* The cached plan; held until gy_comm_plan_release. NULL when out of memory. */
 struct gy_plan *gy_comm_plan(struct gyre_comm *comm, enum gy_collective collective, enum gy_algorithm algorithm,
@@ -161,17 +148,10 @@ static inline bool gy_comm_keeps(const struct gyre_comm *comm, int rank)
 /* The channel to a peer; NULL when out of memory. */
 struct gy_channel *gy_comm_channel(struct gyre_comm *comm, int peer);
 
-/* selector.c: a pure function of what all ranks share. */
-/* Does the algorithm serve the form of the collective that has a count for every rank? */
-bool gy_algorithm_takes_counts(enum gy_collective collective, enum gy_algorithm algorithm);
-/* Is the algorithm of this collective the user's, not gyre's choice? */
-bool gy_select_forces(const struct gyre_comm *comm, enum gy_collective collective);
-/* Is it a list as GYRE_ALGORITHM has? */
-gyre_status gy_select_check(const char *setting, struct gy_error *error);
-gyre_status gy_select(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
-                      enum gy_algorithm *algorithm_p, struct gy_error *error);
-/* As if nothing were forced: there is always one. Of a collective that reduces nothing. */
-gyre_status gy_select_unforced(const struct gyre_comm *comm, enum gy_collective collective, size_t bytes,
-                               enum gy_algorithm *algorithm_p, struct gy_error *error);
+/* Does the communicator promise canonical order? */
+static inline bool gy_comm_canonical(const struct gyre_comm *comm)
+{
+    return comm->attributes.canonical;
+}
 
 #endif

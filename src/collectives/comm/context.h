@@ -6,10 +6,11 @@
 #include <stdatomic.h>
 
 #include "collectives/comm/memory_registry.h"
+#include "collectives/comm/progress_lock.h"
 #include "collectives/comm/reduce_op.h"
 #include "collectives/comm/shm_slot_alloc.h"
 #include "collectives/comm/status_page.h"
-#include "collectives/engine/progress_lock.h"
+#include "collectives/comm/upcalls.h"
 #include "core/config.h"
 #include "membership/epoch.h"
 #include "membership/overlay.h"
@@ -60,6 +61,7 @@ struct gy_one_sided_wait {
 };
 
 struct gy_context {
+    const struct gy_upcalls *up;
     struct gy_config config;
     struct gy_driver driver;
     struct gy_error error; /* the first failure of the world; communicators show it in their own words */
@@ -110,14 +112,6 @@ struct gy_context {
     bool fork_entered;       /* by the thread that forks: atfork.c */
 };
 
-gyre_status gy_context_create(const gyre_config *user, struct gy_context **ctx_p, struct gy_error *error);
-/* The next epoch: a context of its own with the members of `plan`, of whom some may have failed again already; then it is
- * one that has failed. Uses `next` up. `operations`: how many of the user's own there have been, on any of them. */
-gyre_status gy_context_next(struct gy_context *old, struct gy_next_world *next, const struct gy_next_plan *plan,
-                            int operations, struct gy_context **ctx_p, struct gy_error *error);
-/* An orderly end: goodbye, no waiting for peers. */
-void gy_context_free(struct gy_context *ctx);
-
 /* The link to `peer`, made when first asked for. */
 gyre_status gy_context_link(struct gy_context *ctx, int peer, struct gy_link **link_p);
 /* Queues a frame to a peer that has a link. */
@@ -149,9 +143,7 @@ void *gy_context_scrap(struct gy_context *ctx, int peer);
 /* This rank has no memory for what it owes or is sent, and cannot go on: all are told. */
 void gy_context_starve(struct gy_context *ctx, int peer);
 
-/* atfork.c: a child inherits descriptors and memory but no right to use them. */
+/* Counts the forks from which this process has come. A child inherits descriptors and memory but no right to use them. */
 extern _Atomic uint64_t gy_fork_generation;
-void gy_fork_watch(struct gy_context *ctx);
-void gy_fork_unwatch(struct gy_context *ctx);
 
 #endif

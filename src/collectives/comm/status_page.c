@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "collectives/engine/request.h"
+#include "collectives/comm/communicator.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -121,7 +121,7 @@ bool gy_page_comm_take(struct gyre_comm *comm)
 }
 
 /* In the page? Then which one. */
-static int slot_of(const struct gyre_comm *comm)
+int gy_page_slot(const struct gyre_comm *comm)
 {
     const struct gyre_page *page = comm->ctx->page;
     const struct gyre_page_comm *place = comm->recorder.page;
@@ -132,58 +132,11 @@ static int slot_of(const struct gyre_comm *comm)
 
 void gy_page_comm_give(struct gyre_comm *comm)
 {
-    int slot = slot_of(comm);
+    int slot = gy_page_slot(comm);
     if (slot < 0)
         gy_free(comm->recorder.page);
     else if (comm->ctx->page->process == getpid()) /* not a forked child's to change */
         comm->ctx->page->comms &= ~(1u << slot);
-}
-
-static void add_wait(struct gyre_page *page, const struct gyre_request *r, int slot, int rank)
-{
-    if (rank < 0 || page->waits == GYRE_PAGE_WAITS)
-        return;
-    struct gyre_page_wait wait = {.serial = r->record,
-                                  .since = r->idle_since,
-                                  .comm = (uint32_t)slot,
-                                  .rank = gy_group_world(&r->comm->group, rank)};
-    for (uint32_t i = 0; i < page->waits; i++)
-        if (page->wait[i].serial == wait.serial && page->wait[i].comm == wait.comm && page->wait[i].rank == wait.rank)
-            return;
-    page->wait[page->waits] = wait;
-    page->waits++;
-}
-
-/* One-sided calls that wait: for one rank, or for a signal of any (rank −1). */
-static void add_one_sided(const struct gy_context *ctx, struct gyre_page *page)
-{
-    for (const struct gy_one_sided_wait *it = ctx->one_sided_waits; it && page->waits < GYRE_PAGE_WAITS;
-         it = it->next) {
-        int slot = slot_of(it->comm);
-        if (slot >= 0)
-            page->wait[page->waits++] = (struct gyre_page_wait){
-                .since = it->since, .comm = (uint32_t)slot, .rank = it->world, .window = it->window};
-    }
-}
-
-void gy_page_turn(struct gy_context *ctx, int64_t now)
-{
-    struct gyre_page *page = ctx->page;
-    if (!page)
-        return;
-    page->waits = 0;
-    for (const struct gyre_request *r = ctx->active_first; r && page->waits < GYRE_PAGE_WAITS; r = r->next) {
-        int slot = slot_of(r->comm);
-        if (slot < 0 || r->waiting_for < 0)
-            continue;
-        add_wait(page, r, slot, r->waiting_for);
-        for (int l = 0; !r->tiny && l < r->plan->lanes; l++)
-            if (!r->lane[l].finished)
-                add_wait(page, r, slot, r->lane[l].waiting_for);
-    }
-    add_one_sided(ctx, page);
-    page->turned = now;
-    page->beat++;
 }
 
 void gy_page_fail(struct gy_context *ctx)

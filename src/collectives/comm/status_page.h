@@ -1,7 +1,7 @@
 /* The page of this rank's world, gyre/page.h: who makes it and who writes what.
  *
  *   made once              the head, with names and members                                status_page.c
- *   every slow turn        beat, and whom the operations under way miss                    gy_page_turn
+ *   every slow turn        beat, and whom the operations under way miss                    engine/page_waits.c
  *   every operation        its record and the counters: the flight recorder lies there     flight_recorder.c
  *
  * The flight recorder is written anyway; that it lies in the page costs no store. Without a page, for want of a descriptor or
@@ -22,8 +22,8 @@ void gy_page_abandon(struct gy_context *ctx); /* in a forked child: the page is 
 /* Gives the communicator's recorder its place; false: out of memory. */
 bool gy_page_comm_take(struct gyre_comm *comm);
 void gy_page_comm_give(struct gyre_comm *comm);
-/* At a slow turn: this rank lives inside gyre, and misses these. */
-void gy_page_turn(struct gy_context *ctx, int64_t now);
+/* Its place on the page; −1: it has none. */
+int gy_page_slot(const struct gyre_comm *comm);
 void gy_page_fail(struct gy_context *ctx);
 
 #endif

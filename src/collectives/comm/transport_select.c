@@ -7,7 +7,6 @@
 #include "collectives/comm/transport_select.h"
 #include "transport/registry/registry.h"
 
-#include "collectives/engine/request.h"
 #include "core/log.h"
 
 gyre_status gy_transports_open(struct gy_context *ctx, struct gy_error *error)
@@ -16,7 +15,7 @@ gyre_status gy_transports_open(struct gy_context *ctx, struct gy_error *error)
                                    .segment = ctx->segment,
                                    .config = &ctx->config,
                                    .poller = ctx->poller,
-                                   .sink = gy_flow_sink};
+                                   .sink = *ctx->up->sink};
     env.sink.user = ctx;
     ctx->sockets = !gy_transport_wanted(ctx->config.transports, gy_transport_shm.name) &&
                    !gy_transport_wanted(ctx->config.transports, gy_transport_rdma.name);

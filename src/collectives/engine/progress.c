@@ -1,15 +1,14 @@
 /* Progress and waiting. The caller's thread does everything: it advances all active requests of the context, and when
  * nothing moves it spins while every rank has a core, then yields, then sleeps in the kernel. Every wait passes through
  * the slow turn about once a millisecond, where deaths, verdicts and clocks are seen. */
+#include "collectives/engine/progress.h"
+
 #include <sched.h>
 #include <string.h>
 
 #include "collectives/engine/core_affinity.h"
-#include "collectives/engine/request.h"
-#include "collectives/lifecycle/comm_teardown.h"
-#include "collectives/lifecycle/result_check.h"
-#include "collectives/lifecycle/uniform_completion.h"
-#include "collectives/rma/window.h"
+#include "collectives/engine/liveness.h"
+#include "collectives/engine/page_waits.h"
 #include "core/clock.h"
 
 #define GY_TURN_LOCAL (1 * GY_MILLISECOND)
@@ -31,7 +30,7 @@ void gy_progress_links(struct gy_context *ctx, bool all, bool *moved_p)
             *moved_p |= ctx->ops[ctx->peers[peer].transport]->progress(ctx->peers[peer].link);
     }
     if (ctx->answers_due && !ctx->closed)
-        gy_far_answer(ctx);
+        ctx->up->answer(ctx);
 }
 
 /* Another thread may be asleep that waits for no request, whose end would wake it, but for what others do to a window: this may have
@@ -71,7 +70,7 @@ static bool advance_requests(struct gy_context *ctx, bool all)
         able--;
         if (!all && gy_request_is_linked(r) && ++collectives > GY_AT_ONCE)
             continue;
-        if (gy_request_advance(r)) {
+        if (ctx->up->advance(r)) {
             moved = true;
             r->idle_since = 0;
             if (next && next->complete) /* it ended with this one: the rest gets its turn again */
@@ -92,7 +91,7 @@ bool gy_progress(struct gy_context *ctx)
     tell_sleepers(ctx, moved);
     moved |= advance_requests(ctx, all);
     if (ctx->config.verify && !ctx->closed)
-        moved |= gy_verify_turn(ctx);
+        moved |= ctx->up->compare(ctx);
     if ((ctx->turns & 255) == 0) {
         int64_t now = gy_now();
         if (now - ctx->turned > (ctx->remote ? GY_TURN_REMOTE * 10 : GY_TURN_LOCAL))
@@ -130,7 +129,7 @@ bool gy_turn(struct gy_context *ctx, int64_t now)
     gy_progress_links(ctx, true, &moved);
     tell_sleepers(ctx, moved);
     if (gy_overlay_check(ctx->overlay, &ctx->error) == GYRE_SUCCESS)
-        gy_liveness_check(ctx, now);
+        ctx->up->watch(ctx, now);
     gy_page_turn(ctx, now);
     if (ctx->error.status != GYRE_SUCCESS)
         gy_context_fail(ctx);
@@ -215,7 +214,7 @@ static void turn(struct gy_context *ctx, struct patience *patience, int64_t spin
                  const void *what)
 {
     if (ctx->closed) /* what still waits, waits for an agreement */
-        gy_ends_wait(ctx);
+        ctx->up->agree(ctx);
     else if (gy_progress(ctx) || idle(ctx, patience, spin, done, what))
         *patience = (struct patience){0};
 }
@@ -246,52 +245,4 @@ void gy_drive(struct gy_context *ctx)
     struct patience patience = {0};
     while ((ctx->active_first || ctx->windows) && ctx->driver.waits == 0 && !ctx->driver.stop && !ctx->closed)
         turn(ctx, &patience, -GY_YIELD, NULL, NULL);
-}
-
-/* What has no shorter way. */
-static gyre_status run_long(struct gyre_comm *comm, const struct gy_call *call)
-{
-    struct gyre_request *request;
-    gyre_status status;
-    bool alone = !comm->ctx->active_first;
-    status = alone ? gy_request_make(comm, call, &request) : gy_request_start(comm, call, &request);
-    if (status != GYRE_SUCCESS || (alone && gy_direct_run(request, &status)))
-        return status;
-    if (alone)
-        gy_request_launch(request);
-    gy_wait(request);
-    status = request->status;
-    bool uniform = request->ends != 0;
-    gy_request_recycle(request);
-    if (status != GYRE_SUCCESS || !comm->verify)
-        return status;
-    gyre_status settled = gy_verify_settle(comm);
-    return uniform ? status : settled; /* all have been told of its success: what is wrong, the next call says */
-}
-
-gyre_status gy_run(struct gyre_comm *comm, const struct gy_call *call)
-{
-    gyre_status status;
-    if (comm->ctx->closed) { /* since the one before, of several that gyre itself makes: nothing would move this one */
-        gy_ends_refuse(comm, true);
-        return comm->ctx->error.status;
-    }
-    if (comm->ended.status != GYRE_SUCCESS)
-        return gy_comm_end_refuse(comm);
-    if (gy_is_point_to_point(call->collective)
-            ? gy_message_call(comm, call, &status)
-            : gy_tiny_call(comm, call, &status) || gy_swap_call(comm, call, &status) ||
-                  gy_direct_call(comm, call, &status) || gy_direct_rooted(comm, call, &status))
-        return status;
-    gy_ways_begin(comm);
-    status = run_long(comm, call);
-    gy_ways_end(comm, status == GYRE_SUCCESS);
-    return status;
-}
-
-gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
-{
-    struct gy_call own = *call;
-    own.unforced = gy_select_forces(comm, call->collective); /* where nothing is, it may go the short ways */
-    return gy_run(comm, &own);
 }

@@ -7,33 +7,9 @@
 
 #include <string.h>
 
-#include "collectives/lifecycle/result_check.h"
-#include "collectives/lifecycle/uniform_completion.h"
-#include "collectives/schedule/reduction_order.h"
-#include "collectives/shm/eager.h"
-#include "collectives/shm/eager_queue.h"
-#include "collectives/shm/zero_copy.h"
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/lane.h"
 #include "core/clock.h"
-#include "core/handle.h"
-#include "core/mem.h"
-
-static struct gyre_request *request_take(struct gy_context *ctx)
-{
-    struct gyre_request *r = ctx->idle;
-    if (r) {
-        ctx->idle = r->next;
-    } else {
-        r = gy_alloc(sizeof(*r));
-        if (r) {
-            gy_handle_add(r, GY_HANDLE_REQUEST);
-            r->next_made = ctx->made;
-            ctx->made = r;
-        }
-    }
-    if (r) /* the lanes are most of it: those that the plan has are cleared when it starts */
-        memset(r, 0, offsetof(struct gyre_request, lane));
-    return r;
-}
 
 static void active_append(struct gy_context *ctx, struct gyre_request *r)
 {
@@ -98,33 +74,7 @@ static void window_dequeue(struct gyre_request *r)
         comm->window_last = before;
 }
 
-/* What the peers that came first have called: their early frames carry the shape. False: something else. */
-static bool check_early(struct gyre_request *r)
-{
-    if (r->plan->shape.collective == GY_SEND_TO) /* what comes from the peer under this number is another message */
-        return true;
-    bool message = gy_is_point_to_point(r->plan->shape.collective);
-    int first = message ? r->plan->shape.root : 0, end = message ? first + 1 : r->comm->size;
-    for (int peer = first; peer < end; peer++) { /* other peers number their messages alike */
-        struct gy_channel *channel = r->comm->channels[peer];
-        struct gy_stashed *early = channel ? gy_channel_any(channel, r->shape.sequence) : NULL;
-        if (early && !gy_flow_fits(r, peer, &early->frame))
-            return false;
-    }
-    return true;
-}
-
-/* The number of the operation: of the communicator, or of the messages between two ranks in one direction. */
-static uint64_t next_sequence(struct gyre_request *r)
-{
-    enum gy_collective collective = r->plan->shape.collective;
-    if (!gy_is_point_to_point(collective))
-        return ++r->comm->sequence;
-    struct gy_channel *channel = r->comm->channels[r->plan->shape.root];
-    return GY_POINT_TO_POINT | (collective == GY_SEND_TO ? ++channel->sent : ++channel->received);
-}
-
-static void reset(struct gyre_request *r)
+void gy_request_reset(struct gyre_request *r)
 {
     atomic_store_explicit(&r->complete, false, memory_order_relaxed);
     r->verified = r->begun = r->tiny = r->light = false;
@@ -184,105 +134,6 @@ void gy_request_rewind(struct gyre_request *r)
     }
 }
 
-void gy_request_enlist(struct gyre_request *r)
-{
-    active_append(r->comm->ctx, r);
-    window_enqueue(r);
-    if (!check_early(r))
-        gy_context_fail(r->comm->ctx);
-}
-
-/* From here on the others see it. */
-void gy_request_launch(struct gyre_request *r)
-{
-    struct gyre_comm *comm = r->comm;
-    struct gy_context *ctx = comm->ctx;
-    r->shape.sequence = next_sequence(r);
-    r->tiny = r->plan->window && gy_tiny_fits(comm, &r->shape, r->element);
-    if (r->tiny) { /* now: the numbers are in the order of the launches, which is the same everywhere */
-        r->kind = gy_exchange_kind_of(comm, &r->shape, r->element);
-        r->exchange = gy_exchange_of(comm, &r->kind, &r->shape, ++comm->inline_started, r->input, r->output);
-        r->tiny_next = r->kind.awaited.first;
-    }
-    struct gyre_page_record *record = gy_recorder_begin(&comm->recorder, &r->shape);
-    gy_recorder_note(record, gy_now());
-    r->record = record->serial;
-    comm->recorder.page->bytes += r->in.total * r->element;
-    if (r->plan->window)
-        comm->recorder.page->window_bytes += r->in.total * r->element;
-    gy_request_rewind(r);
-    if (r->plan->shape.collective == GY_SEND_TO && r->lane[0].eager)
-        r->ticket = comm->channels[r->plan->shape.root]->tickets++;
-    if (r->staged.memory)
-        gy_prepare_stage(r);
-    gy_mapped_offer(r);
-    if (comm->ended.status != GYRE_SUCCESS) /* while this call looked for a shorter way */
-        r->phase = GY_PARTS;
-    if (comm->verify)
-        gy_verify_launch(r);
-    if (comm->attributes.uniform)
-        gy_ends_launch(r);
-    active_append(ctx, r);
-    if (r->plan->window)
-        window_enqueue(r);
-    if (comm->window_reserved && !gy_is_point_to_point(r->plan->shape.collective))
-        gy_request_arrive(comm);
-    if (!check_early(r)) /* now: the next turn would take those frames for what they are not */
-        gy_context_fail(ctx);
-    if (r->tiny && !ctx->closed)
-        gy_tiny_show(comm);
-    if (!r->complete && !ctx->closed && !(gy_request_is_linked(r) && ctx->active - ctx->queued > GY_AT_ONCE))
-        gy_request_advance(r);
-    if (!r->complete) /* a thread that sleeps has not armed itself for this one */
-        gy_driver_wake(ctx);
-}
-
-gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
-{
-    struct gy_context *ctx = comm->ctx;
-    struct gyre_request *r = request_take(ctx);
-    if (!r)
-        return gy_error_set(&comm->error, GYRE_NO_MEMORY, -1, "out of memory for a request");
-    gyre_status status = gy_prepare(r, comm, call);
-    if (status != GYRE_SUCCESS) {
-        gy_request_rest(ctx, r);
-        return status;
-    }
-    *request_p = r;
-    return GYRE_SUCCESS;
-}
-
-gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
-{
-    if (gy_tiny_start(comm, call, request_p))
-        return GYRE_SUCCESS;
-    gyre_status status = gy_request_make(comm, call, request_p);
-    if (status == GYRE_SUCCESS)
-        gy_request_launch(*request_p);
-    return status;
-}
-
-gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p)
-{
-    gyre_status status = gy_request_make(comm, call, request_p);
-    if (status != GYRE_SUCCESS)
-        return status;
-    struct gyre_request *r = *request_p;
-    r->persistent = true;
-    (void)gy_recorder_provide(&comm->recorder); /* its starts allocate nothing */
-    gy_request_set_complete(r, GYRE_SUCCESS);
-    return GYRE_SUCCESS;
-}
-
-void gy_request_restart(struct gyre_request *r)
-{
-    r->launched = true;
-    if (gy_tiny_restart(r))
-        return;
-    reset(r);
-    gy_request_launch(r);
-}
-
 /* Are others to be shown now that it is over? Behind a direct exchange, when what comes next is not shown yet. */
 static bool is_due(const struct gyre_request *r)
 {
@@ -300,7 +151,7 @@ static void let_others(const struct gyre_request *r)
 
 void gy_request_stand(struct gyre_request *r)
 {
-    reset(r);
+    gy_request_reset(r);
     r->light = r->tiny = r->begun = true;
     active_append(r->comm->ctx, r);
     window_enqueue(r);
@@ -351,7 +202,7 @@ struct gyre_request *gy_request_ended(struct gyre_comm *comm)
 }
 
 /* A direct exchange. */
-static inline void queue(struct gyre_request *r, bool begun)
+void gy_request_queue_up(struct gyre_request *r, bool begun)
 {
     r->tiny_next = r->kind.awaited.first;
     r->light = r->tiny = true;
@@ -360,34 +211,10 @@ static inline void queue(struct gyre_request *r, bool begun)
     window_enqueue(r);
 }
 
-struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
-{
-    struct gyre_comm *comm = it->comm;
-    struct gyre_request *r = gy_request_opened(comm);
-    /* In two: of more at once compilers make a string instruction, which takes longer than all the rest of this. */
-    memset(&r->tiny_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, tiny_next));
-    r->offer = (struct gy_offer){0};
-    r->plan = comm->plans[it->shape->collective][it->shape->algorithm];
-    gy_arrival_copy(&r->shape, it->shape);
-    r->input = it->input;
-    r->output = it->output;
-    r->operation = gy_exchange_operation(it);
-    r->element = gy_dtype_bytes(r->operation.dtype);
-    r->record = comm->recorder.page->started;
-    r->kind = *it->kind;
-    gy_exchange_set(&r->exchange, comm, &r->kind, &r->shape, it->number, it->input, it->output);
-    r->exchange.claims = it->claims;
-    r->exchange.kept = it->kept;
-    r->waiting_for = -1;
-    r->canonical = gy_comm_canonical(comm);
-    queue(r, begun);
-    return r;
-}
-
 void gy_request_queue(struct gyre_request *r, bool begun)
 {
-    reset(r);
-    queue(r, begun);
+    gy_request_reset(r);
+    gy_request_queue_up(r, begun);
 }
 
 void gy_request_note_beginning(const struct gyre_request *r)
@@ -431,51 +258,16 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     if (r->complete)
         return;
     gy_request_set_complete(r, status);
-    if (status == GYRE_SUCCESS && r->plan->output_blocks > 0 && !r->tiny)
-        gy_prepare_end(r);
-    if (status == GYRE_SUCCESS && r->comm->verify)
-        gy_verify_finish(r);
-    if (status != GYRE_SUCCESS)
-        gy_mapped_withdraw(r);
+    r->comm->ctx->up->ending(r, status);
     active_remove(r->comm->ctx, r);
     if (r->plan->window)
         window_dequeue(r);
     if (status == GYRE_SUCCESS)
         let_others(r);
     gy_driver_wake(r->comm->ctx);
-    if (r->bundle)
-        gy_bundle_end(r->bundle, status);
-    else
+    if (!r->bundle)
         gy_request_record_end(r);
-    if (!r->persistent && !r->light)
-        gy_prepare_undo(r);
-}
-
-void gy_request_through(struct gyre_request *r)
-{
-    if (r->ends)
-        gy_ends_confirm(r);
-    else
-        gy_request_finish(r, GYRE_SUCCESS);
-}
-
-void gy_request_recycle(struct gyre_request *r)
-{
-    if (r->lent) {
-        if (r->persistent && r->comm)
-            gy_prepare_undo(r);
-        r->given_up = r->collected = true;
-        return;
-    }
-    if (!r->comm) { /* its communicator has gone before it was collected */
-        gy_handle_remove(r, GY_HANDLE_REQUEST);
-        gy_free(r);
-        return;
-    }
-    struct gy_context *ctx = r->comm->ctx;
-    if (r->persistent)
-        gy_prepare_undo(r);
-    gy_request_rest(ctx, r);
+    r->comm->ctx->up->ended(r, status);
 }
 
 struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, int peer, bool sends)
@@ -489,4 +281,11 @@ struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, 
             return r;
     }
     return NULL;
+}
+
+void gy_request_list(struct gyre_request *r)
+{
+    active_append(r->comm->ctx, r);
+    if (r->plan->window)
+        window_enqueue(r);
 }

@@ -1,9 +1,10 @@
 /* A forked child inherits the world's memory and descriptors. It must not speak for its parent: its copies of the
  * descriptors are closed (so that the parent's death stays visible to its peers), and its calls fail. */
+#include "collectives/lifecycle/atfork.h"
+
 #include <pthread.h>
 #include <time.h>
 
-#include "collectives/comm/context.h"
 #include "core/clock.h"
 
 #define LOOK (5 * GY_MILLISECOND) /* for the lock of a context, or between two tries for all */
@@ -15,7 +16,6 @@ struct waiter {
     struct waiter *next;
 };
 
-_Atomic uint64_t gy_fork_generation = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held for a few instructions */
 static pthread_cond_t is_free = PTHREAD_COND_INITIALIZER;
 static struct waiter *waiters;      /* under the lock, as the next one */

@@ -3,6 +3,12 @@
 
 #include <stdio.h>
 
+#include "collectives/call/call_cache.h"
+#include "collectives/engine/liveness.h"
+#include "collectives/engine/progress.h"
+#include "collectives/link/flow_control.h"
+#include "collectives/link/orphan_sends.h"
+#include "collectives/shm/slots.h"
 #include "collectives/shm/zero_copy.h"
 #include "core/clock.h"
 #include "core/mem.h"

@@ -21,8 +21,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectives/call/blocking.h"
+#include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
 #include "collectives/lifecycle/shrink.h"
+#include "collectives/select/selector.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "membership/agreement.h"

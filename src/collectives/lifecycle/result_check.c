@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectives/call/launch.h"
+#include "collectives/engine/progress.h"
+#include "collectives/lifecycle/comm_open.h"
 #include "core/hash.h"
 #include "core/mem.h"
 

@@ -19,7 +19,10 @@
 #include <string.h>
 
 #include "bootstrap/messages.h"
+#include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
+#include "collectives/lifecycle/comm_open.h"
+#include "collectives/lifecycle/context_open.h"
 #include "collectives/lifecycle/uniform_completion.h"
 #include "core/clock.h"
 #include "core/log.h"

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/call/blocking.h"
 #include "collectives/comm/communicator.h"
 #include "collectives/engine/request.h"
+#include "collectives/lifecycle/comm_open.h"
 #include "core/mem.h"
 
 struct ticket {

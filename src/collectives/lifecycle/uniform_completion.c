@@ -5,7 +5,10 @@
  * long as the world is there, also when the communicator is not. */
 #include "collectives/lifecycle/uniform_completion.h"
 
+#include "collectives/engine/progress.h"
 #include "collectives/lifecycle/shrink.h"
+#include "collectives/link/flow_control.h"
+#include "collectives/shm/slots.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "membership/agreement.h"

@@ -16,8 +16,12 @@
  * the other rank or by a full socket, becomes a request, whose frame has left already: comm->swapped says so to gy_flow_send. */
 #include <string.h>
 
+#include "collectives/engine/lane.h"
 #include "collectives/engine/request.h"
+#include "collectives/link/eager_message.h"
+#include "collectives/link/flow_control.h"
 #include "collectives/schedule/reduction_order.h"
+#include "collectives/select/selector.h"
 #include "core/dtype.h"
 
 #define RANKS 2

@@ -13,7 +13,9 @@
  * comm->swapped, and the request waits for the part that the link has kept. */
 #include <string.h>
 
+#include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
+#include "collectives/link/flow_control.h"
 #include "core/dtype.h"
 
 #define SPINS 2000      /* looks at the link before the call becomes a request */

@@ -12,7 +12,10 @@
  * Iterations are numbered per peer and channel, so that both sides count alike whatever else their lanes do. */
 #include <string.h>
 
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/lane.h"
 #include "collectives/engine/request.h"
+#include "collectives/link/flow_control.h"
 #include "core/clock.h"
 
 #define NEAR_AHEAD ((size_t)512 << 10)
@@ -396,4 +399,41 @@ int gy_flow_lane(const struct gyre_request *r, unsigned channel, int peer, bool 
             return l;
     }
     return -1;
+}
+
+static uint64_t messages_of(const struct gyre_request *r, const struct gy_step *step)
+{
+    return (uint64_t)step->rounds * gy_layout_tiles(gy_step_longest(r, step), r->tile);
+}
+
+/* Grants of the step before count on where the peer is the same. Where it is another one, what was granted beyond that
+ * step is for a later one of this lane, and is kept until then: the peer does not send it again unless it is asked. */
+static void carry_grants(struct gyre_request *r, int l, const struct gy_step *step)
+{
+    struct gy_lane_state *lane = &r->lane[l];
+    const struct gy_step *before = lane->step > r->plan->lane[l].first ? step - 1 : NULL;
+    if (before && before->peer == step->peer)
+        return;
+    if (before && before->kind == GY_SEND && !lane->eager && lane->granted > lane->pair_base + messages_of(r, before))
+        gy_channel_keep_grant(r->comm->channels[before->peer], r->shape.sequence, r->plan->lane[l].channel,
+                              lane->granted);
+    lane->granted = 0;
+}
+
+void gy_flow_begin(struct gyre_request *r, int l, const struct gy_step *step)
+{
+    const struct gy_plan *plan = r->plan;
+    struct gy_lane_state *lane = &r->lane[l];
+    carry_grants(r, l, step);
+    lane->eager = gy_flow_is_eager(r, l, step);
+    lane->pair_base = 0;
+    for (int32_t s = plan->lane[l].first; s < lane->step; s++) {
+        const struct gy_step *earlier = &plan->step[s];
+        if (earlier->peer == step->peer)
+            lane->pair_base += messages_of(r, earlier);
+    }
+    if (step->kind != GY_SEND && !lane->eager)
+        lane->ahead = gy_flow_ahead(r, step->peer);
+    lane->want = step->kind == GY_SEND && !lane->eager;
+    lane->wanted = 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "collectives/engine/request.h"
+#include "collectives/link/orphan_sends.h"
 #include "core/handle.h"
 #include "core/mem.h"
 

@@ -14,6 +14,8 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "collectives/engine/liveness.h"
+#include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
 #include "collectives/rma/window.h"
 #include "core/clock.h"

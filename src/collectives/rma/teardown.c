@@ -11,6 +11,8 @@
  * are answered likewise. Who reaches the memory by its own mapping, or its device, is answered by nobody: exposure.c. */
 #include <string.h>
 
+#include "collectives/engine/liveness.h"
+#include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
 #include "collectives/rma/window.h"
 #include "core/clock.h"

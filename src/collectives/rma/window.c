@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectives/call/blocking.h"
+#include "collectives/engine/liveness.h"
+#include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
 #include "core/clock.h"
 #include "core/fence.h"
@@ -285,7 +288,7 @@ static bool is_over(const void *what)
     int64_t now = gy_now();
     if (b->done(b->what) || b->ctx->closed || is_gone(b) || now > b->deadline)
         return true;
-    gy_liveness_ask(b->window, b->rank, b->since, now, b->asked);
+    gy_liveness_ask(b->window->comm, (uint32_t)b->window->id, b->rank, b->since, now, b->asked);
     gy_one_sided_wait_tell(b->wait, now);
     return false;
 }
@@ -407,7 +410,7 @@ static bool has_come(const void *what)
         return true;
     int rank = comm->size > 1 ? gy_window_signaller(a->window, a->since, &lost) : comm->rank;
     if (rank >= 0 && rank != comm->rank)
-        gy_liveness_ask(a->window, rank, a->since, now, a->asked);
+        gy_liveness_ask(comm, (uint32_t)a->window->id, rank, a->since, now, a->asked);
     gy_one_sided_wait_tell(a->wait, now);
     return rank < 0;
 }

@@ -179,9 +179,4 @@ gyre_status gy_window_tell_lost(const struct gyre_window *window, int rank);
  * left the world. since: when the wait began. */
 int gy_window_signaller(const struct gyre_window *window, int64_t since, int *lost_p);
 
-static inline bool gy_is_one_sided(unsigned kind)
-{
-    return kind >= GY_FRAME_PUT && kind <= GY_FRAME_FLUSHED;
-}
-
 #endif

@@ -14,8 +14,6 @@
 #ifndef GY_COLLECTIVES_SCHEDULE_REDUCTION_ORDER_H
 #define GY_COLLECTIVES_SCHEDULE_REDUCTION_ORDER_H
 
-#include "collectives/comm/communicator.h"
-
 enum gy_operand_order { GY_ORDER_ANY, GY_ORDER_RANKS, GY_ORDER_CANONICAL };
 
 /* The left subtree's part of n > 1 ranks. */
@@ -26,17 +24,5 @@ static inline int gy_tree_split(int n)
         half *= 2;
     return half;
 }
-
-/* Does the communicator promise canonical order? */
-static inline bool gy_comm_canonical(const struct gyre_comm *comm)
-{
-    return comm->attributes.canonical;
-}
-
-/* Does the algorithm combine in that order? What reduces nothing does. Windows combine in either, as the call wants. */
-bool gy_algorithm_keeps(enum gy_collective collective, enum gy_algorithm algorithm, enum gy_operand_order order);
-/* gy_select for a call whose operation asks for at least `order`. */
-gyre_status gy_select_ordered(const struct gyre_comm *comm, enum gy_collective collective, bool varying, size_t bytes,
-                              enum gy_operand_order order, enum gy_algorithm *algorithm_p, struct gy_error *error);
 
 #endif

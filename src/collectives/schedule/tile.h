@@ -11,8 +11,9 @@
 #ifndef GY_COLLECTIVES_SCHEDULE_TILE_H
 #define GY_COLLECTIVES_SCHEDULE_TILE_H
 
-#include "collectives/comm/channel.h"
+#include "collectives/schedule/limits.h"
 #include "collectives/schedule/schedule.h"
+#include "transport/transport.h"
 
 #define GY_HOST_TILE (128u << 10) /* bytes of a frame between ranks of one host, or less */
 #define GY_TILE_LEAST (32u << 10)

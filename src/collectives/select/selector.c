@@ -1,9 +1,10 @@
 /* Which algorithm: a pure function of collective, size in bytes, world size, where the ranks are, and the
  * configuration, all of which every rank shares (the configuration is compared when the world is made). */
+#include "collectives/select/selector.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/schedule/reduction_order.h"
 #include "collectives/select/cost_cache.h"
 #include "core/log.h"
 

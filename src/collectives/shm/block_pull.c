@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/lane.h"
 #include "collectives/shm/zero_copy.h"
 
 #define PIECE ((size_t)1 << 20) /* bytes in one go: peers, clocks and other requests want to be looked at meanwhile */

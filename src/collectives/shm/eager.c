@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "collectives/engine/call_check.h"
 #include "collectives/schedule/reduction_order.h"
 
 /* Where the processor can push: bytes of a vector that is pushed out of this core's cache, and of one for whose successor the

@@ -5,6 +5,7 @@
  *   memory that is read through the kernel ───┘ */
 #include <assert.h>
 
+#include "collectives/engine/lane.h"
 #include "collectives/shm/slot_tile.h"
 #include "collectives/shm/zero_copy.h"
 #include "core/line.h"

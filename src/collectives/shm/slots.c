@@ -12,7 +12,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "collectives/engine/call_check.h"
 #include "collectives/engine/core_affinity.h"
+#include "collectives/engine/lane.h"
 #include "collectives/shm/autotune.h"
 #include "collectives/shm/block_pull.h"
 #include "collectives/shm/slot_tile.h"

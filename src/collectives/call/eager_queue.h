@@ -9,8 +9,8 @@
  * owner's request instead of six, and several are completed in one turn without a step through lists. There are as many notes as
  * exchanges may be shown at once. A note is added only where nothing else is under way in the world: behind anything else a start has
  * a request of its own in the queue. So at any time the notes are of one communicator, and the context has one bundle for all. */
-#ifndef GY_COLLECTIVES_SHM_EAGER_QUEUE_H
-#define GY_COLLECTIVES_SHM_EAGER_QUEUE_H
+#ifndef GY_COLLECTIVES_CALL_EAGER_QUEUE_H
+#define GY_COLLECTIVES_CALL_EAGER_QUEUE_H
 
 #include "collectives/engine/request.h"
 

@@ -1,7 +1,7 @@
 /* What follows from the shape of a direct exchange (eager.h), and from which rank this is: found once, for all turns of a request
  * that has been started, or for all calls that are alike (call_cache.h). */
-#ifndef GY_COLLECTIVES_SHM_EAGER_SHAPE_H
-#define GY_COLLECTIVES_SHM_EAGER_SHAPE_H
+#ifndef GY_COLLECTIVES_ENGINE_EAGER_SHAPE_H
+#define GY_COLLECTIVES_ENGINE_EAGER_SHAPE_H
 
 #include "core/kernels.h"
 

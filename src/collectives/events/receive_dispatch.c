@@ -13,8 +13,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/lane.h"
+#include "collectives/engine/liveness.h"
 #include "collectives/engine/request.h"
+#include "collectives/events/stall_detector.h"
 #include "collectives/lifecycle/uniform_completion.h"
+#include "collectives/link/eager_message.h"
+#include "collectives/link/flow_control.h"
 #include "collectives/rma/window.h"
 
 /* `peer` is a rank of the world here and where frames come in, elsewhere of the communicator. */

@@ -9,49 +9,24 @@
  *     yes: does it show signs of life inside gyre (heartbeat in shared memory, answer to a ping)?
  *            yes: it waits itself for somebody else, whose turn it is to be found
  *            no:  for GYRE_STALL_TIMEOUT                                                          -> PEER_STALLED */
+#include "collectives/events/stall_detector.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/engine/request.h"
+#include "collectives/call/executor.h"
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/liveness.h"
 #include "collectives/lifecycle/comm_teardown.h"
+#include "collectives/link/flow_control.h"
 #include "collectives/rma/window.h"
 #include "core/clock.h"
 #include "core/log.h"
 
-#define GY_AWAY (100 * GY_MILLISECOND) /* two naps: longer between two turns means that this rank was elsewhere */
-#define GY_RING_LOOKS 64               /* more than a ring holds */
+#define GY_RING_LOOKS 64 /* more than a ring holds */
 #define GY_TELL_EVERY (60 * GY_SECOND)
 #define GY_GRACE (30 * GY_SECOND)
-#define GY_ACQUAINT_AFTER (20 * GY_MILLISECOND)
-/* What a rank that leaves handed to shared memory is there when its goodbye is heard. It may still have to be taken, and
- * called gone where its communicator alone was destroyed. */
-#define GY_LEFT_GRACE (10 * GY_MILLISECOND)
-#define GY_LEFT_DIALLED (5 * GY_SECOND) /* a link that it never made will not break */
-
-bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
-{
-    return a->sequence == b->sequence && a->count == b->count && a->root == b->root && a->collective == b->collective &&
-           a->dtype == b->dtype && a->op == b->op && a->algorithm == b->algorithm;
-}
-
-void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine)
-{
-    char a[160], b[160], text[480];
-    gy_shape_print(mine, a, sizeof(a));
-    gy_shape_print(theirs, b, sizeof(b));
-    int world = gy_group_world(&comm->group, peer);
-    snprintf(text, sizeof(text),
-             "ranks called different collectives on communicator %" PRIu32 ": rank %d called %s, rank %d called %s",
-             comm->id, comm->ctx->world->rank, a, world, b);
-    gy_error_set(&comm->ctx->error, GYRE_MISMATCH, world, "%s", text);
-    gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, world, text);
-}
-
-static int64_t ping_interval(const struct gy_context *ctx)
-{
-    return ctx->config.stall_timeout_ns / 4 < GY_SECOND ? ctx->config.stall_timeout_ns / 4 : GY_SECOND;
-}
 
 static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int peer)
 {
@@ -61,25 +36,6 @@ static void post_ping(struct gy_context *ctx, const struct gyre_request *r, int 
     gy_frame_fill(r, &p->ping.header, GY_FRAME_PING, 0, gy_group_rank(&r->comm->group, peer));
     p->ping.payload = NULL;
     gy_context_post(ctx, peer, &p->ping);
-}
-
-/* At first soon, then after twice as long each time, up to as rarely as a collective asks. */
-void gy_liveness_ask(const struct gyre_window *window, int rank, int64_t since, int64_t now, int64_t *asked)
-{
-    struct gyre_comm *comm = window->comm;
-    struct gy_context *ctx = comm->ctx;
-    int world = gy_group_world(&comm->group, rank);
-    struct gy_peer *p = &ctx->peers[world];
-    int64_t pause = *asked - since > GY_ACQUAINT_AFTER ? *asked - since : GY_ACQUAINT_AFTER;
-    if (now - *asked < (pause < ping_interval(ctx) ? pause : ping_interval(ctx)))
-        return;
-    *asked = now;
-    if (!p->link || p->ping.queued || p->broken)
-        return;
-    p->ping.header = (struct gy_frame){
-        .kind = GY_FRAME_PING, .epoch = ctx->world->epoch, .comm = comm->id, .count = window->id};
-    p->ping.payload = NULL;
-    gy_context_post(ctx, world, &p->ping);
 }
 
 /* What the peer waits in may be something else here: one side of a message or of a step may wait for a grant that the
@@ -123,22 +79,6 @@ void gy_liveness_ping(struct gy_context *ctx, int peer, const struct gy_frame *p
     gy_context_post(ctx, peer, &p->pong);
 }
 
-/* One that is lost, because another answer is under way, will be asked for. */
-void gy_liveness_disown(struct gy_context *ctx, int peer, const struct gy_frame *frame)
-{
-    struct gy_peer *p = &ctx->peers[peer];
-    if (!p->link || p->pong.queued || p->broken)
-        return;
-    p->pong.header = (struct gy_frame){.kind = GY_FRAME_PONG,
-                                       .epoch = ctx->world->epoch,
-                                       .comm = frame->comm,
-                                       .count = frame->sequence,
-                                       .root = (uint32_t)ctx->world->rank,
-                                       .value = gy_comm_find(ctx, frame->comm) ? GY_PONG_WITHDRAWN : GY_PONG_DESTROYED};
-    p->pong.payload = NULL;
-    gy_context_post(ctx, peer, &p->pong);
-}
-
 void gy_liveness_pong(struct gy_context *ctx, int peer, const struct gy_frame *pong)
 {
     struct gyre_comm *comm = gy_comm_find(ctx, pong->comm);
@@ -171,19 +111,12 @@ static bool has_entered(struct gyre_request *r, int rank)
     return channel && channel->entered >= r->shape.sequence;
 }
 
-/* Does it show its heartbeat to this rank, and this rank its own to it? */
-static bool sees_heartbeat(const struct gy_context *ctx, int peer)
-{
-    const struct gy_world *world = ctx->world;
-    return ctx->segment && world->members[peer].host == world->members[world->rank].host;
-}
-
 /* When `peer` last showed that it runs inside gyre. */
 static int64_t last_heard(struct gy_context *ctx, int peer, int64_t now)
 {
     struct gy_peer *p = &ctx->peers[peer];
     const struct gy_world *world = ctx->world;
-    if (sees_heartbeat(ctx, peer)) {
+    if (gy_liveness_is_seen(ctx, peer)) {
         uint64_t beat = atomic_load_explicit(&gy_segment_rank(ctx->segment, world->members[peer].local)->heartbeat,
                                              memory_order_relaxed);
         if (beat != p->heartbeat) {
@@ -220,19 +153,6 @@ static void find_stalled(struct gyre_request *r, int peer, double seconds)
     snprintf(text, sizeof(text), "rank %d entered %s and has not moved for %.0f s (GYRE_STALL_TIMEOUT); is it stopped?",
              peer, what, seconds);
     verdict(r->comm->ctx, GYRE_PEER_STALLED, peer, text);
-}
-
-bool gy_liveness_has_gone(struct gy_context *ctx, int peer, bool by_memory, int64_t since, int64_t now)
-{
-    struct gy_peer *p = &ctx->peers[peer];
-    bool dialled = !by_memory && ctx->ops[p->transport]->dialled;
-    if (!gy_overlay_has_left(ctx->overlay, peer))
-        return false;
-    if (p->left == 0)
-        p->left = now;
-    if (p->left > since)
-        since = p->left;
-    return (dialled && p->broken != 0) || now - since > (dialled ? GY_LEFT_DIALLED : GY_LEFT_GRACE);
 }
 
 /* All that has come by the link: what the peer shows in shared memory may be ahead of it. */
@@ -286,7 +206,7 @@ static void check_clocks(struct gyre_request *r, int rank, int peer, int64_t now
     if (r->phase != GY_MOVES || !has_entered(r, rank)) {
         int64_t timeout = r->comm->attributes.timeout_ns;
         int64_t grace = timeout / 2 < GY_GRACE ? timeout / 2 : GY_GRACE;
-        bool alive = !ctx->peers[peer].met || now - heard <= 2 * ping_interval(ctx);
+        bool alive = !ctx->peers[peer].met || now - heard <= 2 * gy_liveness_interval(ctx);
         if (waited > timeout + (alive ? grace : 0)) {
             find_late(r, peer);
         } else if (now - r->told > GY_TELL_EVERY) {
@@ -317,7 +237,7 @@ static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, b
     if (r->phase != GY_PARTS && has_nothing_more(r, rank, now)) {
         /* The last data may have come in this very turn, before the end, and have been taken by the link's own hand: another
          * rank is missed now, if any. */
-        if (!gy_request_advance(r) && *missed == rank)
+        if (!r->comm->ctx->up->advance(r) && *missed == rank)
             tell_left(r, rank, peer);
         return false;
     }
@@ -326,7 +246,7 @@ static bool check_peer(struct gyre_request *r, const int *missed, int64_t now, b
         return false;
     if (now - r->idle_since > GY_ACQUAINT_AFTER)
         gy_overlay_acquaint(ctx->overlay, peer);
-    if (now - r->idle_since < ping_interval(ctx))
+    if (now - r->idle_since < gy_liveness_interval(ctx))
         return true;
     if (ask)
         post_ping(ctx, r, peer);
@@ -340,8 +260,8 @@ static void check_request(struct gyre_request *r, int64_t now)
 {
     if (r->waiting_for < 0)
         return;
-    bool ask = now - r->asked > ping_interval(r->comm->ctx);
-    if (ask && r->idle_since && now - r->idle_since >= ping_interval(r->comm->ctx))
+    bool ask = now - r->asked > gy_liveness_interval(r->comm->ctx);
+    if (ask && r->idle_since && now - r->idle_since >= gy_liveness_interval(r->comm->ctx))
         r->asked = now;
     if (r->tiny || r->phase != GY_MOVES) {
         check_peer(r, &r->waiting_for, now, ask);
@@ -371,45 +291,6 @@ static void check_broken(struct gy_context *ctx, int64_t now)
         char text[400];
         snprintf(text, sizeof(text), "the link to rank %d broke: %.300s", peer, p->why.text);
         verdict(ctx, p->why.status, peer, text);
-    }
-}
-
-void gy_liveness_excuse(struct gy_context *ctx, int64_t now)
-{
-    int64_t away = now - ctx->turned - GY_AWAY;
-    if (ctx->turned == 0 || away <= 0)
-        return;
-    for (struct gyre_request *r = ctx->active_first; r; r = r->next)
-        if (r->idle_since) {
-            r->idle_since += away;
-            r->told += away;
-        }
-    for (int p = 0; p < ctx->world->size; p++)
-        if (ctx->peers[p].heard)
-            ctx->peers[p].heard += away;
-}
-
-void gy_liveness_show(struct gy_context *ctx)
-{
-    if (ctx->segment)
-        atomic_fetch_add_explicit(&gy_segment_rank(ctx->segment, ctx->world->local)->heartbeat, 1,
-                                  memory_order_relaxed);
-}
-
-void gy_liveness_call(struct gyre_comm *comm, int64_t now)
-{
-    struct gy_context *ctx = comm->ctx;
-    if (ctx->called != 0 && now - ctx->called < ping_interval(ctx))
-        return;
-    ctx->called = now;
-    for (int i = 0; i < ctx->links; i++) {
-        struct gy_peer *p = &ctx->peers[ctx->linked[i]];
-        if (sees_heartbeat(ctx, ctx->linked[i]) || p->broken || p->pong.queued)
-            continue;
-        p->pong.header = (struct gy_frame){
-            .kind = GY_FRAME_PONG, .epoch = ctx->world->epoch, .comm = comm->id, .value = comm->sequence};
-        p->pong.payload = NULL;
-        gy_context_post(ctx, ctx->linked[i], &p->pong);
     }
 }
 

@@ -1,4 +1,4 @@
-#include "collectives/engine/progress_lock.h"
+#include "collectives/comm/progress_lock.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "collectives/comm/context.h"
-#include "collectives/engine/request.h"
-#include "collectives/lifecycle/uniform_completion.h"
 #include "core/clock.h"
 
 static _Thread_local char self; /* its address is the thread's name */
@@ -86,7 +84,7 @@ static void step_out(struct gy_context *ctx)
 {
     const struct gy_driver *driver = &ctx->driver;
     if (ctx->closed && ctx->overlay && driver->waits == 0 && driver->naps == 0)
-        gy_ends_return(ctx);
+        ctx->up->returned(ctx);
 }
 
 static __attribute__((noinline)) void leave(struct gy_context *ctx)
@@ -162,7 +160,7 @@ static void *run(void *argument)
         if ((!ctx->active_first && !ctx->windows) || driver->waits > 0 || ctx->closed)
             pthread_cond_wait(&driver->work, &driver->lock);
         else
-            gy_drive(ctx);
+            ctx->up->drive(ctx);
         note_holder(driver); /* the wait gave the lock to others and took it back */
         step_out(ctx);       /* it may have slept on after the last call had returned */
     }

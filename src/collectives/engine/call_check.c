@@ -3,8 +3,33 @@
  *   rank i:  entry[sequence] = shape, offer ──▶ offered ──▶ entered        ──▶ everyone compares it with what it has entered itself
  *
  * An entry is written over GY_ARRIVALS operations later: who copies one looks before and after whether it is still the one it wants. */
-#include "collectives/engine/request.h"
+#include "collectives/engine/call_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "core/fence.h"
+
+/* a link that it never made will not break */
+
+bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b)
+{
+    return a->sequence == b->sequence && a->count == b->count && a->root == b->root && a->collective == b->collective &&
+           a->dtype == b->dtype && a->op == b->op && a->algorithm == b->algorithm;
+}
+
+void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine)
+{
+    char a[160], b[160], text[480];
+    gy_shape_print(mine, a, sizeof(a));
+    gy_shape_print(theirs, b, sizeof(b));
+    int world = gy_group_world(&comm->group, peer);
+    snprintf(text, sizeof(text),
+             "ranks called different collectives on communicator %" PRIu32 ": rank %d called %s, rank %d called %s",
+             comm->id, comm->ctx->world->rank, a, world, b);
+    gy_error_set(&comm->ctx->error, GYRE_MISMATCH, world, "%s", text);
+    gy_overlay_report(comm->ctx->overlay, GYRE_MISMATCH, world, text);
+}
 
 void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer)
 {

@@ -1,5 +1,5 @@
 /* Notes of exchanges that starts have shown: eager_queue.h. */
-#include "collectives/shm/eager_queue.h"
+#include "collectives/call/eager_queue.h"
 
 #include "collectives/call/call_cache_inline.h"
 #include "core/mem.h"

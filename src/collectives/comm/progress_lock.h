@@ -6,8 +6,8 @@
  *
  * On request (GYRE_PROGRESS_THREAD) a thread of gyre's own drives while no caller does. It is parked while nothing is
  * under way, and sleeps in the kernel while nothing moves. */
-#ifndef GY_COLLECTIVES_ENGINE_PROGRESS_LOCK_H
-#define GY_COLLECTIVES_ENGINE_PROGRESS_LOCK_H
+#ifndef GY_COLLECTIVES_COMM_PROGRESS_LOCK_H
+#define GY_COLLECTIVES_COMM_PROGRESS_LOCK_H
 
 #include <pthread.h>
 

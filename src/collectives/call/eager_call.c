@@ -9,10 +9,19 @@
  * request is over before anybody has it. Else it leaves a note in the bundle (eager_queue.h), or, behind anything else, a request that
  * holds nothing but its place in the queue. Whoever has a turn completes as much of that as has come: a start itself, when it needs
  * the place, so that of many in flight the first are over before the last are started; and a wait, all that is there at once. */
+#include "collectives/call/call_cache.h"
+#include "collectives/call/eager_queue.h"
+#include "collectives/call/executor.h"
+#include "collectives/call/launch.h"
+#include "collectives/call/prepare.h"
+#include "collectives/engine/call_check.h"
+#include "collectives/engine/progress.h"
 #include "collectives/engine/spin.h"
 #include "collectives/schedule/reduction_order.h"
+#include "collectives/select/selector.h"
+#include "collectives/shm/autotune.h"
 #include "collectives/shm/eager.h"
-#include "collectives/shm/eager_queue.h"
+#include "collectives/shm/slots.h"
 #include "core/clock.h"
 #include "core/fence.h"
 

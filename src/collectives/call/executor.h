@@ -1,0 +1,12 @@
+/* Moves the lanes of a request through its plan. */
+#ifndef GY_COLLECTIVES_CALL_EXECUTOR_H
+#define GY_COLLECTIVES_CALL_EXECUTOR_H
+
+#include "collectives/engine/request.h"
+
+/* Moves its lanes; returns true if anything moved. */
+bool gy_request_advance(struct gyre_request *request);
+/* A turn of its lanes alone; *over_p: all that there is to do here is done. */
+bool gy_lanes_turn(struct gyre_request *request, bool *over_p);
+
+#endif

@@ -1,0 +1,22 @@
+/* All that a request needs before it can start. */
+#ifndef GY_COLLECTIVES_CALL_PREPARE_H
+#define GY_COLLECTIVES_CALL_PREPARE_H
+
+#include "collectives/engine/request.h"
+
+/* Chooses, fills, allocates, opens links. On failure nothing is held. */
+gyre_status gy_prepare(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call);
+void gy_prepare_fill(struct gyre_request *request, struct gyre_comm *comm, const struct gy_call *call,
+                     const struct gy_arrival *shape);
+/* A part of it, once plan, layouts and tile are there: a place on each lane for what it reduces, if that waits for grants. False:
+ * there is no memory. */
+bool gy_prepare_landings(struct gyre_request *request);
+/* At every start: the input aside, multiplied where the operation begins so. At the end: what the operation leaves. */
+void gy_prepare_stage(struct gyre_request *request);
+void gy_prepare_end(struct gyre_request *request);
+/* Gives back what gy_prepare took. */
+void gy_prepare_undo(struct gyre_request *request);
+/* The shape of a call, without its sequence number. */
+struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size);
+
+#endif

@@ -1,0 +1,16 @@
+/* What each rank has entered, shown to its peers of the host and compared. */
+#ifndef GY_COLLECTIVES_ENGINE_CALL_CHECK_H
+#define GY_COLLECTIVES_ENGINE_CALL_CHECK_H
+
+#include "collectives/engine/request.h"
+
+/* Shows the peers of this host what this rank has entered, and what it offers (NULL: nothing); every collective does, so that
+ * a mismatch is found across algorithms. */
+void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, const struct gy_offer *offer);
+/* Compares what both have entered as operation `sequence`; false: mismatch, and the world is told. */
+bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
+/* Ends the world because ranks called different things; both shapes are in the sentence. */
+void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);
+bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
+
+#endif

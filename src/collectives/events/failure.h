@@ -1,0 +1,10 @@
+/* The failure of a world. */
+#ifndef GY_COLLECTIVES_EVENTS_FAILURE_H
+#define GY_COLLECTIVES_EVENTS_FAILURE_H
+
+#include "collectives/comm/context.h"
+
+/* ctx->error says why: closes the transports, gives every communicator its sentence, ends every request. Once. */
+void gy_failure_spread(struct gy_context *ctx);
+
+#endif

@@ -1,0 +1,9 @@
+/* What comes over links. */
+#ifndef GY_COLLECTIVES_EVENTS_RECEIVE_DISPATCH_H
+#define GY_COLLECTIVES_EVENTS_RECEIVE_DISPATCH_H
+
+#include "collectives/engine/request.h"
+
+extern const struct gy_sink gy_flow_sink; /* without `user` */
+
+#endif
