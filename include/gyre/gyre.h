@@ -14,24 +14,84 @@
  *   failure                             gyre_comm_abort, gyre_comm_revoke, gyre_comm_shrink, gyre_comm_grow
  *   what happens inside                 gyre_comm_dump, gyre_comm_counters, gyre_comm_trace, gyre_log_set, gyre_info
  *
- * A *communicator* is an ordered set of ranks. `gyre_comm_create` makes the world communicator; all state of the
- * library (links, segments, descriptors) hangs off it and ends with it. Collective calls are made by every rank of a
- * communicator, in the same order, with the same shape (kind, count, dtype, op, root).
+ * A *communicator* is an ordered set of ranks. gyre_comm_create makes the world communicator. All state of the library
+ * (links, segments, descriptors) belongs to the world and ends with the world's last communicator. Collective calls
+ * are made by every rank of a communicator, in the same order, with the same shape (kind, count, dtype, op, root).
  *
- * Blocking. A call without `_start` returns when the caller's part is done: its output is complete and its input may be
- * overwritten. A call with `_start` never blocks; it gives a request that `gyre_test`, `gyre_wait` or `gyre_wait_all`
- * completes. The caller's thread makes the progress, inside these calls. The library starts no thread unless it is asked
- * to: with GYRE_PROGRESS_THREAD=1 a thread of its own moves requests while no caller is inside.
+ * Blocking. A call without `_start` returns when the caller's part is complete: its output is complete, and its input
+ * may be overwritten. A call with `_start` never blocks. It gives a request, which gyre_test, gyre_wait or
+ * gyre_wait_all completes. The calling thread makes the progress, inside these calls. The library starts a thread only
+ * with GYRE_PROGRESS_THREAD=1; that thread moves requests while no caller is inside.
+ *
+ * Pointers. A pointer argument is required unless its comment allows NULL. A buffer may be NULL where this rank reads
+ * or writes no element of it: its count is 0, or the buffer is ignored on this rank. Arguments named `…_p` are
+ * outputs. Output arguments are written only on success.
+ *
+ * Units. Counts, displacements and lists of counts are in elements of `dtype`. Sizes named `bytes`, and offsets into a
+ * window, are in bytes. Times in settings and in gyre_comm_grow are in seconds; times named `when`, `began` and `time`
+ * are in nanoseconds.
+ *
+ * Ranks. A rank, root, peer or target is a number from 0 to size − 1 of the communicator of the call. No value stands
+ * for "no rank": a negative peer is GYRE_INVALID_ARGUMENT, and a message that has no peer is not called. Exceptions:
+ * −1 as the target of gyre_window_flush is every rank, and a negative color of gyre_comm_split is no communicator.
+ *
+ * Ownership. Buffers belong to the caller. Between `_start` and the completion of the request gyre reads the input and
+ * writes the output, and the caller does neither. Strings, lists and structs that a call is given are copied. Strings
+ * that a call returns belong to gyre.
+ *
+ * Order of destruction. Each of these ends before the next one:
+ *
+ *   requests         completed by a wait or test; persistent ones freed by gyre_request_free
+ *   windows          gyre_window_destroy, collective, before their communicator and before their memory is freed
+ *   registrations    gyre_mem_deregister, before the memory is freed
+ *   memory           gyre_mem_free, before the last communicator of its world is destroyed
+ *   communicators    gyre_comm_destroy, in any order; the world ends with its last communicator
+ *
+ * Destroying a communicator first ends what is left of it. Its outstanding requests end with GYRE_ABORTED; their
+ * handles remain valid for gyre_test, gyre_wait and gyre_request_free. Its windows are freed and their handles are
+ * invalid. Memory of gyre_mem_alloc and registrations end with the world. Operations of one's own need no end; they
+ * live as long as the world.
  *
  * Threads. One thread at a time per communicator; several communicators of one world may be driven by as many threads.
- * `gyre_comm_abort` and `gyre_comm_revoke` may come from any thread.
+ * gyre_comm_abort and gyre_comm_revoke may be called from any thread.
  *
- * Forks. A forked child has no part in the worlds of its parent: its calls on them are GYRE_FORKED, but for what only looks
- * (rank, size, algorithm, counters, dump, and attributes other than "meeting"). It may make worlds of its own.
+ * Forks. A forked child has no part in the worlds of its parent: its calls on them are GYRE_FORKED. Exceptions only
+ * look: rank, size, algorithm, counters, dump, and attributes other than "meeting". The child may make worlds of its
+ * own.
  *
- * Errors. Every function returns a status. When it is not GYRE_SUCCESS, `gyre_last_error` gives the sentence: which
- * rank, which operation, what the system said and what to try. Output arguments are written only on success.
- */
+ * Errors. Most functions return a status. When it is not GYRE_SUCCESS, gyre_last_error gives the sentence: which rank,
+ * which operation, what the system said and what to try. The comments of functions list statuses and causes under
+ * "Errors", where a name in brackets stands for these:
+ *
+ *   [comm]        GYRE_INVALID_ARGUMENT   the communicator is NULL or was destroyed
+ *   [comm]        GYRE_FORKED             the process is a forked child of the one that made the world
+ *   [world]       GYRE_PEER_DEAD          a process of the world has ended without destroying its communicators
+ *   [world]       GYRE_PEER_UNREACHABLE   a rank cannot be reached any more
+ *   [world]       GYRE_PEER_STALLED       a rank is inside a call and has moved nothing for GYRE_STALL_TIMEOUT
+ *   [world]       GYRE_PEER_LATE          a rank has not entered the operation within GYRE_TIMEOUT
+ *   [world]       GYRE_ABORTED            gyre_comm_abort was called on a communicator of the world
+ *   [world]       GYRE_REVOKED            gyre_comm_revoke was called on a communicator of the world
+ *   [world]       GYRE_CORRUPTED          bytes of a rank were changed on their way (GYRE_INTEGRITY)
+ *   [world]       GYRE_PROTOCOL           a rank sent something that this version does not understand
+ *   [world]       GYRE_INTERNAL           a fault of gyre; please report it
+ *   [shortage]    GYRE_NO_MEMORY          this rank has no memory for the call
+ *   [shortage]    GYRE_NO_DESCRIPTORS     this rank has no file descriptor for a connection
+ *   [shortage]    GYRE_SYSTEM             a system call has failed, which the sentence names
+ *   [group]       GYRE_INVALID_ARGUMENT   the call stands inside a group (gyre_group_begin)
+ *   [collective]  GYRE_INVALID_ARGUMENT   a buffer with elements is NULL; input and output overlap other than in place
+ *   [collective]  GYRE_INVALID_ARGUMENT   dtype is no type; the elements are more than memory can hold
+ *   [collective]  GYRE_MISMATCH           ranks called with different operations, counts, types or roots
+ *   [collective]  GYRE_PEER_LEFT          a rank that the operation needs has destroyed the communicator
+ *   [collective]  GYRE_UNSUPPORTED        a forced algorithm cannot do the call (GYRE_ALGORITHM)
+ *   [collective]  GYRE_WRONG_RESULT       GYRE_VERIFY is set, and a rank has another result than the others
+ *   [collective]  GYRE_EXCLUDED           ends are uniform, and the other ranks have gone on without this one
+ *   [collective]  GYRE_PARTITIONED        ends are uniform, and too few ranks are left
+ *   [op]          GYRE_INVALID_ARGUMENT   op is no operation, or none for this type
+ *   [root]        GYRE_INVALID_ARGUMENT   root is not a rank of the communicator
+ *   [v]           GYRE_INVALID_ARGUMENT   a list of counts is NULL; blocks overlap by their displacements
+ *   [request]     GYRE_INVALID_ARGUMENT   request_p is NULL
+ *
+ * Statuses of [world] end the world, and every later call on it returns the first of them. */
 #ifndef GYRE_GYRE_H
 #define GYRE_GYRE_H
 
@@ -95,15 +155,24 @@ typedef enum gyre_status {
 #undef GYRE_STATUS_ENUM
 } gyre_status;
 
-/* The name ("PEER_DEAD") and the text of a status; static, never NULL. */
+/* Returns the name ("PEER_DEAD") or the text of a status. The string is static and never NULL. The strings of an
+ * unknown status are "UNKNOWN" and "unknown status".
+ * Errors: none. */
+/* Returns the name of a status: "PEER_DEAD". */
 GYRE_API const char *gyre_status_name(gyre_status status);
+/* Returns the text of a status: "a rank died". */
 GYRE_API const char *gyre_status_text(gyre_status status);
 
-/* The sentence of the last error on `comm`; once its world has failed, that of the failure, the first one, which stays:
- * what is refused afterwards has a status, and no sentence of its own. When comm is NULL, or was destroyed, that of this
- * thread's last call without a communicator to keep it: a gyre_comm_create that failed, or a call with a handle that is
- * NULL, destroyed or freed, which is GYRE_INVALID_ARGUMENT. Owned by gyre; valid until the next error there. Never NULL;
- * empty when there was none. */
+/* Returns the sentence of the last error on `comm`. After a failure of the world it is the sentence of that failure,
+ * the first one, which stays. Calls that are refused afterwards have a status, and no sentence of their own.
+ *
+ * comm may be NULL or destroyed. The result is then the sentence of this thread's last call without a communicator to
+ * keep it. That is a gyre_comm_create that failed, or a call with a handle that is NULL, destroyed or freed
+ * (GYRE_INVALID_ARGUMENT).
+ *
+ * The string belongs to gyre and is valid until the next error on the communicator, or in the thread. It is never
+ * NULL; it is empty when there was no error.
+ * Errors: none. */
 GYRE_API const char *gyre_last_error(const gyre_comm *comm);
 
 /* Every element type: code, name, name as text, bytes. The values are frozen and travel on the wire.
@@ -114,9 +183,9 @@ GYRE_API const char *gyre_last_error(const gyre_comm *comm);
  *   float8_e5m2   OCP's, a float16 cut short      1 + 5 + 2 bits
  *   float8_e4m3   OCP's, PyTorch's float8_e4m3fn  1 + 4 + 3 bits: no infinity, one NaN of either sign, at most 448
  *
- * A complex number is two floats, real part and imaginary part: n of them are a count of 2n elements of the float type,
- * which moves them, sums them, averages them and multiplies them by a real scalar. The other operations have no meaning for
- * complex numbers, and gyre cannot know. */
+ * A complex number is two floats, real part and imaginary part: n of them are a count of 2n elements of the float
+ * type. Such a count can be moved, summed, averaged and multiplied by a real scalar. The other operations have no
+ * meaning for complex numbers, and gyre cannot detect that. */
 #define GYRE_DTYPE_MAP(X)                \
     X(0, INT8, "int8", 1)                \
     X(1, UINT8, "uint8", 1)              \
@@ -199,34 +268,47 @@ typedef enum gyre_op {
 #undef GYRE_OP_ENUM
 } gyre_op;
 
-/* Size in bytes of one element, 0 for an unknown type. Names as in the lists above: "float32", "sum"; NULL if unknown. */
+/* Size and names of types and operations. Names are those of the lists above: "float32", "sum". Strings are static. A
+ * value that is no type or operation gives 0 or NULL.
+ * Errors: none. */
+/* Returns the size of one element in bytes; 0 for an unknown type. */
 GYRE_API size_t gyre_dtype_size(gyre_dtype dtype);
+/* Returns the name of an element type; NULL for an unknown type. */
 GYRE_API const char *gyre_dtype_name(gyre_dtype dtype);
+/* Returns the name of an operation; NULL for an unknown one. */
 GYRE_API const char *gyre_op_name(gyre_op op);
 
-/* The type or operation of a name: one of the lists above, or a name that other libraries give it, in any case of
- * letters; GYRE_INVALID_ARGUMENT for any other text and for NULL, with a sentence in gyre_last_error(NULL).
+/* Find a type or an operation by its name: one of the lists above, or a name that other libraries use, in any case of
+ * letters. Neither argument may be NULL.
  *
  *   half, fp16       float16       float, fp32, single  float32        fp8_e4m3, float8_e4m3fn  float8_e4m3
  *   bf16             bfloat16      double, fp64         float64        fp8_e5m2                 float8_e5m2
  *   char, byte       int8, uint8   int, uint            int32, uint32  boolean                  bool
- *   avg, mean        average       prod                 product        band, bor, bxor          bit_and, bit_or, bit_xor */
+ *   avg, mean        average       prod                 product        band, bor, bxor          bit_and, bit_or, bit_xor
+ *
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  the name is not known; an argument is NULL (the sentence is that of gyre_last_error(NULL))
+ */
+/* Finds an element type by its name. */
 GYRE_API gyre_status gyre_dtype_from_name(const char *name, gyre_dtype *dtype_p);
+/* Finds an operation by its name. */
 GYRE_API gyre_status gyre_op_from_name(const char *name, gyre_op *op_p);
 
-/* "0.1.0", static. */
+/* Returns the version of the library, "0.1.0". The string is static.
+ * Errors: none. */
 GYRE_API const char *gyre_version(void);
 
 /* ---- A world: made, ended ---------------------------------------------------------------------------------------- */
 
-/* An all-gather of opaque bytes, supplied by a framework that already has some way to talk: every rank calls with
- * `bytes` bytes at `mine`; on return `all` holds world_size * bytes, in rank order. Returns 0 on success. May block. */
+/* An all-gather of opaque bytes, supplied by a framework that already has a way to communicate. Every rank calls it
+ * with `bytes` bytes at `mine`; on return `all` holds world_size * bytes, in rank order. It returns 0 on success, and
+ * may block. */
 typedef int (*gyre_exchange_func)(void *user, const void *mine, void *all, size_t bytes);
 
-/* How to meet. Zero the struct, set `size = sizeof(gyre_config)` and what you know; gyre finds the rest in this order:
- * this struct, the exchange callback, the environment: GYRE_ADDRESS, MASTER_ADDR and MASTER_PORT, then what the launcher
- * that started the process offers (torchrun, Open MPI's mpirun, PMIx, MPICH's mpiexec, Slurm's srun; see GYRE_LAUNCHER).
- * Strings are copied. With size 0 in `world_size` the environment decides rank and world size. */
+/* How ranks meet. The program zeroes the struct, sets `size = sizeof(gyre_config)` and sets what it knows. gyre finds
+ * the rest in this order: this struct, the exchange callback, GYRE_ADDRESS, MASTER_ADDR and MASTER_PORT, and the
+ * launcher that started the process. Launchers are torchrun, Open MPI's mpirun, PMIx, MPICH's mpiexec and Slurm's srun
+ * (see GYRE_LAUNCHER). Strings are copied. Where `world_size` is 0 the environment decides rank and world size. */
 typedef struct gyre_config {
     size_t size;         /* sizeof(gyre_config); as much of it is read, the rest is as if it were zero */
     int rank;            /* this process's rank, used when world_size > 0 */
@@ -241,30 +323,49 @@ typedef struct gyre_config {
                                   * whatever the world's size is. 0: GYRE_JOIN decides */
 } gyre_config;
 
-/* Makes the world communicator. Blocks until every rank has arrived, at most GYRE_MEET_TIMEOUT (default 5 min), and
- * then says which ranks are missing. `config` may be NULL: everything from the environment. */
+/* Makes the world communicator. Collective over the ranks of the world; blocks until every rank has arrived, at most
+ * GYRE_MEET_TIMEOUT (default 5 min). `config` may be NULL: everything is then from the environment. comm_p may not be
+ * NULL. The communicator belongs to the caller until gyre_comm_destroy.
+ * Errors: [group], [shortage].
+ *   GYRE_INVALID_ARGUMENT   comm_p is NULL; config->size is not that of a gyre_config; rank or world_size do not fit
+ *   GYRE_BAD_CONFIGURATION  a GYRE_* variable has no valid value; there is no secret or no address to meet at
+ *   GYRE_MEETING_FAILED     ranks are missing after GYRE_MEET_TIMEOUT (the sentence names them); the exchange failed
+ *   GYRE_REFUSED            a peer has another secret, job, version or settings, or the same rank
+ *   GYRE_PEER_DEAD          a rank died while the ranks met
+ *   GYRE_EXCLUDED           the world that was joined has gone on without this process
+ *   GYRE_PROTOCOL           a peer speaks another protocol */
 GYRE_API gyre_status gyre_comm_create(const gyre_config *config, gyre_comm **comm_p);
 
-/* This process's rank in the communicator, from 0, and the number of its ranks; −1 where comm is NULL or was destroyed. */
+/* Rank of this process in the communicator, and number of ranks. comm may be NULL.
+ * Errors: none. The result is −1 where comm is NULL or was destroyed. */
+/* Returns the rank of this process in the communicator, from 0. */
 GYRE_API int gyre_comm_rank(const gyre_comm *comm);
+/* Returns the number of ranks of the communicator. */
 GYRE_API int gyre_comm_size(const gyre_comm *comm);
 
-/* Frees the communicator; says goodbye to the peers when it is the last one of its world. Local: waits for nobody,
- * takes under a second. Outstanding requests end with GYRE_ABORTED. NULL is allowed.
+/* Destroys a communicator. Local: the call waits for no other rank and takes under a second. NULL is allowed and does
+ * nothing. The last communicator of a world ends the world. Windows, persistent requests and memory of the
+ * communicator are destroyed or freed before (see "Order of destruction"). Outstanding requests end with GYRE_ABORTED.
  *
- * A member that is through with the last operation may go at once: what it has sent arrives, and the others complete theirs. But what
- * needs it after that is GYRE_PEER_LEFT at once, and from then on so is every collective and every message on this communicator, on
- * each of its members, when it comes to gyre; the sentence names the rank that destroyed it and the operation. Only this communicator
- * has ended then: the world and its other communicators go on, and buffers are the caller's again. Three things take more. A short
- * message leaves without waiting for its receiver, who may be gone. Where others use a buffer of gyre_mem_alloc directly, the call
- * returns when each of them has been inside gyre. And with uniform ends (gyre_comm_set) or GYRE_VERIFY, or where the communicator was
- * the member's last of its world, or it cannot end its own requests within 200 ms, it is the world that ends. */
+ * A member that has completed its last operation may destroy its communicator at once: what it has sent arrives, and
+ * the others complete that operation. An operation that needs the member after that is GYRE_PEER_LEFT at once. So is
+ * from then on every collective and every message on this communicator, on each of its members, at the next call. The
+ * sentence names the rank that destroyed it and the operation. Only this communicator has ended then: the world and
+ * its other communicators go on, and buffers are the caller's again.
+ *
+ * Exceptions. A short message does not wait for its receiver. Where other ranks use a buffer of gyre_mem_alloc
+ * directly, the call returns when each of them has been inside gyre. The world ends in three cases: ends are uniform
+ * (gyre_comm_set) or GYRE_VERIFY is set; the communicator was the member's last of its world; its own requests do not
+ * end within 200 ms.
+ * Errors: [comm]. */
 GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */
 
-/* Collectives. Buffers belong to the caller; counts are in elements. Alignment of the element type is not required. A
- * count of 0 is legal. Every rank of the communicator calls with the same count, dtype, op and root.
+/* Collectives. Buffers belong to the caller; counts and displacements are in elements. Alignment of the element type
+ * is not required. A count of 0 is legal. Every rank of the communicator calls with the same count, dtype, op and
+ * root; `root` is a rank of the communicator. A buffer may be NULL where its count is 0 or it is ignored on this rank.
+ * comm may not be NULL.
  *
  *   all_reduce      input[count]        -> output[count] on every rank
  *   reduce          input[count]        -> output[count] on root (ignored elsewhere)
@@ -276,14 +377,17 @@ GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
  *   all_to_all      input[size*count]: block r for rank r -> output[size*count]: block r from rank r
  *   barrier         returns when every rank has called it
  *
- * In place: input == output for all_reduce, reduce, broadcast and all_to_all; for all_gather and gather input == output +
- * rank*count elements; for reduce_scatter and scatter output == input + rank*count. Any other overlap is an error.
+ * In place: input == output for all_reduce, reduce, broadcast and all_to_all; for all_gather and gather input ==
+ * output + rank*count elements; for reduce_scatter and scatter output == input + rank*count. Any other overlap is an
+ * error.
  *
- * The v-forms have a count for every rank, in `counts[size]`, which is the same list on every rank (of the root too); the
- * blocks lie one after the other, or, where there are displacements and they are not NULL, block r begins
- * `displacements[r]` elements after the beginning of the buffer. Blocks must not overlap. all_to_allv has two lists of its
- * own on each rank, and compares them pair by pair: what one rank sends is what the other expects, or GYRE_MISMATCH. The
- * lists are copied. In place means the same, with displacements for rank*count; all_to_allv in place needs equal lists.
+ * The v-forms have a count for every rank, in `counts[size]`, which is the same list on every rank (of the root too)
+ * and may not be NULL. Displacements may be NULL: the blocks then lie one after the other. Otherwise block r begins
+ * `displacements[r]` elements after the beginning of the buffer. Blocks must not overlap. The lists are copied. In
+ * place means the same as above, with displacements for rank*count.
+ *
+ * all_to_allv has two lists of its own on each rank, and compares them pair by pair: what one rank sends is what the
+ * other expects, or GYRE_MISMATCH. all_to_allv in place needs equal lists.
  *
  *   all_gatherv      input[counts[rank]]  -> output: block r of counts[r] elements at displacements[r]
  *   gatherv          likewise, on root
@@ -291,32 +395,63 @@ GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
  *   reduce_scatterv  input[sum of counts] -> output[counts[rank]]
  *   all_to_allv      input: block r for rank r -> output: block r from rank r
  *
- * Every call comes in three forms: blocking; `_start`, which never blocks and gives a request (the buffers belong to gyre
- * until it completes); `_init`, which gives a persistent request: set up once, begun by gyre_start as often as wanted,
- * with the same buffers and counts, allocating nothing. Starting order counts, like that of calls. */
+ * Every call comes in three forms. The blocking form returns when this rank's part is complete. The form `_start`
+ * never blocks and gives a request; the buffers belong to gyre until the request completes. The form `_init` gives a
+ * persistent request, with fixed buffers and counts, which gyre_start begins any number of times and which allocates
+ * nothing then. The order of starts counts, like that of calls.
+ * Errors: [comm], [world], [shortage], [collective]. */
+/* Reduces the inputs of all ranks to every rank.
+ * Errors: [op]. */
 GYRE_API gyre_status gyre_all_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                      gyre_op op);
+/* Reduces the inputs of all ranks to the root. output is ignored elsewhere, and may be NULL there.
+ * Errors: [op], [root]. */
 GYRE_API gyre_status gyre_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                  gyre_op op, int root);
+/* Reduces the inputs of all ranks, and gives each rank its block.
+ * Errors: [op]. */
 GYRE_API gyre_status gyre_reduce_scatter(gyre_comm *comm, const void *input, void *output, size_t count,
                                          gyre_dtype dtype, gyre_op op);
+/* Copies the root's input to the output of every rank. input is ignored elsewhere, and may be NULL there.
+ * Errors: [root]. */
 GYRE_API gyre_status gyre_broadcast(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                     int root);
+/* Gathers the inputs of all ranks on every rank. */
 GYRE_API gyre_status gyre_all_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
+/* Gathers the inputs of all ranks on the root. output is ignored elsewhere, and may be NULL there.
+ * Errors: [root]. */
 GYRE_API gyre_status gyre_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                  int root);
+/* Gives each rank its block of the root's input. input is ignored elsewhere, and may be NULL there.
+ * Errors: [root]. */
 GYRE_API gyre_status gyre_scatter(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                   int root);
+/* Sends a block to every rank, and receives one from every rank. */
 GYRE_API gyre_status gyre_all_to_all(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
+/* Returns when every rank has called it. */
 GYRE_API gyre_status gyre_barrier(gyre_comm *comm);
+/* Gathers the inputs of all ranks, of a count for each rank, on every rank.
+ * Errors: [v]. */
 GYRE_API gyre_status gyre_all_gatherv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                       const size_t *displacements, gyre_dtype dtype);
+/* Gathers the inputs of all ranks, of a count for each rank, on the root. output is ignored elsewhere, and may be NULL
+ * there.
+ * Errors: [root], [v]. */
 GYRE_API gyre_status gyre_gatherv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                   const size_t *displacements, gyre_dtype dtype, int root);
+/* Gives each rank its block, of a count for each rank, of the root's input. input is ignored elsewhere, and may be
+ * NULL there.
+ * Errors: [root], [v]. */
 GYRE_API gyre_status gyre_scatterv(gyre_comm *comm, const void *input, const size_t *counts,
                                    const size_t *displacements, void *output, gyre_dtype dtype, int root);
+/* Reduces the inputs of all ranks, and gives each rank its block, of a count for each rank.
+ * Errors: [op], [v]. */
 GYRE_API gyre_status gyre_reduce_scatterv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                           gyre_dtype dtype, gyre_op op);
+/* Sends a block to every rank, and receives one from every rank, of counts of their own.
+ * Errors: [v].
+ *   GYRE_INVALID_ARGUMENT  in place, the lists of input and output differ; this rank sends itself another count than
+ *                          it expects */
 GYRE_API gyre_status gyre_all_to_allv(gyre_comm *comm, const void *input, const size_t *input_counts,
                                       const size_t *input_displacements, void *output, const size_t *output_counts,
                                       const size_t *output_displacements, gyre_dtype dtype);
@@ -389,12 +524,22 @@ GYRE_API gyre_status gyre_all_to_allv_init(gyre_comm *comm, const void *input, c
 
 /* ---- Point to point ---------------------------------------------------------------------------------------------- */
 
-/* Point to point. A message goes from one rank to another, or to itself; messages between the same two ranks arrive in the
- * order in which they were sent, and the k-th receive takes the k-th message. Both sides give the same count and dtype, or
- * GYRE_MISMATCH. A blocking send may wait for its receive. sendrecv does both at once, with the same or different ranks,
- * from and to memory that does not overlap. */
+/* Point to point. A message goes from one rank to another, or to itself. `peer`, `to` and `from` are ranks of the
+ * communicator; there is no "none". A rank without a neighbour leaves the call out. Messages between the same two
+ * ranks arrive in the order in which they were sent, and the k-th receive takes the k-th message. Both sides give the
+ * same count, in elements, and the same dtype. A buffer may be NULL where its count is 0.
+ * Errors: [comm], [world], [shortage].
+ *   GYRE_INVALID_ARGUMENT  a peer is not a rank of the communicator; a buffer with elements is NULL; dtype is no type
+ *   GYRE_MISMATCH          sender and receiver gave different counts or types
+ *   GYRE_PEER_LEFT         the peer has destroyed the communicator */
+/* Sends a message to a rank. Blocks until the input may be overwritten; it may wait for the receive. */
 GYRE_API gyre_status gyre_send(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer);
+/* Receives a message of a rank. Blocks until it is there. */
 GYRE_API gyre_status gyre_recv(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer);
+/* Sends a message and receives one at the same time, with the same rank or different ones, from and to memory that
+ * does not overlap. Blocks until both are complete.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  input and output overlap */
 GYRE_API gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,
                                    size_t output_count, int from, gyre_dtype dtype);
 
@@ -412,136 +557,262 @@ GYRE_API gyre_status gyre_recv_init(gyre_comm *comm, void *output, size_t count,
 
 /* ---- Requests and groups ----------------------------------------------------------------------------------------- */
 
-/* test: GYRE_IN_PROGRESS, or the request's status; wait: blocks until complete. A request that completed (in success or
- * failure) is freed and *request becomes NULL; a persistent one stays, and can be started again. NULL and persistent
- * requests that are not under way complete at once with success. wait_all waits for all and returns the first failure.
- * wait_any waits for one that is under way, and gives its index and its status; *index_p is −1 when there is none.
- * wait_some waits for at least one, and gives the indices of all that have completed, in `indices[count]`, and their
- * number; it returns the first failure among them. Every one of these advances all requests of the worlds concerned. */
+/* Completion of requests. A request that completed, in success or failure, is freed and *request becomes NULL. A
+ * persistent request stays, and can be started again. *request may be NULL. NULL, and a persistent request that is not
+ * under way, complete at once with success. Each of these functions advances all requests of the worlds concerned.
+ * Requests are completed before their communicator is destroyed; those that are not end with GYRE_ABORTED.
+ * Errors: [world]. The status of a request is that of its operation.
+ *   GYRE_INVALID_ARGUMENT  the pointer to the request or to the list is NULL; a request was completed or freed before
+ *   GYRE_MISMATCH          ranks called the operation with different counts, types, operations or roots
+ *   GYRE_PEER_LEFT         a rank that the operation needs has destroyed the communicator
+ *   GYRE_ABORTED           the communicator was destroyed before the operation was complete
+ *   GYRE_FORKED            the process is a forked child of the one that made the request */
+/* Returns the status of a request that is complete, GYRE_IN_PROGRESS otherwise. Never blocks.
+ * Errors:
+ *   GYRE_IN_PROGRESS  the request is not complete; it stays */
 GYRE_API gyre_status gyre_test(gyre_request **request);
+/* Blocks until a request is complete, and returns its status. */
 GYRE_API gyre_status gyre_wait(gyre_request **request);
+/* Blocks until all requests of a list are complete, and returns the first failure. The list may be NULL where `count`
+ * is 0; `count` is in requests. */
 GYRE_API gyre_status gyre_wait_all(gyre_request **requests, size_t count);
+/* Blocks until one request of a list that is under way is complete. Gives its index, and returns its status. *index_p
+ * is −1 when none is under way; index_p may not be NULL. */
 GYRE_API gyre_status gyre_wait_any(gyre_request **requests, size_t count, ptrdiff_t *index_p);
+/* Blocks until at least one request of a list that is under way is complete. Gives the indices of all that have
+ * completed, in `indices[count]`, and their number. Returns the first failure among them. */
 GYRE_API gyre_status gyre_wait_some(gyre_request **requests, size_t count, size_t *indices, size_t *completed_p);
 
-/* Starts a persistent request; never blocks. One that is under way, or is not persistent, is GYRE_INVALID_ARGUMENT. */
+/* Starts a persistent request. Never blocks. The request may not be NULL, and belongs to the caller. The buffers
+ * belong to gyre until it completes.
+ * Errors: [world].
+ *   GYRE_INVALID_ARGUMENT  the request is NULL, was freed, is not persistent or is under way; its communicator was
+ *                          destroyed
+ *   GYRE_FORKED            the process is a forked child of the one that made the request */
 GYRE_API gyre_status gyre_start(gyre_request *request);
-/* Frees a persistent request that is not under way, and makes *request NULL; NULL is allowed. */
+/* Frees a persistent request that is not under way, and makes *request NULL. Local; does not block. *request may be
+ * NULL: nothing happens. The call comes before or after the destruction of the communicator.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  request is NULL; *request was freed, is under way, or is not persistent (a wait frees that)
+ */
 GYRE_API gyre_status gyre_request_free(gyre_request **request);
 
-/* Advances all outstanding requests of comm's world a little, without blocking; for use between pieces of
- * computation. */
+/* Advances all outstanding requests of comm's world a little, without blocking. The call stands between pieces of
+ * computation. comm may not be NULL.
+ * Errors: [comm], [world]. */
 GYRE_API gyre_status gyre_progress(gyre_comm *comm);
 
-/* A group: between the two calls, blocking calls of this thread on any communicator are started and not waited for;
- * gyre_group_end waits for all of them and returns the first failure. Sends and receives inside a group match in any
- * order, and one thread may drive several ranks of one world. Groups may be nested: the outermost one waits. A group's
- * buffers belong to gyre until its end. gyre_group_end without a beginning is GYRE_INVALID_ARGUMENT, and so is a call inside
- * a group that waits for all ranks at once: making a communicator of any kind, setting `order`, `ends` or `algorithm`, making or
- * destroying a window; the group goes on. What is local, and one-sided access, is done at once as ever. */
+/* A group. Between the two calls, blocking calls of this thread on any communicator are started and not waited for.
+ * gyre_group_end waits for all of them and returns the first failure; it blocks. Sends and receives inside a group
+ * match in any order, and one thread may drive several ranks of one world. Groups may be nested: the outermost one
+ * waits. The buffers of the calls belong to gyre until the end of the group.
+ *
+ * Some calls wait for all ranks at once, and are GYRE_INVALID_ARGUMENT inside a group: making a communicator of any
+ * kind, setting `order`, `ends` or `algorithm`, making or destroying a window. The group goes on after that. Local
+ * calls and one-sided access are done at once, as outside a group. */
+/* Begins a group. Local; does not block.
+ * Errors: none. The result is GYRE_SUCCESS. */
 GYRE_API gyre_status gyre_group_begin(void);
+/* Ends a group: waits for the calls inside, and returns the first failure.
+ * Errors: [world]. The status is that of the first call that failed.
+ *   GYRE_INVALID_ARGUMENT  this thread has begun no group
+ *   GYRE_MISMATCH          ranks called an operation of the group with different counts, types, operations or roots
+ *   GYRE_PEER_LEFT         a rank that an operation of the group needs has destroyed its communicator
+ *   GYRE_FORKED            the process is a forked child of the one that made the world */
 GYRE_API gyre_status gyre_group_end(void);
 
 /* ---- Operations of one's own ------------------------------------------------------------------------------------- */
 
-/* Operations of one's own. Collective only in this: every rank makes the same operations in the same order, as their
- * numbers are compared between ranks. They live as long as the world, at most 128 of them; from any of its communicators.
+/* Operations of one's own. Local calls that do not block. Every rank makes the same operations in the same order, as
+ * their numbers are compared between ranks. An operation lives as long as the world, and any communicator of the world
+ * may use it. A world has at most 128. There is no function that frees one. comm, op_p and the function or scalar may
+ * not be NULL.
  *
- * A user-defined operation: result[i] = left[i] op right[i] for `count` elements; `result` may be the same memory as
- * `left` or `right`. It is called inside gyre's calls, in whichever thread drives; it must not call gyre, and is to be
- * associative up to rounding. Not commutative: operands are combined in rank order, always. */
+ * A user-defined operation computes result[i] = left[i] op right[i] for `count` elements; `result` may be the same
+ * memory as `left` or `right`. It is called inside gyre's calls, in the thread that makes progress. It must not call
+ * gyre, and is to be associative up to rounding. Where `commutative` is 0 operands are combined in rank order, always.
+ * `user` may be NULL, and is passed on.
+ * Errors: [comm], [world].
+ *   GYRE_INVALID_ARGUMENT  a pointer is NULL; dtype is no type; the world has 128 operations already
+ *   GYRE_NO_MEMORY         this rank has no memory for the operation */
 typedef void (*gyre_reduce_func)(void *user, const void *left, const void *right, void *result, size_t count,
                                  gyre_dtype dtype);
+/* Makes an operation of a function. */
 GYRE_API gyre_status gyre_op_create(gyre_comm *comm, gyre_reduce_func func, void *user, int commutative, gyre_op *op_p);
-/* A pre-multiplied sum: this rank's contributions are multiplied by *scalar, one element of type `dtype`, which is copied;
- * other ranks may have other scalars. To be used with that type only. */
+/* Makes a pre-multiplied sum: the contributions of this rank are multiplied by *scalar, one element of type `dtype`,
+ * which is copied. Other ranks may have other scalars. The operation is used with that type only. */
 GYRE_API gyre_status gyre_op_create_premul_sum(gyre_comm *comm, const void *scalar, gyre_dtype dtype, gyre_op *op_p);
 
 /* ---- Memory and one-sided access --------------------------------------------------------------------------------- */
 
-/* Memory that every rank of this host has mapped. Page-aligned, zeroed; in bytes. Local, not collective. To be freed by
- * gyre_mem_free before the world ends. Inside a host, collectives use large operands in it where they are instead of
- * copying them, and one-sided access reaches it directly, but neither between ranks that are threads of one process. Where
- * there is no shared memory it is plain memory. */
+/* Memory that every rank of this host has mapped. Page-aligned, zeroed; the size is in bytes, and 0 is legal. Local,
+ * not collective. Any communicator of the world serves for both calls. The memory is freed by gyre_mem_free before the
+ * world ends; the world's end unmaps what is left. A window over it, and requests that use it, end before.
+ *
+ * Inside a host, collectives use large operands in it where they are instead of copying them, and one-sided access
+ * reaches it directly. Neither happens between ranks that are threads of one process. Where there is no shared memory
+ * it is plain memory.
+ * Errors: [comm]. */
+/* Allocates memory that the ranks of this host share. memory_p may not be NULL.
+ * Errors: [world].
+ *   GYRE_INVALID_ARGUMENT  memory_p is NULL
+ *   GYRE_NO_MEMORY         the host or this process has no memory for so many bytes */
 GYRE_API gyre_status gyre_mem_alloc(gyre_comm *comm, size_t bytes, void **memory_p);
+/* Frees memory of gyre_mem_alloc. memory may be NULL: nothing happens.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  the memory was not given by gyre_mem_alloc of this world, or was freed */
 GYRE_API gyre_status gyre_mem_free(gyre_comm *comm, void *memory);
 
-/* Announces memory of the caller's that will be used again and again, so that a transport which has to register memory
- * with its device does so once. Local. RDMA does so when it first sends 16 KiB or more from there at once, or puts or
- * gets, and then reads and writes the memory where it is instead of copying; that locks its pages (RLIMIT_MEMLOCK), and
- * where they cannot be locked it goes on copying. To shared memory and TCP it makes no difference. Counts: as many
- * deregisters as registers; the same beginning with another length is GYRE_INVALID_ARGUMENT, and so is to deregister
- * what is not registered. The memory stays the caller's; it is deregistered before it is freed, or with the world. */
+/* Announces memory of the caller that will be used again and again, so that a transport that registers memory with its
+ * device does so once. Local. RDMA registers the memory when it first sends 16 KiB or more from there at once, or puts
+ * or gets. It then reads and writes the memory in place instead of copying. That locks the pages (RLIMIT_MEMLOCK);
+ * where they cannot be locked it goes on copying. For shared memory and TCP the calls have no effect.
+ *
+ * Calls are counted: as many deregisters as registers. `bytes` is in bytes and not 0; memory may not be NULL. The
+ * memory stays the caller's. It is deregistered before it is freed; the end of the world deregisters the rest.
+ * Errors: [comm], [world].
+ *   GYRE_INVALID_ARGUMENT  memory is NULL or bytes is 0; it is registered with another length; it is not registered
+ *   GYRE_NO_MEMORY         this rank has no memory for a registered range */
+/* Announces memory that will be used again and again. */
 GYRE_API gyre_status gyre_mem_register(gyre_comm *comm, void *memory, size_t bytes);
+/* Takes back an announcement, before the memory is freed. */
 GYRE_API gyre_status gyre_mem_deregister(gyre_comm *comm, void *memory);
 
-/* One-sided access. A window exposes `bytes` of this rank's memory to the others of `comm`, who put, get and accumulate
- * there without this rank's calling anything for it. Sizes may differ from rank to rank; offsets are in bytes from the
- * beginning of the target's memory, counts in elements. Memory of gyre_mem_alloc is reached directly by ranks of the same
- * host that are other processes. Over RDMA the device puts and gets, and flushes that, whatever the target is doing meanwhile; the
- * window's memory is locked for that, and where it cannot be, messages serve. Everything else, over RDMA too what accumulates and
- * signals, goes by messages, which the target takes while it is inside gyre, or at any time with a progress thread
- * (GYRE_PROGRESS_THREAD).
+/* One-sided access. A window exposes `bytes` bytes of this rank's memory to the other ranks of `comm`. They put, get
+ * and accumulate there without a call of this rank. Sizes may differ from rank to rank. Offsets are in bytes from the
+ * beginning of the target's memory; counts are in elements. `target` is a rank of the communicator, this rank
+ * included. Only gyre_window_flush takes −1, for every rank.
  *
- * gyre_window_create connects to every rank that is not reached directly. It and gyre_window_destroy are collective and
- * blocking, and a rank that has no memory for its part ends the world with GYRE_NO_MEMORY; the memory stays the caller's, and has to
- * outlive the window. destroy(NULL) is nothing. The other calls are local and block until their own side is done: the
- * source of a put or an accumulation may be overwritten, a get's destination is complete. They are not ordered among
- * ranks: flush waits until everything that this rank has asked of `target` (−1: of every rank) has happened there, and a
- * signal comes after everything that this rank asked of the same target before it. Accumulations of the same window
- * exclude one another, element by element `memory = memory op source`; an operation of one's own is one that the target has made,
- * too: where it has not, nothing is added by that, nor by any of one's own after it until the next flush, which (or
- * gyre_window_destroy) is then GYRE_INVALID_ARGUMENT, of this rank alone, and everything else has happened. Neither averages nor
- * pre-multiplied sums, which are for collectives. Access to the same bytes that nothing orders gives any mixture of them.
+ * Memory of gyre_mem_alloc is reached directly by ranks of the same host that are other processes. Over RDMA the
+ * device puts, gets and flushes, whatever the target is doing meanwhile. The window's memory is locked for that; where
+ * it cannot be locked, messages serve. Everything else goes by messages, over RDMA too what accumulates and signals.
+ * The target takes messages while it is inside gyre, or at any time with a progress thread (GYRE_PROGRESS_THREAD).
  *
- * When gyre_window_destroy succeeds no rank touches this one's memory any more; where it is GYRE_UNSUPPORTED, and the world has not
- * failed, GYRE_FORKED, or refused because a group is open, the window is there as before; after any other error it is gone. When any call of this rank fails because its world
- * has failed, what others still store does not change what this rank writes to the memory from then on, and a block of
- * gyre_mem_alloc is given out no more. A window also goes with its communicator (gyre_comm_destroy), which waits for nobody:
- * until the others' have gone as well they may store to the memory, and a block that is freed before is not given out again.
- * Memory that they do not reach directly is this rank's alone from then on.
+ * Order of destruction. The memory stays the caller's and outlives the window. gyre_window_destroy comes before
+ * gyre_comm_destroy of its communicator, and before the memory is freed. A window also ends with its communicator,
+ * which waits for no other rank. Until the other ranks' windows have ended as well they may store to the memory, and a
+ * block of gyre_mem_alloc that is freed before is not given out again. Memory that they do not reach directly is this
+ * rank's alone from then on.
  *
- * A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and one that is stopped while it accumulates
- * GYRE_PEER_STALLED; both end the world. Who does not get its turn to accumulate on its own host within GYRE_TIMEOUT, because
- * others have theirs, is told GYRE_PEER_LATE, nothing has been added, and the communicator goes on. One that has
- * destroyed its communicator before it answers is GYRE_PEER_LEFT at once, and so is a wait for a signal when all the others
- * have: as in a collective that needs them, of this rank alone. Where that was not the last communicator of its world, the world
- * and its other communicators go on; gyre_window_destroy of the others is GYRE_PEER_LEFT then, waits for nobody, and the window is
- * gone.
+ * Completion. put, get, accumulate and signal are local and block until their own side is done: the source of a put or
+ * an accumulation may be overwritten, and the destination of a get is complete. They are not ordered among ranks.
+ * flush waits until everything that this rank has asked of `target` has happened there. A signal comes after
+ * everything that this rank has asked of the same target before it. Access to the same bytes that nothing orders gives
+ * any mixture of them.
  *
- * Every rank has GYRE_WINDOW_SIGNALS counters per window, which begin at 0. signal adds one to that of the target;
- * gyre_window_wait waits until this rank's own has come to at least `value`, GYRE_TIMEOUT at most (then
- * GYRE_PEER_LATE). */
+ * Accumulations of the same window exclude one another, element by element `memory = memory op source`. Averages and
+ * pre-multiplied sums are for collectives only. An operation of one's own is made on the target, too. Where it was
+ * not, neither it nor later ones of one's own add anything, until the next flush or gyre_window_destroy. That call is
+ * then GYRE_INVALID_ARGUMENT, on this rank alone, and everything else has happened.
+ *
+ * Failure. A target that does not answer within GYRE_TIMEOUT is GYRE_PEER_LATE, and a target that is stopped while it
+ * accumulates is GYRE_PEER_STALLED; both end the world. A rank that does not get its turn to accumulate on its own
+ * host within GYRE_TIMEOUT, because others have theirs, gets GYRE_PEER_LATE. Nothing has been added then, and the
+ * communicator goes on. A target that has destroyed its communicator before it answers is GYRE_PEER_LEFT at once. So
+ * is a wait for a signal when all the other ranks have destroyed theirs. That status is of this rank alone. Where that
+ * was not the last communicator of its world, the world goes on; gyre_window_destroy of the others is GYRE_PEER_LEFT
+ * then, waits for no rank, and the window is gone.
+ *
+ * When gyre_window_destroy succeeds no rank touches this rank's memory any more. After GYRE_UNSUPPORTED in a world
+ * that has not failed, after GYRE_FORKED, and inside a group the window is there as before; after any other error it
+ * is gone. When a call fails because the world has failed, later stores of other ranks do not change what this rank
+ * writes to the memory, and a block of gyre_mem_alloc is given out no more.
+ *
+ * Signals. Every rank has GYRE_WINDOW_SIGNALS counters per window, which begin at 0.
+ * Errors: [world].
+ *   GYRE_INVALID_ARGUMENT  the window or the communicator is NULL or was destroyed
+ *   GYRE_FORKED            the process is a forked child of the one that made the world
+ *   GYRE_PEER_LEFT         the target has destroyed the communicator */
 #define GYRE_WINDOW_SIGNALS 32
 typedef struct gyre_window gyre_window;
+/* Makes a window over memory of this rank. Collective over `comm`; blocking; connects to every rank that is not
+ * reached directly. memory may be NULL where `bytes` is 0. window_p may not be NULL.
+ * Errors: [group], [shortage].
+ *   GYRE_INVALID_ARGUMENT  window_p is NULL; memory is NULL with bytes
+ *   GYRE_NO_MEMORY         a rank has no memory for its part; that ends the world
+ *   GYRE_PROTOCOL          a rank says what cannot be of its memory */
 GYRE_API gyre_status gyre_window_create(gyre_comm *comm, void *memory, size_t bytes, gyre_window **window_p);
+/* Destroys a window. Collective over its communicator; blocking; flushes first. NULL is allowed and does nothing.
+ * Errors: [group].
+ *   GYRE_INVALID_ARGUMENT  an operation of one's own that was accumulated with is not made on a target
+ *   GYRE_UNSUPPORTED       a forced algorithm cannot do the exchange at the end; the window is there as before
+ *   GYRE_NO_MEMORY         a rank has no memory for its part; that ends the world */
 GYRE_API gyre_status gyre_window_destroy(gyre_window *window);
+/* Stores count elements of source at byte `offset` of the target's memory. source may be NULL where count is 0.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  target is no rank; dtype is no type; source is NULL; the elements do not lie in the
+ *                          target's memory */
 GYRE_API gyre_status gyre_window_put(gyre_window *window, const void *source, size_t count, gyre_dtype dtype,
                                      int target, size_t offset);
+/* Loads count elements at byte `offset` of the target's memory into destination, which is complete on return.
+ * destination may be NULL where count is 0.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  target is no rank; dtype is no type; destination is NULL; the elements do not lie in the
+ *                          target's memory */
 GYRE_API gyre_status gyre_window_get(gyre_window *window, void *destination, size_t count, gyre_dtype dtype, int target,
                                      size_t offset);
+/* Combines count elements of source with those at byte `offset` of the target's memory. source may be NULL where count
+ * is 0.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  target is no rank; dtype is no type; source is NULL; the elements do not lie in the
+ *                          target's memory
+ *   GYRE_INVALID_ARGUMENT  op is no operation for dtype, an average or a pre-multiplied sum
+ *   GYRE_PEER_LATE         this rank did not get its turn within GYRE_TIMEOUT; nothing was added, and the communicator
+ *                          goes on */
 GYRE_API gyre_status gyre_window_accumulate(gyre_window *window, const void *source, size_t count, gyre_dtype dtype,
                                             gyre_op op, int target, size_t offset);
+/* Blocks until everything that this rank has asked of `target` has happened there; −1 is every rank.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  target is no rank, and not −1; an operation of one's own that was accumulated with is not
+ *                          made there */
 GYRE_API gyre_status gyre_window_flush(gyre_window *window, int target);
+/* Adds one to the counter `index` of the target, after everything that this rank has asked of it before. Local; index
+ * is below GYRE_WINDOW_SIGNALS.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  target is no rank; index is not below GYRE_WINDOW_SIGNALS */
 GYRE_API gyre_status gyre_window_signal(gyre_window *window, int target, unsigned index);
+/* Blocks until this rank's own counter `index` is at least `value`, GYRE_TIMEOUT at most.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  index is not below GYRE_WINDOW_SIGNALS
+ *   GYRE_PEER_LATE         the counter did not come to `value` within GYRE_TIMEOUT */
 GYRE_API gyre_status gyre_window_wait(gyre_window *window, unsigned index, uint64_t value);
 
 /* ---- Further communicators, and what can be set of one ----------------------------------------------------------- */
 
-/* A communicator of the same ranks with its own order of operations. Collective; blocking. Opens no connection. */
+/* Makes a communicator of the same ranks with its own order of operations. Collective over `comm`; blocking. Opens no
+ * connection and shares the world. comm and comm_p may not be NULL. The new communicator belongs to the caller, and
+ * either one may be destroyed first.
+ * Errors: [comm], [world], [group].
+ *   GYRE_INVALID_ARGUMENT  comm_p is NULL; other ranks make another communicator in this call
+ *   GYRE_NO_MEMORY         a rank has no memory for the communicator
+ *   GYRE_MISMATCH          a rank makes another call
+ *   GYRE_PEER_LEFT         a rank has destroyed `comm` */
 GYRE_API gyre_status gyre_comm_duplicate(gyre_comm *comm, gyre_comm **comm_p);
 
-/* Divides the ranks of `comm`: those that give the same `color` get a communicator of their own, ordered by `key`, ranks
- * with equal keys by their rank in `comm`. A negative color gives none: *comm_p is NULL. Collective over `comm`; blocking.
- * Opens no connection; shares the world of `comm`. */
+/* Divides the ranks of `comm`. Ranks that give the same `color` get a communicator of their own, ordered by `key`;
+ * ranks with equal keys are ordered by their rank in `comm`. A negative color gives none: *comm_p is NULL, and the
+ * status GYRE_SUCCESS. Collective over `comm`; blocking. Opens no connection; shares the world of `comm`. comm and
+ * comm_p may not be NULL.
+ * Errors: [comm], [world], [group].
+ *   GYRE_INVALID_ARGUMENT  comm_p is NULL; other ranks make another kind of communicator in this call
+ *   GYRE_NO_MEMORY         a rank has no memory for the communicator
+ *   GYRE_MISMATCH          a rank makes another call
+ *   GYRE_PEER_LEFT         a rank has destroyed `comm` */
 GYRE_API gyre_status gyre_comm_split(gyre_comm *comm, int color, int key, gyre_comm **comm_p);
 
-/* A communicator of the `count` ranks of `comm` that are listed, in that order. Every rank of `comm` calls with the same
- * list; those that are not in it get NULL in *comm_p. Different lists are GYRE_INVALID_ARGUMENT on every rank. Collective
- * over `comm`; blocking. Opens no connection. */
+/* Makes a communicator of the `count` ranks of `comm` that are listed, in that order. Every rank of `comm` calls with
+ * the same list. Ranks that are not in it get NULL in *comm_p, and GYRE_SUCCESS. `ranks` may be NULL where `count` is
+ * 0. Collective over `comm`; blocking. Opens no connection; shares the world of `comm`. comm and comm_p may not be
+ * NULL.
+ * Errors: [comm], [world], [group].
+ *   GYRE_INVALID_ARGUMENT  on every rank: the lists differ; a list has a rank twice, or one that does not exist
+ *   GYRE_INVALID_ARGUMENT  comm_p is NULL, or ranks is NULL with a count
+ *   GYRE_NO_MEMORY         a rank has no memory for the communicator
+ *   GYRE_MISMATCH          a rank makes another call
+ *   GYRE_PEER_LEFT         a rank has destroyed `comm` */
 GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count, gyre_comm **comm_p);
 
-/* Attributes of a communicator, as text. `key` is one of
+/* Attributes of a communicator, as text. No argument may be NULL. `key` is one of
  *
  *   name        this rank's own name for it, at most 63 bytes; shown by gyre_comm_dump. Empty at first
  *   order       "shape" or "canonical": in which order reductions combine, as GYRE_ORDER
@@ -556,38 +827,57 @@ GYRE_API gyre_status gyre_comm_sub(gyre_comm *comm, const int *ranks, int count,
  *   joined      "yes" where this process has come as a newcomer (gyre_comm_grow), "no" where it was there when the world
  *               began: to be read only
  *
- * They begin as the settings of those names; a communicator that is made of another one begins as that one, without its
- * name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same everywhere: different
- * values are GYRE_INVALID_ARGUMENT on every rank, and nothing changes. They hold for what is called afterwards; persistent
- * requests stay as they were made, but for `ends`, which is that of their start. get writes at most `value_bytes` bytes with
- * the final zero; a buffer that is too small and an unknown key are GYRE_INVALID_ARGUMENT.
+ * Attributes begin as the settings of those names. A communicator that is made of another one begins as that one,
+ * without its name. Setting `order`, `ends` or `algorithm` is collective and blocking, as they must be the same
+ * everywhere. Different values are GYRE_INVALID_ARGUMENT on every rank, and nothing changes. Attributes hold for later
+ * calls. Persistent requests stay as they were made, but for `ends`, which is that of their start.
  *
- * Ends. `local`: when a rank fails during a collective, each rank that is left sees for itself how it ends: one may have
- * its result already and succeed, where another one fails. `uniform`: on all ranks that are left it succeeds, or on all of
- * them it fails; this holds for every collective in all its forms (blocking, started, persistent, in a group), and not for
- * send, recv and one-sided access. Success means that the part of every rank that is left is complete, its output as it
- * should be; it is possible although a rank has died, which the next call then says. After a failure the output is
- * undefined on all, and the communicator has failed as ever. No operation succeeds that was started after one that fails.
+ * Ends. `local`: when a rank fails during a collective, each rank that is left ends by what it knows: one may have its
+ * result already and succeed, where another one fails. `uniform`: it succeeds on all ranks that are left, or fails on
+ * all of them. That holds for every collective in all its forms (blocking, started, persistent, in a group), and not
+ * for send, recv and one-sided access. Success means that the part of every rank that is left is complete, its output
+ * as it should be. Success is possible although a rank has died; the next call then reports the death. After a failure
+ * the output is undefined on all ranks, and the communicator has failed as ever. No operation succeeds that was
+ * started after one that fails.
  *
- * What it costs. A collective returns when all ranks are known to be through: on one host a store of each rank and a load
- * of each other one, else ceil(log2 N) messages of 64 bytes from each rank, one after the other, at the operation's end
- * (docs/tuning.md has figures). So a root, too, waits for all. When the world fails, operations under way end after an
- * agreement as gyre_comm_agree's among all ranks of the world, those that have no part in the operation, too: it waits for
- * those who compute until they make a call, which may be any, or end, for GYRE_TIMEOUT at most, whether they have not come yet,
- * or have tested a request once and gone on computing; only who is inside a call that blocks, and silent for
- * GYRE_STALL_TIMEOUT, counts as stopped. A blocking call that comes to it later waits for it as well, and gyre_comm_shrink
+ * Costs of uniform ends. A collective returns when all ranks are known to be through. On one host that takes a store
+ * of each rank and a load of each other one. Elsewhere it takes ceil(log2 N) messages of 64 bytes from each rank, one
+ * after the other, at the operation's end (docs/tuning.md has figures). A root, too, waits for all ranks.
+ *
+ * When the world fails, operations under way end after an agreement, as that of gyre_comm_agree, among all ranks of
+ * the world, those without a part in the operation too. The agreement waits for ranks that compute until they make any
+ * call, or end, for GYRE_TIMEOUT at most. Only a rank that is inside a call that blocks, and silent for
+ * GYRE_STALL_TIMEOUT, counts as stopped. A blocking call that comes to it later waits for it as well. gyre_comm_shrink
  * does so for what is under way on any communicator of the world.
  *
- * The same without a failure: an operation ends everywhere only when each rank has come back to gyre after its part was
- * there, so who starts one and computes keeps the others in it. That is legal, as being late is, until GYRE_TIMEOUT.
+ * The same without a failure: an operation ends everywhere only when each rank has come back to gyre after its part
+ * was there. A rank that starts an operation and computes keeps the others in it. That is legal, as being late is,
+ * until GYRE_TIMEOUT.
  *
- * Who is left: who has not failed, does not go (gyre_comm_destroy before the end), and is neither GYRE_EXCLUDED nor
- * GYRE_PARTITIONED, which are the status then. After an abort there is no agreement: GYRE_ABORTED, on every rank for itself.
- * GYRE_NO_MEMORY during the agreement is of one rank alone, which the others go on without. */
+ * Ranks that are left have not failed and do not go (gyre_comm_destroy before the end). They are neither GYRE_EXCLUDED
+ * nor GYRE_PARTITIONED, which are the status then. After an abort there is no agreement: the status is GYRE_ABORTED,
+ * on every rank for itself. GYRE_NO_MEMORY during the agreement is of one rank alone, and the other ranks go on
+ * without it. */
+/* Sets an attribute. Local for `name` and `timeout`; collective and blocking for `order`, `ends` and `algorithm`,
+ * which all ranks set to the same value.
+ * Errors: [comm], [world].
+ *   GYRE_INVALID_ARGUMENT  key or value is NULL; the attribute is not known, or is read only; the value is not valid
+ *   GYRE_INVALID_ARGUMENT  on every rank: ranks gave different values; the call stands inside a group */
 GYRE_API gyre_status gyre_comm_set(gyre_comm *comm, const char *key, const char *value);
+/* Writes the value of an attribute, at most `value_bytes` bytes with the final zero. Local.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  comm, key or value_p is NULL; the attribute is not known; the buffer is too small
+ *   GYRE_FORKED            a forked child asks for "meeting"
+ *   GYRE_SYSTEM            "meeting": the process cannot listen
+ *   GYRE_NO_DESCRIPTORS    "meeting": the process has no descriptor to listen with
+ *   GYRE_NO_MEMORY         "meeting": the process has no memory to listen with */
 GYRE_API gyre_status gyre_comm_get(gyre_comm *comm, const char *key, char *value_p, size_t value_bytes);
 
-/* Where a rank of a communicator is. Set `size = sizeof(gyre_rank_place)`; as much of it is written. */
+/* Where a rank of a communicator is. The caller sets `size = sizeof(gyre_rank_place)`; as much of it is written.
+ * Local; does not block. `rank` is a rank of `comm`; comm and place_p may not be NULL. The struct belongs to the
+ * caller; its strings are static.
+ * Errors: [comm].
+ *   GYRE_INVALID_ARGUMENT  place_p is NULL, or its size is not set; rank is not a rank of comm */
 typedef struct gyre_rank_place {
     size_t size;       /* sizeof(gyre_rank_place), for compatibility */
     int world_rank;    /* its rank in the world */
@@ -599,23 +889,27 @@ typedef struct gyre_rank_place {
 } gyre_rank_place;
 GYRE_API gyre_status gyre_comm_topology(gyre_comm *comm, int rank, gyre_rank_place *place_p);
 
-/* The algorithm that would be chosen ("ring", "direct_two_shot", ...) for this call on this communicator; static.
- * collective: "all_reduce", "reduce", "reduce_scatter", "broadcast", "all_gather", "gather", "scatter", "all_to_all",
- * "barrier". NULL where the name is unknown, or a forced algorithm cannot do it. */
+/* Returns the algorithm that would be chosen ("ring", "direct_two_shot", ...) for this call on this communicator. The
+ * string is static. Local; does not block. count is in elements. collective: "all_reduce", "reduce", "reduce_scatter",
+ * "broadcast", "all_gather", "gather", "scatter", "all_to_all", "barrier".
+ * Errors: none. The result is NULL where comm or collective is NULL, the name is unknown, or a forced algorithm cannot
+ * do it. */
 GYRE_API const char *gyre_comm_algorithm(const gyre_comm *comm, const char *collective, size_t count, gyre_dtype dtype);
 
 /* ---- Failure: ending all, going on, letting others in ------------------------------------------------------------ */
 
-/* Ends all outstanding requests with GYRE_ABORTED, on this rank and, as they are inside or at their next call, on all
- * others. Duplicates share the world and end with it. From any thread, does not block. The world stays failed; only
- * destroy is useful after it. Buffers are the caller's again when the request has ended, or after destroy. */
+/* Ends the world. All outstanding requests end with GYRE_ABORTED, on this rank and, as they are inside or at their
+ * next call, on all others. Duplicates and splits share the world and end with it. May be called from any thread; does
+ * not block. comm may not be NULL. The world stays failed; only gyre_comm_destroy is useful after it. Buffers are the
+ * caller's again when the request has ended, or after gyre_comm_destroy.
+ * Errors: [comm]. */
 GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
 
-/* Going on after a failure. When a rank fails, every call on its world ends with an error, on every rank that is inside or
- * comes later. Those who are left may then make a world of themselves:
+/* Going on after a failure. When a rank fails, every call on its world ends with an error, on every rank that is
+ * inside or comes later. The ranks that are left may then make a world of themselves:
  *
  *     while (status != GYRE_SUCCESS) {            // of the call that failed
- *         gyre_comm_revoke(comm);                 // whoever has not noticed shall come here, too
+ *         gyre_comm_revoke(comm);                 // ranks that have not noticed come here, too
  *         if (gyre_comm_shrink(comm, &next) != GYRE_SUCCESS)
  *             break;                              // this rank is out: see gyre_last_error(comm)
  *         gyre_comm_destroy(comm);
@@ -623,83 +917,124 @@ GYRE_API gyre_status gyre_comm_abort(gyre_comm *comm);
  *         status = ...                            // repeat what was lost
  *     }
  *
- * A rank has failed when it is dead (GYRE_PEER_DEAD), out of reach (UNREACHABLE), stopped inside a call (STALLED), later than
- * GYRE_TIMEOUT (LATE), or has left in order (LEFT). A failure is final: one that is only late, or stopped, and wakes, finds
- * itself shut out (GYRE_EXCLUDED), whatever the others have done meanwhile.
+ * A rank has failed when it is dead (GYRE_PEER_DEAD), out of reach (UNREACHABLE), stopped inside a call (STALLED),
+ * later than GYRE_TIMEOUT (LATE), or has left in order (LEFT). A failure is final. A rank that was only late or
+ * stopped, and goes on, is GYRE_EXCLUDED, whatever the others have done meanwhile.
  *
- * Where the network is cut in two, at most one side goes on: the one with more than half of the members of which it is not
- * known that they are gone, or with just half and the lowest rank among these. On the other agree and shrink return
- * GYRE_PARTITIONED. Of more parts the same holds: of 2:1:1 the two go on if rank 0 is one of them, and else nobody does. A
- * process that has ended is known to be gone; one that is stopped or out of reach is not, so that a rank which loses all
- * its peers that way, and is not the lowest of just half, cannot go on alone.
- *
- * revoke ends all outstanding requests of comm's world with GYRE_REVOKED, on this rank and, as they are inside or at their
- * next call, on all others; duplicates and splits share the world and end with it. Unlike after an abort, agree and shrink
- * still work. After a failure it changes nothing: that has told everybody. From any thread, does not block.
- *
- * failed tells what is known of a rank of `comm`: whether it has failed, when and why. Set `size = sizeof(gyre_failure)`; as
- * much of it is written. It looks for news, and does not block. After an agree that succeeded all ranks know of everybody
- * whom it was held without. */
+ * Where the network is cut in two, at most one side goes on. That is the side with more than half of the members of
+ * which it is not known that they are gone, or with just half and the lowest rank among these. On the other side agree
+ * and shrink return GYRE_PARTITIONED. Of more parts the same holds: of 2:1:1 the two go on if rank 0 is one of them,
+ * and else no part does. A process that has ended is known to be gone. A process that is stopped or out of reach is
+ * not; so a rank that loses all its peers that way, and is not the lowest of just half, cannot go on alone. */
 typedef struct gyre_failure {
     size_t size;        /* sizeof(gyre_failure), for compatibility */
     gyre_status status; /* GYRE_SUCCESS: it has not; GYRE_PEER_DEAD, _UNREACHABLE, _STALLED, _LATE or _LEFT */
     int64_t when;       /* nanoseconds of CLOCK_MONOTONIC: when this process learnt it; 0: it has not failed */
     const char *why;    /* a sentence, as long as the communicator; empty: it has not failed */
 } gyre_failure;
+/* Ends all outstanding requests of comm's world with GYRE_REVOKED, on this rank and, as they are inside or at their
+ * next call, on all others. Duplicates and splits share the world and end with it. Unlike after an abort, agree and
+ * shrink still work. After a failure the call changes nothing, as every rank knows of that. May be called from any
+ * thread; does not block. comm may not be NULL.
+ * Errors: [comm]. */
 GYRE_API gyre_status gyre_comm_revoke(gyre_comm *comm);
+/* Gives what is known of a rank of `comm`: whether it has failed, when and why. The caller sets `size =
+ * sizeof(gyre_failure)`; as much of it is written. The call looks for news and does not block. After an agree that
+ * succeeded all ranks know of every rank that it was held without. comm and failure_p may not be NULL.
+ * Errors: [comm].
+ *   GYRE_INVALID_ARGUMENT  failure_p is NULL, or its size is not set; rank is not a rank of comm */
 GYRE_API gyre_status gyre_comm_failed(gyre_comm *comm, int rank, gyre_failure *failure_p);
 
-/* Agreement among those who are left. Collective over the ranks of `comm` that have not failed; blocking; also in a world in
- * which nothing has failed. *bits_p is the same on every rank that returns success: the AND of what all have given that
- * took part. Ranks may die meanwhile, any number of them: then it is of those who are left, and of none or all of one that
- * dies. Ranks that do not come within GYRE_TIMEOUT have failed. The lowest rank that lives is connected to all others
- * meanwhile. Errors: GYRE_EXCLUDED, GYRE_PARTITIONED, GYRE_ABORTED; GYRE_MISMATCH where others call gyre_comm_shrink.
+/* Agreement among the ranks that are left. Collective over the ranks of `comm` that have not failed; blocking; also in
+ * a world in which nothing has failed. *bits_p is the same on every rank that returns success: the AND of the bits of
+ * all ranks that took part. comm and bits_p may not be NULL.
  *
- * The algorithm is Lamport's synod (1998), with the ranks as ballots; early return as in ERA (Herault and others, 2015). */
+ * Ranks may die meanwhile, any number of them. The result is then that of the ranks that are left, with all or none of
+ * the bits of one that dies. Ranks that do not come within GYRE_TIMEOUT have failed. The lowest rank that lives is
+ * connected to all others meanwhile.
+ *
+ * The algorithm is Lamport's synod (1998), with the ranks as ballots; early return as in ERA (Herault and others,
+ * 2015).
+ * Errors: [comm], [group].
+ *   GYRE_INVALID_ARGUMENT  bits_p is NULL
+ *   GYRE_EXCLUDED          the other ranks took this one for failed
+ *   GYRE_PARTITIONED       too few ranks are left on this side
+ *   GYRE_ABORTED           gyre_comm_abort was called on a communicator of the world
+ *   GYRE_MISMATCH          other ranks call gyre_comm_shrink
+ *   GYRE_NO_MEMORY         this rank alone has no memory for the agreement */
 GYRE_API gyre_status gyre_comm_agree(gyre_comm *comm, uint64_t bits, uint64_t *bits_p);
 
-/* A communicator of those who are left, in their order, with ranks from 0. Collective over the ranks of `comm` that have
- * not failed; blocking; also where nothing has failed. It is a world of its own, the next epoch: it shares no connection and
- * no memory with the old one, of which nothing can reach it. Settings, attributes (not the name) and operations of one's own
- * go on; memory of gyre_mem_alloc belongs to the old world and ends with it. `comm` stays as it was, and the caller's to
- * destroy.
+/* Makes a communicator of the ranks that are left, in their order, with ranks from 0. Collective over the ranks of
+ * `comm` that have not failed; blocking; also where nothing has failed. comm and comm_p may not be NULL.
  *
- * Who dies in time is not in it. One that dies later is a failure of the new communicator, whose first call says so: shrink
- * that one then. Errors: as gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS of this rank alone. */
+ * The new communicator is a world of its own, the next epoch: it shares no connection and no memory with the old one,
+ * of which nothing can reach it. Settings, attributes (not the name) and operations of one's own go on. Memory of
+ * gyre_mem_alloc belongs to the old world and ends with it. `comm` stays as it was, and is the caller's to destroy,
+ * before or after the new one.
+ *
+ * A rank that dies in time is not in the new communicator. One that dies later is a failure of the new communicator,
+ * whose first call reports it; that one is then shrunk.
+ * Errors: [comm], [group].
+ *   GYRE_INVALID_ARGUMENT  comm_p is NULL
+ *   GYRE_EXCLUDED          the other ranks took this one for failed
+ *   GYRE_PARTITIONED       too few ranks are left on this side
+ *   GYRE_ABORTED           gyre_comm_abort was called on a communicator of the world
+ *   GYRE_MISMATCH          other ranks call gyre_comm_agree or gyre_comm_grow
+ *   GYRE_NO_MEMORY         this rank alone has no memory for the new world
+ *   GYRE_NO_DESCRIPTORS    this rank alone has no descriptor for the new world */
 GYRE_API gyre_status gyre_comm_shrink(gyre_comm *comm, gyre_comm **comm_p);
 
-/* Lets newcomers in: a communicator of the ranks of `comm`, which keep their numbers, and of processes that join, which get
- * the next ones. Like shrink's it is a world of its own, the next epoch, with the settings, attributes and operations of
- * `comm`, which stays as it was and the caller's to destroy. Collective over `comm`; blocking.
+/* Makes a communicator of the ranks of `comm`, which keep their numbers, and of processes that join, which get the
+ * next ones. Collective over `comm`; blocking. It is a world of its own, the next epoch, as that of gyre_comm_shrink,
+ * with the settings, attributes and operations of `comm`. `comm` stays as it was and is the caller's to destroy. comm
+ * and comm_p may not be NULL.
  *
- * A newcomer is a process that calls gyre_comm_create with GYRE_JOIN=1 (or gyre_config.join) and the world's secret and
- * settings; the call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. It may come at any time, and
- * waits. Its meeting address is that of any member: what gyre_comm_get(comm, "meeting") says there. Or it is the address at
- * which the world met in the first place: from the first grow on rank 0 renews it, as the line of a file:// and as the port
- * of a tcp:// on its own host, and so does the lowest rank that is left in every epoch after it, one that has itself joined,
- * wherever that was, too. Strangers, other secrets, versions, runs and settings are refused as in a meeting. Rank 0 is whom
- * all are sent to in the end.
+ * A newcomer is a process that calls gyre_comm_create with GYRE_JOIN=1 (or gyre_config.join) and the world's secret
+ * and settings. That call returns when the world has let it in, or fails after GYRE_MEET_TIMEOUT. A newcomer may come
+ * at any time, and waits. Its meeting address is that of any member: the result of gyre_comm_get(comm, "meeting")
+ * there.
  *
- * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those who are there, at most
- * `newcomers`; with 0 it lets in who stands at its door now, at most 64. What the other ranks give for both means nothing.
- * The wait is at most half of GYRE_TIMEOUT. When nobody has come, *comm_p is NULL on every rank, that is GYRE_SUCCESS, and
- * `comm` goes on. A newcomer has none of the operations of one's own that were made before.
+ * The address at which the world met in the first place serves as well. From the first grow on rank 0 renews it, as
+ * the line of a file:// and as the port of a tcp:// on its own host. So does the lowest rank that is left in every
+ * epoch after it, also one that has itself joined. Strangers, other secrets, versions, runs and settings are refused
+ * as in a meeting.
  *
- * Deaths meanwhile, any number of them: all who are left get the same, the new communicator or the failure, after which they
- * shrink and grow again. Who dies later, newcomers too, is a failure of the new communicator, as after a shrink. So is one
- * that is stopped on its way into the new world, after GYRE_STALL_TIMEOUT (PEER_STALLED); a newcomer that wakes later comes
- * again by itself, or its gyre_comm_create is GYRE_EXCLUDED, as grow and shrink are on a member. Errors: as
- * gyre_comm_agree; GYRE_NO_MEMORY, GYRE_NO_DESCRIPTORS and GYRE_SYSTEM of one rank are all ranks'; where no rank has failed
- * `comm` stays usable. */
+ * Rank 0 waits until `newcomers` of them are there, at most `seconds`, and then lets in those that are there, at most
+ * `newcomers`. With 0 it lets in those that wait now, at most 64. The values of the other ranks have no meaning. The
+ * wait is at most half of GYRE_TIMEOUT. When no process has come, *comm_p is NULL on every rank, the status is
+ * GYRE_SUCCESS, and `comm` goes on. A newcomer has none of the operations of one's own that were made before.
+ *
+ * Deaths meanwhile, any number of them: all ranks that are left get the same, the new communicator or the failure,
+ * after which they shrink and grow again. A rank that dies later, a newcomer too, is a failure of the new
+ * communicator, as after a shrink. So is one that is stopped on its way into the new world, after GYRE_STALL_TIMEOUT
+ * (PEER_STALLED). A newcomer that goes on later comes again by itself, or its gyre_comm_create is GYRE_EXCLUDED, as
+ * grow and shrink are on a member.
+ * Errors: [comm], [group]. Where no rank has failed, `comm` stays usable.
+ *   GYRE_INVALID_ARGUMENT  comm_p is NULL; on rank 0: newcomers is below 0 or above 64, or seconds is negative or no
+ *                          number
+ *   GYRE_EXCLUDED          the other ranks took this one for failed
+ *   GYRE_PARTITIONED       too few ranks are left on this side
+ *   GYRE_ABORTED           gyre_comm_abort was called on a communicator of the world
+ *   GYRE_MISMATCH          other ranks call gyre_comm_agree or gyre_comm_shrink
+ *   GYRE_PEER_DEAD         a rank failed meanwhile: shrink, and grow again
+ *   GYRE_NO_MEMORY         a rank has no memory; the status is that of all ranks
+ *   GYRE_NO_DESCRIPTORS    a rank has no descriptor; the status is that of all ranks
+ *   GYRE_SYSTEM            a system call failed on a rank; the status is that of all ranks */
 GYRE_API gyre_status gyre_comm_grow(gyre_comm *comm, int newcomers, double seconds, gyre_comm **comm_p);
 
 /* ---- What happens inside; log and memory of the process ---------------------------------------------------------- */
 
-/* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`. Errors:
- * GYRE_INVALID_ARGUMENT where there is no such descriptor, GYRE_SYSTEM where not all of it could be written. */
+/* Writes the flight recorder (the last 256 operations) and the counters of `comm` as text to file descriptor `fd`,
+ * which stays the caller's. Local. comm may not be NULL; a forked child may call it.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  comm is NULL or was destroyed; fd is no open descriptor
+ *   GYRE_SYSTEM            the text could not be written, or not all of it */
 GYRE_API gyre_status gyre_comm_dump(const gyre_comm *comm, int fd);
 
-/* What a communicator has done on this rank. Set `size = sizeof(gyre_counters)`; as much of it is written. */
+/* What a communicator has done on this rank. The caller sets `size = sizeof(gyre_counters)`; as much of it is written.
+ * Local; does not block. comm and counters_p may not be NULL; a forked child may call it.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  comm is NULL or was destroyed; counters_p is NULL, or its size is not set */
 typedef struct gyre_counters {
     size_t size;                    /* sizeof(gyre_counters), for compatibility */
     uint64_t started, done, failed; /* operations; those under way are the difference */
@@ -709,9 +1044,12 @@ typedef struct gyre_counters {
 } gyre_counters;
 GYRE_API gyre_status gyre_comm_counters(gyre_comm *comm, gyre_counters *counters_p);
 
-/* Tells `func` of every operation of this communicator on this rank, at its start and at its end; NULL: no more. It is
- * called inside gyre's calls, in whichever thread drives (at an end that may be gyre's own), must not call gyre, and the
- * event is valid until it returns. Communicators that are made of this one have no trace of their own at first. */
+/* Calls `func` for every operation of this communicator on this rank, at its start and at its end. func may be NULL:
+ * there are no more calls. `user` may be NULL, and is passed on. func is called inside gyre's calls, in the thread
+ * that makes progress (at an end that may be gyre's own). It must not call gyre, and the event is valid until it
+ * returns. Communicators that are made of this one have no trace of their own at first.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  comm is NULL or was destroyed */
 typedef struct gyre_trace_event {
     size_t size;            /* of this version's struct */
     int ended;              /* 0: it starts, 1: it has ended */
@@ -728,9 +1066,10 @@ typedef struct gyre_trace_event {
 typedef void (*gyre_trace_func)(void *user, const gyre_trace_event *event);
 GYRE_API gyre_status gyre_comm_trace(gyre_comm *comm, gyre_trace_func func, void *user);
 
-/* Lines of gyre's log go to `func`, without the newline, instead of standard error; NULL: back to it. For the whole
- * process. GYRE_LOG says which levels there are. It is called in any thread, must not call gyre, and is not changed while
- * a call of gyre is under way in another thread. */
+/* Passes lines of gyre's log to `func`, without the newline, instead of standard error. func may be NULL: standard
+ * error again. For the whole process. GYRE_LOG says which levels there are. func is called in any thread and must not
+ * call gyre. It is not changed while a call of gyre is under way in another thread.
+ * Errors: none. */
 typedef enum gyre_log_level {
     GYRE_LOG_ERROR = 0,
     GYRE_LOG_WARN = 1,
@@ -740,9 +1079,11 @@ typedef enum gyre_log_level {
 typedef void (*gyre_log_func)(void *user, gyre_log_level level, const char *line);
 GYRE_API void gyre_log_set(gyre_log_func func, void *user);
 
-/* gyre's memory comes from these functions; NULL: from malloc again. For the whole process, before its first communicator
- * is made: GYRE_INVALID_ARGUMENT when gyre holds memory already. Copied. All three are called in any thread. Shared memory,
- * and what other libraries take for themselves, does not come from here. */
+/* Sets the functions that gyre's memory comes from. allocator may be NULL: malloc again. For the whole process, before
+ * its first communicator is made. The struct is copied. All three functions are called in any thread. Shared memory,
+ * and what other libraries allocate, does not come from here.
+ * Errors:
+ *   GYRE_INVALID_ARGUMENT  gyre holds memory already; size is not that of the struct; a function is NULL */
 typedef struct gyre_allocator {
     size_t size;                                               /* sizeof(gyre_allocator), for compatibility */
     void *(*allocate)(void *user, size_t bytes, size_t align); /* align: a power of two; NULL: there is none */
@@ -752,11 +1093,18 @@ typedef struct gyre_allocator {
 } gyre_allocator;
 GYRE_API gyre_status gyre_allocator_set(const gyre_allocator *allocator);
 
-/* Information for tools. `print` is called once per line of text (no newline). */
+/* Information for tools. `print` is called once per line of text (no newline), inside the call. It may be NULL:
+ * nothing happens. `user` may be NULL, and is passed on. Local.
+ * Errors: none. */
 typedef void (*gyre_print_func)(void *user, const char *line);
-GYRE_API void gyre_info(gyre_print_func print, void *user);            /* build, topology, transports and why not */
-GYRE_API void gyre_config_describe(gyre_print_func print, void *user); /* every setting: name, default, unit, meaning */
-/* Checks the GYRE_* environment; an unknown name or a bad value is an error with the nearest name in text. */
+/* Prints the build, the topology, and the transports with the reason where one is not there. */
+GYRE_API void gyre_info(gyre_print_func print, void *user);
+/* Prints every setting: name, default, unit, meaning. */
+GYRE_API void gyre_config_describe(gyre_print_func print, void *user);
+/* Checks the GYRE_* environment. The sentence, with the nearest name, is written to text, at most `text_bytes` bytes
+ * with the final zero. text may be NULL. Local.
+ * Errors:
+ *   GYRE_BAD_CONFIGURATION  a GYRE_* variable is not known, or has no valid value */
 GYRE_API gyre_status gyre_config_check(char *text, size_t text_bytes);
 
 #ifdef __cplusplus
