@@ -1,4 +1,5 @@
-# The manual pages that are made when gyre is built: section 3 and the overviews from the comments of the public headers, the settings from the
+# The manual pages that are made when gyre is built: section 3 from the comments of the public headers and the
+# examples of docs/man/examples, the overviews from the headers, the settings from the
 # table that `gyre-info --config` prints. docs/man/pages.py makes them; tests/install/manual.py checks them.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(gyre_manual ${PROJECT_BINARY_DIR}/man)
@@ -9,7 +10,7 @@ foreach(header gyre nn)
   add_custom_command(OUTPUT ${gyre_manual}/${header}.stamp
     COMMAND Python3::Interpreter ${gyre_pages_py} ${source} ${gyre_manual}/${header} ${PROJECT_VERSION}
     COMMAND ${CMAKE_COMMAND} -E touch ${gyre_manual}/${header}.stamp
-    DEPENDS ${gyre_pages_py} ${source} ${PROJECT_SOURCE_DIR}/include/gyre/gyre.h VERBATIM)
+    DEPENDS ${gyre_pages_py} ${source} ${PROJECT_SOURCE_DIR}/include/gyre/gyre.h ${PROJECT_SOURCE_DIR}/docs/man/examples/${header}.c VERBATIM)
   list(APPEND gyre_manual_stamps ${gyre_manual}/${header}.stamp)
 endforeach()
 # The table is in the program, so the program must run here: not so with sanitizers, nor for another machine without an emulator.

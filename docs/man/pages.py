@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""pages.py HEADER OUT VERSION: the manual pages of a public header, made of its comments.
-pages.py --settings OUT VERSION:  gyre-environment.7, made of what `gyre-info --config` prints, on standard input.
-pages.py --list HEADER:           the functions that must have a page, one a line.
+"""pages.py HEADER OUT VERSION [EXAMPLES]: the manual pages of a public header, made of its comments and of compiled examples.
+pages.py --settings OUT VERSION:             gyre-environment.7, made of what `gyre-info --config` prints, on standard input.
+pages.py --list HEADER:                      the functions that must have a page, one a line.
 
-A header is read as blocks, which blank lines divide. The functions of one block share a page, named after the first of them; the
-others are links to it (.so). Each comment of a block describes the functions that follow it; one behind a declaration describes that
-function. Blocks whose functions are the _start and _init forms of others go to the page of those. A function without any comment is an
-error. What is not about functions (the header's first comment, codes, types, operations) becomes the page of the whole, in section 7.
+A header is read as blocks, which blank lines divide. Each function has a page of its own. Its DESCRIPTION is the comment before it and,
+where the comments before that stand in the block without a function of their own, those too; one behind a declaration describes that function. The _start and
+_init forms of a function have its comments as well. "Errors:" in a comment begins the statuses and their causes, a status a line. A name
+in brackets there stands for the lines of that name in the first comment of gyre.h or of the header. EXAMPLES (docs/man/examples/gyre.c
+or nn.c) is a program: the page of a function has the example that calls it. A function without any comment, without errors or without
+an example is an error. What is not about functions (the header's first comment, codes, types, operations) is the page of the whole, in
+section 7.
 """
 import os
 import re
@@ -96,29 +99,169 @@ def base_of(name):
 
 
 class Page:
-    def __init__(self, block):
-        self.parts, self.name = list(block), names(block)[0]
+    """Of one function: its block, the part that it stands in, and the page of the function that it is a form of."""
 
-    def functions(self):
-        return [function for part in self.parts for function in part.functions]
+    def __init__(self, block, part, function, base):
+        self.block, self.part, self.base = list(block), part, base
+        self.name, self.prototype, self.behind = function
+
+    def comments(self):
+        """What describes the function, the closest first."""
+        own = [self.part.comment, self.behind]
+        base = self.base.comments() if self.base else []
+        shared = self.shared()
+        found = []
+        for text in (base[:1] + own + base[1:] if self.base else own + shared):
+            if text and text not in found:
+                found.append(text)
+        return found
+
+    def shared(self):
+        """The comments of the nearest parts before its own that have no function: they describe the functions that follow."""
+        at = next(i for i, part in enumerate(self.block) if part is self.part)
+        while at > 0 and self.block[at - 1].functions:
+            at -= 1
+        first = at
+        while first > 0 and not self.block[first - 1].functions:
+            first -= 1
+        return [part.comment for part in self.block[first:at]]
+
+    def peers(self):
+        """The other functions of the block."""
+        return [name for name in names(self.block) if name != self.name]
 
 
 def pages_of(blocks):
-    """Pages, and what stands in no page: blocks without functions."""
-    pages, where, rest = [], {}, []
+    """Pages by the name of their function, and what stands in no page: blocks without functions."""
+    pages, rest = {}, []
     for block in blocks:
-        functions = names(block)
-        if not functions:
+        if not names(block):
             rest.append(block)
-            continue
-        owner = where.get(base_of(functions[0]))
-        if owner:
-            owner.parts += block
+        for part in block:
+            for function in part.functions:
+                base = base_of(function[0])
+                pages[function[0]] = Page(block, part, function, pages.get(base))
+    return pages, rest
+
+
+# ---- errors ----
+
+STATUS_LINE = re.compile(r"^  (GYRE_[A-Z_]+)\s+(.*)")
+
+
+def split_errors(comment):
+    """A comment without its errors, and the errors: lines, with those that go on joined."""
+    kept, errors, inside = [], [], False
+    for line in comment.split("\n"):
+        if re.match(r"Errors:", line):
+            inside = True
+            errors.append(line[len("Errors:"):].strip())
+        elif inside and not line.strip():
+            inside = False
+            kept.append(line)
+        elif inside and (STATUS_LINE.match(line) or not errors):
+            errors.append(line)
+        elif inside:
+            errors[-1] += " " + line.strip()
         else:
-            owner = Page(block)
-            pages.append(owner)
-        where.update({name: owner for name in functions})
-    return pages, where, rest
+            kept.append(line)
+    return "\n".join(kept).strip("\n"), errors
+
+
+def lists_of(comment):
+    """The lists of errors that have a name: {name: [(status, cause)]}."""
+    found = {}
+    last = None
+    for line in comment.split("\n"):
+        entry = re.match(r"  \[(\w+)\]\s+(GYRE_\w+)\s+(.*)", line)
+        if entry:
+            last = [entry.group(2), entry.group(3)]
+            found.setdefault(entry.group(1), []).append(last)
+        elif last and re.match(r" {8,}\S", line):
+            last[1] += " " + line.strip()
+        else:
+            last = None
+    return found
+
+
+def errors_of(page, lists, codes):
+    """[(status, causes)] in the order of the codes, and sentences."""
+    causes, sentences, none = {}, [], False
+
+    def add(status, cause):
+        if status not in codes:
+            sys.exit(f"pages.py: {page.name}: {status} is no status")
+        if cause not in causes.setdefault(status, []):
+            causes[status].append(cause)
+
+    for comment in page.comments():
+        for line in split_errors(comment)[1]:
+            entry = STATUS_LINE.match(line)
+            if entry:
+                add(entry.group(1), entry.group(2))
+                continue
+            for name in re.findall(r"\[(\w+)\]", line):
+                if name not in lists:
+                    sys.exit(f"pages.py: {page.name}: no list of errors has the name [{name}]")
+                for status, cause in lists[name]:
+                    add(status, cause)
+            none = none or line.startswith("none")
+            rest = re.sub(r"^none\.?\s*", "", re.sub(r"^(?:\[\w+\](?:, )?)+\.?\s*", "", line))
+            if rest and rest not in sentences:
+                sentences.append(rest)
+    if not causes and not none:
+        sys.exit(f"pages.py: {page.name}: its comments say nothing of errors")
+    return sorted(causes.items(), key=lambda one: codes.index(one[0])), sentences
+
+
+def errors_section(page, lists, codes, own, known):
+    entries, sentences = errors_of(page, lists, codes)
+    out = ".SH ERRORS\n" + "".join(f".PP\n{prose(text, own, known)}\n" for text in sentences if text).replace(".PP\n", "", 1)
+    for status, causes in entries:
+        text = "; ".join(cause.rstrip(".") for cause in causes)
+        out += f".TP\n.B {status}\n{prose(text, own, known)}.\n"
+    return out if entries or sentences else out + "None.\n"
+
+
+# ---- examples ----
+
+class Example:
+    def __init__(self, comment, text):
+        self.of, self.text = [], text
+        chosen = re.match(r"((?:gyre_\w+,\s+)*gyre_\w+):\s*", comment)
+        if chosen:
+            self.of = re.findall(r"gyre_\w+", chosen.group(1))
+            comment = comment[chosen.end():]
+        if comment:
+            self.text = f"/* {comment} */\n{text}"
+        self.name = re.search(r"(\w+)\(", text).group(1)
+        bare = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+        self.calls = set(re.findall(r"\b(gyre_\w+)[(,)]", bare)) # some are arguments
+        self.words = set(re.findall(r"\w+", bare))
+
+
+def examples_of(path):
+    """The functions of the program's first part, each with what it needs: functions of the same part that call nothing of gyre's."""
+    text = open(path, encoding="utf-8").read()
+    text = text.split("/* ---- examples ---- */\n")[1].split("/* ---- the test ---- */")[0]
+    found, helpers = [], []
+    for match in re.finditer(r"^(?:/\*((?:(?!\*/).)*)\*/\n)?(static [^;=]*?\n\{\n.*?^\})$", text, re.S | re.M):
+        example = Example(re.sub(r"\s*\n \* ?", " ", match.group(1) or "").strip(), match.group(2))
+        needed = [helper.text for helper in helpers if helper.name in example.words]
+        example.text = "\n\n".join(needed + [example.text])
+        (found if example.calls else helpers).append(example)
+    for example in found:
+        for name in example.of:
+            if name not in example.calls:
+                sys.exit(f"pages.py: {path}: the example of {name} does not call it")
+    return found
+
+
+def example_section(page, examples):
+    mine = sorted((one for one in examples if page.name in one.calls), key=lambda one: (page.name not in one.of, one.text.count("\n")))
+    if not mine:
+        sys.exit(f"pages.py: {page.name}: no example calls it")
+    return ".SH EXAMPLE\n" + verbatim(mine[0].text)[4:] + "\n"
 
 
 # ---- roff ----
@@ -211,67 +354,57 @@ def summary(comment, name):
 
 def returns(page, nn):
     status = "gyre_nn_last_error" if nn else "gyre_last_error"
-    kinds = {}
-    for name, prototype, _ in page.functions():
-        kind = prototype[: prototype.index(name)].strip()
-        kinds.setdefault(kind, []).append(name)
-    out = []
-    for kind, members in kinds.items():
-        who = ", ".join(f"\\fB{name}\\fR()" for name in members) if len(kinds) > 1 else ""
-        if kind == "gyre_status":
-            out.append((who + " return " if who else "") + "\\fBGYRE_SUCCESS\\fR, or another status of \\fBgyre\\fR(7), of which "
-                       + f"\\fB{status}\\fR(3) then gives the sentence. Output arguments are written on success only.")
-        elif kind == "void":
-            out.append(("Nothing, for " + who if who else "Nothing") + ".")
-        else:
-            what = "a pointer" if kind.endswith("*") else "a value"
-            out.append((f"{who}: {what}" if who else what.capitalize()) + f" of type \\fI{minus(plain(kind.rstrip(' *')))}\\fR"
-                       + ("" if kind.endswith("*") else "") + ", as described above.")
-    return ".SH RETURN VALUE\n" + "\n.PP\n".join(out) + "\n"
+    kind = page.prototype[: page.prototype.index(page.name)].strip()
+    if kind == "gyre_status":
+        text = (f"\\fBGYRE_SUCCESS\\fR, or a status of ERRORS below, of which \\fB{status}\\fR(3) then gives the sentence. "
+                "Output arguments are written on success only.")
+    elif kind == "void":
+        text = "Nothing."
+    else:
+        text = ("A pointer" if kind.endswith("*") else "A value") + f" of type \\fI{minus(plain(kind.rstrip(' *')))}\\fR, as described above."
+    return ".SH RETURN VALUE\n" + text + "\n"
 
 
 def types_used(page, definitions):
-    """Definitions of the types in the page's prototypes that have a body and stand in another block."""
-    own = "\n".join(text for part in page.parts for text in part.types)
+    """Definitions of the types in the page's prototype that have a body and stand in another block."""
+    own = "\n".join(text for part in page.block for text in part.types)
     used = []
-    for _, prototype, _ in page.functions():
-        for name in re.findall(r"\bgyre_\w+\b", prototype):
-            if name in definitions and definitions[name][1] not in own and name not in used:
-                used.append(name)
+    for name in re.findall(r"\bgyre_\w+\b", page.prototype):
+        if name in definitions and definitions[name][1] not in own and name not in used:
+            used.append(name)
     return used
 
 
-def render(page, header, known, definitions, version, nn):
-    own = {name for name, _, _ in page.functions()}
-    everything = ", ".join(minus(name) for name, _, _ in page.functions())
-    comment = next((part.comment for part in page.parts if part.comment), "")
-    out = title(page.name, 3, version) + f".SH NAME\n{everything} \\- {summary(comment, page.name)}\n"
+def short(page):
+    """For NAME: what the function does, in a line."""
+    if page.base:
+        text = summary(split_errors(page.base.comments()[0])[0], page.name)
+        return text[0].lower() + text[1:] + (", as a request" if page.name.endswith("_start") else ", as a persistent request")
+    text = summary(split_errors(page.comments()[0])[0], page.name)
+    return text[0].lower() + text[1:] if re.match(r"[A-Z][a-z]+ ", text) else text
+
+
+def render(page, header, known, definitions, version, nn, lists, codes, examples):
+    own = {page.name}
+    out = title(page.name, 3, version) + f".SH NAME\n{minus(page.name)} \\- {short(page)}\n"
     out += f".SH SYNOPSIS\n.nf\n.B #include <gyre/{header}>\n"
-    for part in page.parts:
+    for part in page.block:
         for text in part.types:
             out += ".PP\n" + "\n".join(minus(plain(line)) for line in text.split("\n")) + "\n"
-        if part.functions:
-            out += ".PP\n" + "\n".join(minus(plain(wrapped(prototype))) for _, prototype, _ in part.functions) + "\n"
-    out += ".fi\n.SH DESCRIPTION\n"
-    several = sum(1 for part in page.parts if part.functions) > 1
-    for part in page.parts:
-        if several and part.functions and part is not page.parts[0]:
-            out += ".SS " + ", ".join(name for name, _, _ in part.functions) + "\n"
-        if part.comment:
-            body = description(part.comment, own, known)
-            out += body.split("\n", 1)[1] + "\n" if body.startswith(".PP\n") and out.endswith(("DESCRIPTION\n",)) else body + "\n"
-        for name, _, behind in part.functions:
-            if behind:
-                out += f".PP\n\\fB{name}\\fR: {prose(behind, own, known)}\n"
-    out = re.sub(r"(\.SS [^\n]*\n)\.PP\n", r"\1", out).replace(".SH DESCRIPTION\n.PP\n", ".SH DESCRIPTION\n")
+    out += ".PP\n" + minus(plain(wrapped(page.prototype))) + "\n.fi\n.SH DESCRIPTION\n"
+    for comment in page.comments():
+        text = split_errors(comment)[0]
+        out += description(text, own, known) + "\n" if text else ""
+    out = out.replace(".SH DESCRIPTION\n.PP\n", ".SH DESCRIPTION\n")
     for name in types_used(page, definitions):
         comment, text = definitions[name]
         out += f".SS The type {name}\n"
+        comment = split_errors(comment)[0]
         body = (description(comment, own, known) + "\n" if comment else "") + verbatim(text) + "\n"
         out += body[4:] if body.startswith(".PP\n") else body
-    out += returns(page, nn)
-    text = "\n".join(part.comment for part in page.parts)
-    also = sorted({name for name in re.findall(r"\bgyre_\w+\b", text) if name in known} - own)
+    out += returns(page, nn) + errors_section(page, lists, codes, own, known) + example_section(page, examples)
+    text = "\n".join(page.comments())
+    also = sorted({name for name in re.findall(r"\bgyre_\w+\b", text) if name in known}.union(page.peers() if len(page.peers()) < 12 else ()) - own)
     also = [f".BR {name} (3)" for name in also]
     also.append(".BR gyre (7)" if not nn else ".BR gyre\\-nn (7),\n.BR gyre (7)")
     also.append(".BR gyre\\-environment (7)")
@@ -297,7 +430,7 @@ def overview(rest, header, version, nn, pages):
     first = rest[0][0].comment
     lead, _, body = first.partition("\n")
     name = "gyre-nn" if nn else "gyre"
-    known = {n for page in pages for n, _, _ in page.functions()}
+    known = set(pages)
     out = title(name, 7, version) + f".SH NAME\n{minus(name)} \\- {minus(plain(lead.split(': ', 1)[1].rstrip('.')))}\n"
     out += f".SH SYNOPSIS\n.nf\n.B #include <gyre/{header}>\n.PP\n.B cc ... `pkg-config \\-\\-cflags \\-\\-libs {minus(name)}`\n.fi\n".replace("`", "\\(ga")
     out += ".SH DESCRIPTION\n" + description(body, set(), known)[4:] + "\n"
@@ -315,8 +448,8 @@ def overview(rest, header, version, nn, pages):
                     out += minus(plain(f"{code:>3}  GYRE_{constant:<18} {word}" + (f", {size} " + ("byte" if size == "1" else "bytes") if size else ""))) + "\n"
             out += ".fi\n.RE\n"
     out += ".SH FUNCTIONS\n"
-    for page in pages:
-        out += f".TP\n.BR {page.name} (3)\n" + ", ".join(minus(n) for n, _, _ in page.functions()) + "\n"
+    for page in pages.values():
+        out += f".TP\n.BR {page.name} (3)\n{short(page)}\n"
     return out + ".SH SEE ALSO\n.BR gyre\\-environment (7),\n" + (".BR gyre (7)" if nn else ".BR gyre\\-run (1),\n.BR gyre\\-info (1)") + "\n"
 
 
@@ -358,21 +491,23 @@ def main():
         return
     folder, version, nn = sys.argv[2], sys.argv[3], os.path.basename(header) == "nn.h"
     os.makedirs(folder, exist_ok=True)
-    pages, where, rest = pages_of(blocks)
-    bare = sorted(name for page in pages for name, _, behind in page.functions() if not behind and not any(part.comment for part in page.parts))
+    pages, rest = pages_of(blocks)
+    bare = sorted(page.name for page in pages.values() if not page.comments())
     if bare or not pages:
         sys.exit(f"pages.py: {header}: no comment describes " + (", ".join(bare) or "anything"))
-    known = set(where)
+    first = read_blocks(os.path.join(os.path.dirname(header), "gyre.h"))
+    lists = {**lists_of(first[0][0].comment), **lists_of(rest[0][0].comment)}
+    codes = ["GYRE_" + name for block in first for part in block for text in part.types if "STATUS_MAP(" in text
+             for name in re.findall(r"X\(\d+, (\w+),", text)]
+    here = os.path.dirname(os.path.abspath(__file__))
+    examples = examples_of(sys.argv[4] if len(sys.argv) > 4 else os.path.join(here, "examples", "nn.c" if nn else "gyre.c"))
+    known = set(pages) | {name for block in first for name in names(block)} # nn.h names what it takes from gyre.h
     definitions = definitions_of(blocks)
-    if nn: # what nn.h takes from gyre.h
-        known |= {n for b in read_blocks(os.path.join(os.path.dirname(header), "gyre.h")) for n in names(b)}
     old = {entry for entry in os.listdir(folder) if entry.startswith("gyre_nn_") == nn and entry.endswith(".3")}
-    for page in pages:
-        write(folder, page.name + ".3", render(page, os.path.basename(header), known, definitions, version, nn))
-        for name, _, _ in page.functions():
-            if name != page.name:
-                write(folder, name + ".3", f".so man3/{page.name}.3\n")
-    for entry in old - {name + ".3" for name in where}:
+    for page in pages.values():
+        write(folder, page.name + ".3",
+              render(page, os.path.basename(header), known, definitions, version, nn, lists, codes, examples))
+    for entry in old - {name + ".3" for name in pages}:
         os.remove(os.path.join(folder, entry))
     write(folder, "gyre-nn.7" if nn else "gyre.7", overview(rest, os.path.basename(header), version, nn, pages))
 

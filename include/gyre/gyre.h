@@ -78,8 +78,8 @@
  *   [shortage]    GYRE_NO_DESCRIPTORS     this rank has no file descriptor for a connection
  *   [shortage]    GYRE_SYSTEM             a system call has failed, which the sentence names
  *   [group]       GYRE_INVALID_ARGUMENT   the call stands inside a group (gyre_group_begin)
- *   [collective]  GYRE_INVALID_ARGUMENT   a buffer with elements is NULL; input and output overlap other than in place
- *   [collective]  GYRE_INVALID_ARGUMENT   dtype is no type; the elements are more than memory can hold
+ *   [buffer]      GYRE_INVALID_ARGUMENT   a buffer with elements is NULL; input and output overlap other than in place
+ *   [buffer]      GYRE_INVALID_ARGUMENT   dtype is no type; the elements are more than memory can hold
  *   [collective]  GYRE_MISMATCH           ranks called with different operations, counts, types or roots
  *   [collective]  GYRE_PEER_LEFT          a rank that the operation needs has destroyed the communicator
  *   [collective]  GYRE_UNSUPPORTED        a forced algorithm cannot do the call (GYRE_ALGORITHM)
@@ -401,62 +401,66 @@ GYRE_API gyre_status gyre_comm_destroy(gyre_comm *comm);
  * nothing then. The order of starts counts, like that of calls.
  * Errors: [comm], [world], [shortage], [collective]. */
 /* Reduces the inputs of all ranks to every rank.
- * Errors: [op]. */
+ * Errors: [buffer], [op]. */
 GYRE_API gyre_status gyre_all_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                      gyre_op op);
 /* Reduces the inputs of all ranks to the root. output is ignored elsewhere, and may be NULL there.
- * Errors: [op], [root]. */
+ * Errors: [buffer], [op], [root]. */
 GYRE_API gyre_status gyre_reduce(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                  gyre_op op, int root);
 /* Reduces the inputs of all ranks, and gives each rank its block.
- * Errors: [op]. */
+ * Errors: [buffer], [op]. */
 GYRE_API gyre_status gyre_reduce_scatter(gyre_comm *comm, const void *input, void *output, size_t count,
                                          gyre_dtype dtype, gyre_op op);
 /* Copies the root's input to the output of every rank. input is ignored elsewhere, and may be NULL there.
- * Errors: [root]. */
+ * Errors: [buffer], [root]. */
 GYRE_API gyre_status gyre_broadcast(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                     int root);
-/* Gathers the inputs of all ranks on every rank. */
+/* Gathers the inputs of all ranks on every rank.
+ * Errors: [buffer]. */
 GYRE_API gyre_status gyre_all_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
 /* Gathers the inputs of all ranks on the root. output is ignored elsewhere, and may be NULL there.
- * Errors: [root]. */
+ * Errors: [buffer], [root]. */
 GYRE_API gyre_status gyre_gather(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                  int root);
 /* Gives each rank its block of the root's input. input is ignored elsewhere, and may be NULL there.
- * Errors: [root]. */
+ * Errors: [buffer], [root]. */
 GYRE_API gyre_status gyre_scatter(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
                                   int root);
-/* Sends a block to every rank, and receives one from every rank. */
+/* Sends a block to every rank, and receives one from every rank.
+ * Errors: [buffer]. */
 GYRE_API gyre_status gyre_all_to_all(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype);
 /* Returns when every rank has called it. */
 GYRE_API gyre_status gyre_barrier(gyre_comm *comm);
 /* Gathers the inputs of all ranks, of a count for each rank, on every rank.
- * Errors: [v]. */
+ * Errors: [buffer], [v]. */
 GYRE_API gyre_status gyre_all_gatherv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                       const size_t *displacements, gyre_dtype dtype);
 /* Gathers the inputs of all ranks, of a count for each rank, on the root. output is ignored elsewhere, and may be NULL
  * there.
- * Errors: [root], [v]. */
+ * Errors: [buffer], [root], [v]. */
 GYRE_API gyre_status gyre_gatherv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                   const size_t *displacements, gyre_dtype dtype, int root);
 /* Gives each rank its block, of a count for each rank, of the root's input. input is ignored elsewhere, and may be
  * NULL there.
- * Errors: [root], [v]. */
+ * Errors: [buffer], [root], [v]. */
 GYRE_API gyre_status gyre_scatterv(gyre_comm *comm, const void *input, const size_t *counts,
                                    const size_t *displacements, void *output, gyre_dtype dtype, int root);
 /* Reduces the inputs of all ranks, and gives each rank its block, of a count for each rank.
- * Errors: [op], [v]. */
+ * Errors: [buffer], [op], [v]. */
 GYRE_API gyre_status gyre_reduce_scatterv(gyre_comm *comm, const void *input, void *output, const size_t *counts,
                                           gyre_dtype dtype, gyre_op op);
 /* Sends a block to every rank, and receives one from every rank, of counts of their own.
- * Errors: [v].
+ * Errors: [buffer], [v].
  *   GYRE_INVALID_ARGUMENT  in place, the lists of input and output differ; this rank sends itself another count than
  *                          it expects */
 GYRE_API gyre_status gyre_all_to_allv(gyre_comm *comm, const void *input, const size_t *input_counts,
                                       const size_t *input_displacements, void *output, const size_t *output_counts,
                                       const size_t *output_displacements, gyre_dtype dtype);
 
-/* As requests. Never block; the buffers belong to gyre until the request completes. */
+/* As requests. The calls do not block. request_p may not be NULL. The request belongs to the caller until a wait or a
+ * test has completed it, before gyre_comm_destroy; the buffers belong to gyre until then.
+ * Errors: [request]. What fails after the start is the status of the wait. */
 GYRE_API gyre_status gyre_all_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count,
                                            gyre_dtype dtype, gyre_op op, gyre_request **request_p);
 GYRE_API gyre_status gyre_reduce_start(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
@@ -489,7 +493,10 @@ GYRE_API gyre_status gyre_all_to_allv_start(gyre_comm *comm, const void *input, 
                                             const size_t *output_counts, const size_t *output_displacements,
                                             gyre_dtype dtype, gyre_request **request_p);
 
-/* As persistent requests: see gyre_start. */
+/* As persistent requests. The calls do not block and begin nothing: see gyre_start. request_p may not be NULL. The
+ * request belongs to the caller until gyre_request_free, before gyre_comm_destroy. The buffers belong to gyre from a
+ * start to the end of its wait.
+ * Errors: [request]. What fails after a start is the status of the wait. */
 GYRE_API gyre_status gyre_all_reduce_init(gyre_comm *comm, const void *input, void *output, size_t count,
                                           gyre_dtype dtype, gyre_op op, gyre_request **request_p);
 GYRE_API gyre_status gyre_reduce_init(gyre_comm *comm, const void *input, void *output, size_t count, gyre_dtype dtype,
@@ -543,13 +550,18 @@ GYRE_API gyre_status gyre_recv(gyre_comm *comm, void *output, size_t count, gyre
 GYRE_API gyre_status gyre_sendrecv(gyre_comm *comm, const void *input, size_t input_count, int to, void *output,
                                    size_t output_count, int from, gyre_dtype dtype);
 
-/* As requests. Never block; the buffers belong to gyre until the request completes. */
+/* As requests. The calls do not block. request_p may not be NULL. The request belongs to the caller until a wait or a
+ * test has completed it, before gyre_comm_destroy; the buffers belong to gyre until then.
+ * Errors: [request]. What fails after the start is the status of the wait. */
 GYRE_API gyre_status gyre_send_start(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer,
                                      gyre_request **request_p);
 GYRE_API gyre_status gyre_recv_start(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer,
                                      gyre_request **request_p);
 
-/* As persistent requests: see gyre_start. */
+/* As persistent requests. The calls do not block and begin nothing: see gyre_start. request_p may not be NULL. The
+ * request belongs to the caller until gyre_request_free, before gyre_comm_destroy. The buffers belong to gyre from a
+ * start to the end of its wait.
+ * Errors: [request]. What fails after a start is the status of the wait. */
 GYRE_API gyre_status gyre_send_init(gyre_comm *comm, const void *input, size_t count, gyre_dtype dtype, int peer,
                                     gyre_request **request_p);
 GYRE_API gyre_status gyre_recv_init(gyre_comm *comm, void *output, size_t count, gyre_dtype dtype, int peer,

@@ -25,14 +25,32 @@
  * seconds. Objects made by a call (…_p) belong to the caller until the free, detach or destroy named beside it, which
  * takes NULL as well; pointers that a call returns belong to the object and live as long as it.
  *
- * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the sentence; output arguments are
- * written only on success. A pointer is required unless NULL is said to be allowed. A function without a status that is
- * given NULL, or an index or a range that there is not, changes nothing, returns 0, NULL or NaN, and leaves the sentence too.
- * GYRE_INVALID_ARGUMENT: an argument, a file or data that do not fit; GYRE_NO_MEMORY: an
- * allocation; GYRE_SYSTEM and GYRE_NO_DESCRIPTORS: the system refused a file; functions that communicate also return
- * whatever gyre returned (GYRE_PEER_DEAD, …), and the model's gradients are then undefined, its parameters perhaps half
- * updated: go on from a checkpoint. "Collective": every rank of the communicator calls it, in the same order.
- * One thread at a time per model and what is attached to it. */
+ * Errors. A function that can fail returns a status, and gyre_nn_last_error gives the sentence. Output arguments are
+ * written only on success. A pointer is required unless NULL is said to be allowed. A function without a status that
+ * is given NULL, or an index or a range that there is not, changes nothing and returns 0, NULL or NaN; it leaves a
+ * sentence, too. After a status of [ranks] the model's gradients are undefined, and its parameters perhaps half
+ * updated: the run goes on from a checkpoint. A name in brackets stands for
+ *
+ *   [pointer]  GYRE_INVALID_ARGUMENT  a required pointer is NULL
+ *   [memory]   GYRE_NO_MEMORY  there is no memory for it
+ *   [file]     GYRE_SYSTEM  the system refused a file, or a read or write failed
+ *   [file]     GYRE_NO_DESCRIPTORS  there is no file descriptor for it
+ *   [ranks]    GYRE_FORKED  the process is a forked child of the one that made the communicator
+ *   [ranks]    GYRE_PEER_DEAD  a rank died
+ *   [ranks]    GYRE_PEER_UNREACHABLE  a rank cannot be reached any more
+ *   [ranks]    GYRE_PEER_STALLED  a rank is inside a call and moves nothing
+ *   [ranks]    GYRE_PEER_LATE  a rank did not come within GYRE_TIMEOUT
+ *   [ranks]    GYRE_PEER_LEFT  a rank has destroyed the communicator
+ *   [ranks]    GYRE_MISMATCH  ranks called different functions, or with different sizes
+ *   [ranks]    GYRE_ABORTED  the communicator was aborted
+ *   [ranks]    GYRE_REVOKED  the communicator was revoked
+ *
+ * Order of destruction. Each of these ends before the next one: a run (gyre_nn_run_close); a sync
+ * (gyre_nn_sync_detach); a trace (detached, then freed); tapes and optimisers; the model (gyre_nn_free); the
+ * communicator. Data sets are independent of models.
+ *
+ * "Collective": every rank of the communicator calls it, in the same order; such a call blocks. The other functions
+ * are local. One thread at a time per model and what is attached to it. */
 #ifndef GYRE_NN_H
 #define GYRE_NN_H
 
@@ -49,10 +67,15 @@ extern "C" {
 #define GYRE_NN_API
 #endif
 
-/* The sentence of this thread's last failed gyre_nn call; never NULL, valid until the next failure in this thread. */
+/* The sentence of this thread's last failed gyre_nn call; never NULL, valid until the next failure in this thread.
+ * Errors: none. */
 GYRE_NN_API const char *gyre_nn_last_error(void);
+
 /* For code of one's own that stands beside gyre-nn's, a strategy for instance: makes the sentence of "what failed", with
- * that of the communicator (or NULL), and returns `status`. */
+ * that of the communicator (or NULL), and returns `status`.
+ * comm may be NULL.
+ * Errors: none. The result is `status`. */
+/* Makes a sentence, and returns a status. */
 GYRE_NN_API gyre_status gyre_nn_fail(gyre_status status, const gyre_comm *comm, const char *what);
 
 /* ---- Layers and models ------------------------------------------------------------------------------------------- */
@@ -79,12 +102,17 @@ typedef enum gyre_nn_cost_kind {
 /* A chain of layers: a recipe, of which gyre_nn_new makes a model. Between 1 and 2^24 outputs per layer. Each call
  * takes over `below` and returns the new top; a failure returns NULL, frees the chain and travels to gyre_nn_new, so
  * that only its status need be looked at. gyre_nn_cost is a dense layer of `outputs` with the cost above it. A chain
- * that is not given to gyre_nn_new is freed by gyre_nn_layer_free. */
+ * that is not given to gyre_nn_new is freed by gyre_nn_layer_free.
+ * `below`, `from`, `with`, `on` and `of` are layers of one chain; NULL there is a call that failed before, and gives
+ * NULL.
+ * Errors: none. The status of a call that fails is that of gyre_nn_new. */
+/* Frees a chain that is not given to gyre_nn_new. NULL is allowed. */
 GYRE_NN_API void gyre_nn_layer_free(gyre_nn_layer *top);
 /* The bottom of a chain: a sample of `features` values; or a sequence of `steps` (at most 2^16) of so many. Layers work
  * on each step by itself, but for lstm and attention, which keep the number of steps. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_input(size_t features);
 GYRE_NN_API gyre_nn_layer *gyre_nn_input_sequence(size_t steps, size_t features);
+/* Applies an activation to each value of the layer below. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_activate(gyre_nn_layer *below, gyre_nn_activation activation);
 /* activation(x·Wᵀ + b), with W [outputs × inputs] and b [outputs]. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_dense(gyre_nn_layer *below, size_t outputs, gyre_nn_activation activation);
@@ -114,40 +142,77 @@ GYRE_NN_API gyre_nn_layer *gyre_nn_join(gyre_nn_layer *below, const gyre_nn_laye
 /* Goes on with `on`, a layer of this chain, and adds to the model's cost the mean squared error of `below` against the
  * values of `of`, a layer of this chain of the same shape, which counts as data. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_reconstruct(gyre_nn_layer *below, const gyre_nn_layer *on, const gyre_nn_layer *of);
+/* A dense layer of `outputs` with the cost above it: the top of a chain. */
 GYRE_NN_API gyre_nn_layer *gyre_nn_cost(gyre_nn_layer *below, size_t outputs, gyre_nn_cost_kind cost);
 
 /* Makes a model of the chain, which it frees in every case. dtype: GYRE_FLOAT32 or GYRE_FLOAT64. Weights are uniform:
- * He (2015) below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0. */
+ * He (2015) below relu, Glorot (2010) elsewhere, drawn from `seed`; biases are 0.
+ * `top` may be NULL: a call that has failed before. The model belongs to the caller until gyre_nn_free.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a layer of the chain is wrong, or the chain has no cost at its top; dtype is no float32 or
+ *                          float64 */
+/* Makes a model of a chain of layers. */
 GYRE_NN_API gyre_status gyre_nn_new(gyre_nn_layer *top, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
-/* features – hidden[0] – … – outputs, with cross entropy: a multi-layer perceptron. */
+
+/* features – hidden[0] – … – outputs, with cross entropy: a multi-layer perceptron.
+ * hidden may be NULL where nhidden is 0. Sizes are in neurons.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; dtype is no float32 or float64 */
+/* Makes a multi-layer perceptron. */
 GYRE_NN_API gyre_status gyre_nn_mlp(size_t features, const size_t *hidden, size_t nhidden,
                                     gyre_nn_activation activation, size_t outputs, gyre_dtype dtype, uint64_t seed,
                                     gyre_nn_model **model_p);
-/* features – hidden[0] – … – hidden[n−1] – … – hidden[0] – features, against its input; hidden[n−1] is the code. */
+
+/* features – hidden[0] – … – hidden[n−1] – … – hidden[0] – features, against its input; hidden[n−1] is the code.
+ * hidden may not be NULL.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; dtype is no float32 or float64 */
+/* Makes an autoencoder. */
 GYRE_NN_API gyre_status gyre_nn_autoencoder(size_t features, const size_t *hidden, size_t nhidden,
                                             gyre_nn_activation activation, gyre_dtype dtype, uint64_t seed,
                                             gyre_nn_model **model_p);
+
 /* Models of sequences of symbols, which give at each step the next one: vectors of `width` into LSTMs one above the
- * other; and a transformer of blocks with causal attention (Radford et al., 2019). dropout 0: none. */
+ * other; and a transformer of blocks with causal attention (Radford et al., 2019). dropout 0: none.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; heads do not divide width; dtype is no float32 or float64 */
+/* A model of LSTMs, which gives at each step of a text the next symbol. */
 GYRE_NN_API gyre_status gyre_nn_character_lstm(size_t steps, size_t symbols, size_t width, const size_t *hidden,
                                                size_t nhidden, double dropout, gyre_dtype dtype, uint64_t seed,
                                                gyre_nn_model **model_p);
+/* A transformer, which gives at each step of a text the next symbol. */
 GYRE_NN_API gyre_status gyre_nn_transformer(size_t steps, size_t symbols, size_t width, size_t heads, size_t blocks,
                                             double dropout, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+
 /* A compound model: an LSTM for `steps` items of a session, an autoencoder for sparse features, and attention, which
  * combines them into the next item. width: of an item's vector, the LSTM's state and the autoencoder's code, divided by
- * heads; hidden: of the autoencoder's other layers. Input: the items' numbers, then the features. */
+ * heads; hidden: of the autoencoder's other layers. Input: the items' numbers, then the features.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a size is 0 or too large; heads do not divide width; dtype is no float32 or float64 */
+/* Makes a recommender. */
 GYRE_NN_API gyre_status gyre_nn_recommender(size_t steps, size_t items, size_t features, size_t width, size_t hidden,
                                             size_t heads, gyre_dtype dtype, uint64_t seed, gyre_nn_model **model_p);
+
 /* What sample `sample` of the last forward rests on: the weights with which step `step` of the model's last attention
  * layer looked at each step, means over its heads; they add up to 1. Of a recommender step 0 is the profile, which asks,
  * and weight 1 + t is that of item t of the session, weight 0 the profile's own. *count_p: steps; at most `room` are
- * written. GYRE_INVALID_ARGUMENT where there is no attention layer, or no such sample or step. */
+ * written. GYRE_INVALID_ARGUMENT where there is no attention layer, or no such sample or step.
+ * Errors: [pointer].
+ *   GYRE_INVALID_ARGUMENT  the model has no attention layer; there is no such sample or step */
+/* Gives the weights of the last attention layer. */
 GYRE_NN_API gyre_status gyre_nn_attention_weights(const gyre_nn_model *model, size_t sample, size_t step,
                                                   double *weights, size_t room, size_t *count_p);
-/* The same layers and parameters in memory of its own; gradients 0, no trace, nothing attached. */
+
+/* The same layers and parameters in memory of its own; gradients 0, no trace, nothing attached.
+ * The copy belongs to the caller until gyre_nn_free.
+ * Errors: [pointer], [memory], [ranks]. */
+/* Copies a model. */
 GYRE_NN_API gyre_status gyre_nn_clone(const gyre_nn_model *model, gyre_nn_model **model_p);
-/* Optimisers and syncs of the model are freed before. NULL is allowed. */
+
+/* Optimisers and syncs of the model are freed before. NULL is allowed.
+ * So are its tapes; a trace is detached.
+ * Errors: none. */
+/* Frees a model. */
 GYRE_NN_API void gyre_nn_free(gyre_nn_model *model);
 
 /* A view, with the name that it has in a checkpoint: rows × cols elements of the parameter arena and of the gradient
@@ -158,25 +223,55 @@ struct gyre_nn_tensor {
     size_t rows, cols, offset;
 };
 
-/* The type of parameters, gradients, inputs and outputs. */
+/* The type of parameters, gradients, inputs and outputs.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
 GYRE_NN_API gyre_dtype gyre_nn_dtype(const gyre_nn_model *model);
-/* Values of a sample, all steps together; values of an output row; output rows of a sample: its steps, or 1. */
+
+/* Values of a sample, all steps together; values of an output row; output rows of a sample: its steps, or 1.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns the values of a sample, all steps together. */
 GYRE_NN_API size_t gyre_nn_inputs(const gyre_nn_model *model);
+/* Returns the values of an output row. */
 GYRE_NN_API size_t gyre_nn_outputs(const gyre_nn_model *model);
+/* Returns the output rows of a sample: its steps, or 1. */
 GYRE_NN_API size_t gyre_nn_output_steps(const gyre_nn_model *model);
+/* Returns the kind of cost of a model. */
 GYRE_NN_API gyre_nn_cost_kind gyre_nn_cost_of(const gyre_nn_model *model);
-/* Elements of each arena. */
+
+/* Elements of each arena.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns the number of parameters. */
 GYRE_NN_API size_t gyre_nn_param_count(const gyre_nn_model *model);
-/* The arenas, to read and to write between steps; grads: where gyre_nn_place_grads put them. */
+
+/* The arenas, to read and to write between steps; grads: where gyre_nn_place_grads put them.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns the arena of parameters. */
 GYRE_NN_API void *gyre_nn_params(const gyre_nn_model *model);
+/* Returns the arena of gradients. */
 GYRE_NN_API void *gyre_nn_grads(const gyre_nn_model *model);
-/* Views in the order of their offsets; they cover the arena. NULL for an index that is not below the count. */
+
+/* Views in the order of their offsets; they cover the arena. NULL for an index that is not below the count.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns the number of tensors. */
 GYRE_NN_API size_t gyre_nn_tensor_count(const gyre_nn_model *model);
+/* Returns a tensor. */
 GYRE_NN_API const struct gyre_nn_tensor *gyre_nn_tensor(const gyre_nn_model *model, size_t index);
-/* XXH3 (64 bit) of the parameter arena: equal on every rank after every step. */
+
+/* XXH3 (64 bit) of the parameter arena: equal on every rank after every step.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns a hash of the parameters. */
 GYRE_NN_API uint64_t gyre_nn_params_hash(const gyre_nn_model *model);
+
 /* Moves the gradients into `memory` of the caller (param_count elements, which outlives its use), or back into the
- * model's own with NULL. The values do not move. */
+ * model's own with NULL. The values do not move.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
+/* Moves the gradients into memory of the caller, or back. */
 GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
 
 /* One step by hand. A batch is samples × steps × features, dense. forward keeps the pointer `x` (of the model's dtype)
@@ -186,20 +281,35 @@ GYRE_NN_API void gyre_nn_place_grads(gyre_nn_model *model, void *memory);
  * neither. `correct_p` (or NULL): rows whose largest output is at the label. backward *adds* the gradient of that sum
  * to the gradients, from the last layer to the first; after each layer with parameters it calls passed(user, lower):
  * all gradients at offsets >= lower are final for this backward. It uses up what forward has kept: after it evaluate and
- * backward are GYRE_INVALID_ARGUMENT until the next forward. */
+ * backward are GYRE_INVALID_ARGUMENT until the next forward.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  too many samples; a label is missing or out of range; there was no forward (or evaluate)
+ *                          before */
 typedef void (*gyre_nn_passed_func)(void *user, size_t lower);
+/* Computes the outputs of a batch. */
 GYRE_NN_API gyre_status gyre_nn_forward(gyre_nn_model *model, const void *x, size_t samples, const void **outputs_p);
+/* Computes the cost of the last forward, and prepares backward. */
 GYRE_NN_API gyre_status gyre_nn_evaluate(gyre_nn_model *model, const int32_t *labels, const void *targets,
                                          double *cost_p, size_t *correct_p);
+/* Adds the gradient of the cost to the gradients. */
 GYRE_NN_API gyre_status gyre_nn_backward(gyre_nn_model *model, gyre_nn_passed_func passed, void *user);
+
 /* Whether the forwards that follow are for training, in which dropout draws from (seed, step), by the place of a sample
- * in the global batch: `first` is the place of the first sample. A new model is in test mode. */
+ * in the global batch: `first` is the place of the first sample. A new model is in test mode.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
+/* The forwards that follow are for training. */
 GYRE_NN_API void gyre_nn_train_mode(gyre_nn_model *model, uint64_t seed, uint64_t step, uint64_t first);
+/* The forwards that follow are for testing. */
 GYRE_NN_API void gyre_nn_test_mode(gyre_nn_model *model);
-/* Sets all gradients to 0: at the beginning of a step. */
+
+/* Sets all gradients to 0: at the beginning of a step.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
 GYRE_NN_API void gyre_nn_zero_grads(gyre_nn_model *model);
+
 /* The same for a step whose first backward goes through the whole model: that one writes gradients where it would add to
- * them, which saves a pass over memory. Until it has, gradients hold what they held before. */
+ * them, which saves a pass over memory. Until it has, gradients hold what they held before.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
+/* Makes the next backward write gradients instead of adding to them. */
 GYRE_NN_API void gyre_nn_renew_grads(gyre_nn_model *model);
 
 /* A part of a model: modules [first, last), which a stage of a pipeline computes. Modules are numbered from the input, at
@@ -208,36 +318,61 @@ GYRE_NN_API void gyre_nn_renew_grads(gyre_nn_model *model);
  * value i, of cut_values elements a sample: 0 where it may not. Besides, they may take the model's input, and a branch that
  * ended before. cut_offset: where the parameters of the modules from place i on begin in the arena. cut_work and cut_memory:
  * an estimate of the arithmetic of a sample in the modules below place i; the elements that their forward keeps of it.
- * value_size: elements of a value a sample. value_used: whether one of modules [first, last) takes it. */
+ * value_size: elements of a value a sample. value_used: whether one of modules [first, last) takes it.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns the number of modules of a model. */
 GYRE_NN_API size_t gyre_nn_module_count(const gyre_nn_model *model);
+/* Returns the elements of a sample that pass a place where the model may be cut; 0: it may not. */
 GYRE_NN_API size_t gyre_nn_cut_values(const gyre_nn_model *model, size_t place);
+/* Returns where the parameters of the modules from a place on begin, in elements. */
 GYRE_NN_API size_t gyre_nn_cut_offset(const gyre_nn_model *model, size_t place);
+/* Returns an estimate of the arithmetic of a sample below a place. */
 GYRE_NN_API double gyre_nn_cut_work(const gyre_nn_model *model, size_t place);
+/* Returns an estimate of the elements that the forward of a sample keeps below a place. */
 GYRE_NN_API double gyre_nn_cut_memory(const gyre_nn_model *model, size_t place);
+/* Returns the elements of a value of a sample. */
 GYRE_NN_API size_t gyre_nn_value_size(const gyre_nn_model *model, size_t value);
+/* Returns whether one of the modules [first, last) takes a value. */
 GYRE_NN_API bool gyre_nn_value_used(const gyre_nn_model *model, size_t value, size_t first, size_t last);
 
 /* What a forward of a stage leaves for its backward: several micro-batches in flight need several. first and last are
  * places at which the model may be cut; else GYRE_INVALID_ARGUMENT. forward, evaluate and backward are those of the whole
  * model, for the stage: x and *y_p are the values at its places (x stays the caller's, until backward); labels as for
  * evaluate, in the stage that ends the model, right before its backward, which has dy NULL; elsewhere dy is the gradient
- * of y; one backward for each forward. *dx_p is the gradient of x, valid until the next call; NULL at the model's input. */
+ * of y; one backward for each forward. *dx_p is the gradient of x, valid until the next call; NULL at the model's input.
+ * A tape belongs to the caller, and is freed before its model.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  the model may not be cut at first or last; too many samples; there was no forward before */
 typedef struct gyre_nn_tape gyre_nn_tape;
+/* Makes a tape of a stage: modules [first, last). */
 GYRE_NN_API gyre_status gyre_nn_tape_create(gyre_nn_model *model, size_t first, size_t last, gyre_nn_tape **tape_p);
+/* Frees a tape, before its model. */
 GYRE_NN_API void gyre_nn_tape_free(gyre_nn_tape *tape); /* NULL is allowed */
+/* Computes the forward of a stage. */
 GYRE_NN_API gyre_status gyre_nn_tape_forward(gyre_nn_tape *tape, const void *x, size_t samples, const void **y_p);
+/* Computes the cost, in the stage that ends the model. */
 GYRE_NN_API gyre_status gyre_nn_tape_evaluate(gyre_nn_tape *tape, const int32_t *labels, const void *targets,
                                               double *cost_p);
+/* Computes the backward of a stage. */
 GYRE_NN_API gyre_status gyre_nn_tape_backward(gyre_nn_tape *tape, const void *dy, const void **dx_p);
+
 /* Of a stage that takes or gives more values than the one at its places. set_input: `x` is value `value`, at or below
  * `first`, for the forwards that follow (forward's own x is then NULL); it stays the caller's. output: a value that the last
  * forward made. add_gradient: before backward, which has dy NULL then: adds to the gradient of a value that this stage made.
  * input_gradient: of one that it took, after backward, until the next call. side_cost: what gyre_nn_reconstruct added in the
- * last forward, which evaluate of the last stage cannot know of the others; a sum over the samples. */
+ * last forward, which evaluate of the last stage cannot know of the others; a sum over the samples.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Gives a stage a value that is made below it. */
 GYRE_NN_API void gyre_nn_tape_set_input(gyre_nn_tape *tape, size_t value, const void *x);
+/* Returns a value that the last forward of a stage made. */
 GYRE_NN_API const void *gyre_nn_tape_output(const gyre_nn_tape *tape, size_t value);
+/* Adds to the gradient of a value that this stage made. */
 GYRE_NN_API void gyre_nn_tape_add_gradient(gyre_nn_tape *tape, size_t value, const void *dy);
+/* Returns the gradient of a value that this stage took. */
 GYRE_NN_API const void *gyre_nn_tape_input_gradient(const gyre_nn_tape *tape, size_t value);
+/* Returns what gyre_nn_reconstruct added to the cost in the last forward. */
 GYRE_NN_API double gyre_nn_tape_side_cost(const gyre_nn_tape *tape);
 
 /* Threads (at least 1) of the BLAS library in this process, where it is OpenBLAS; without effect elsewhere. share_cores,
@@ -245,14 +380,23 @@ GYRE_NN_API double gyre_nn_tape_side_cost(const gyre_nn_tape *tape);
  * process may run, by the ranks of `comm` on this host (or LOCAL_WORLD_SIZE, where that is more) that may run on any of them;
  * so a rank that is bound to cores of its own has all of these. Nothing changes where there is one rank, nor where the number
  * was asked for: by set_blas_threads, at any time before, or in the environment, by OPENBLAS_NUM_THREADS, GOTO_NUM_THREADS or
- * OMP_NUM_THREADS (which torchrun sets to 1). The strategy deterministic asks for 1. */
+ * OMP_NUM_THREADS (which torchrun sets to 1). The strategy deterministic asks for 1.
+ * comm may be NULL.
+ * Errors: none. */
+/* Sets the threads of the BLAS library. */
 GYRE_NN_API void gyre_nn_set_blas_threads(int threads);
+/* Divides the cores of this host among the BLAS threads of its ranks. */
 GYRE_NN_API void gyre_nn_share_cores(const gyre_comm *comm);
+
 /* Two levels: threads of this process, beside the ranks, that divide each matrix product among them, its rows (a layer's
  * samples) in `samples` parts and its columns (neurons) in `neurons`; the caller is one of samples·neurons threads. BLAS
  * itself then has one thread in each. For all models of the process; results depend on the two numbers and never on time.
  * Threads start here, and end with the next call, which waits for a product that is being computed; 1 and 1: none, as in the
- * beginning, but for BLAS's own threads: set those again. 256 at most, else GYRE_INVALID_ARGUMENT. */
+ * beginning, but for BLAS's own threads: set those again. 256 at most, else GYRE_INVALID_ARGUMENT.
+ * Errors: [memory].
+ *   GYRE_INVALID_ARGUMENT  a number is 0, or their product is above 256
+ *   GYRE_SYSTEM            a thread cannot be started */
+/* Divides each matrix product among threads of this process. */
 GYRE_NN_API gyre_status gyre_nn_set_threads(size_t samples, size_t neurons);
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
@@ -280,30 +424,51 @@ typedef struct gyre_nn_dataset {
 /* "npy:FILE"  a NumPy array of two dimensions of float32, float64, uint8, int32 or int64, C order, as csv
  * "text:FILE" bytes, cut into samples of 64 (gyre_nn_text_open: of `steps`); the label of each is the byte after it.
  *             Classes are the bytes that occur, in their order. The last tenth is for testing.
- * INVALID_ARGUMENT where a file is damaged or does not hold what it should, with its name and line. */
+ * INVALID_ARGUMENT where a file is damaged or does not hold what it should, with its name and line.
+ * The data set belongs to the caller until gyre_nn_dataset_free.
+ * Errors: [pointer], [memory], [file].
+ *   GYRE_INVALID_ARGUMENT  the name is not understood; a file is damaged, or does not hold what it should */
+/* Opens a data set by its name. */
 GYRE_NN_API gyre_status gyre_nn_dataset_open(const char *name, gyre_nn_dataset **data_p);
+/* Opens a text, cut into samples of `steps` bytes. */
 GYRE_NN_API gyre_status gyre_nn_text_open(const char *path, size_t steps, gyre_nn_dataset **data_p);
+
 /* "sessions", "sessions:SEED": drawn from a seed, with a planted structure: a session's next item is the successor of the
  * one item in it of the user's favourite category, which the features tell, but in 2 % of the sessions. A sample is
  * steps + features values, a label the number of an item. Items of 4 categories. The last fifth is for testing. cause: the
- * place of the item that a sample's answer should rest on; `steps` if there is none. */
+ * place of the item that a sample's answer should rest on; `steps` if there is none.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a number is 0, or too large */
 struct gyre_nn_sessions {
     size_t samples, steps, items, features;
     uint64_t seed;
 };
+/* Returns the usual sessions. */
 GYRE_NN_API struct gyre_nn_sessions gyre_nn_sessions_defaults(void); /* 4,000 of 10 items of 32, 32 features, seed 1 */
+/* Draws a data set of sessions. */
 GYRE_NN_API gyre_status gyre_nn_sessions_open(const struct gyre_nn_sessions *how, gyre_nn_dataset **data_p);
+/* Returns the place of the item that the answer of a sample should rest on. */
 GYRE_NN_API size_t gyre_nn_sessions_cause(const struct gyre_nn_sessions *how, const float *x);
+/* Frees a data set. NULL is allowed.
+ * Errors: none. */
 GYRE_NN_API void gyre_nn_dataset_free(gyre_nn_dataset *data);
+
 /* Copies `count` samples, named by number in `rows`: x gets count × features values of dtype, labels count ×
- * steps labels. */
+ * steps labels.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
+/* Copies samples and their labels. */
 GYRE_NN_API void gyre_nn_dataset_gather(const gyre_nn_dataset *data, const uint32_t *rows, size_t count,
                                         gyre_dtype dtype, void *x, int32_t *labels);
 
 /* order[0 … count−1] becomes a permutation: Fisher–Yates by splitmix64 of (seed, epoch). The same on every rank and
- * machine. */
+ * machine.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
+/* Shuffles numbers, the same way on every rank. */
 GYRE_NN_API void gyre_nn_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t count);
-/* Rank's part of `rows` rows: [first, first + count). Parts differ by at most one row and cover all. */
+
+/* Rank's part of `rows` rows: [first, first + count). Parts differ by at most one row and cover all.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
+/* Gives the part of a rank of a number of rows. */
 GYRE_NN_API void gyre_nn_shard(size_t rows, int rank, int ranks, size_t *first_p, size_t *count_p);
 
 /* ---- Optimisers and schedules ------------------------------------------------------------------------------------ */
@@ -328,27 +493,55 @@ struct gyre_nn_optimizer_config {
 };
 
 typedef struct gyre_nn_optimizer gyre_nn_optimizer;
-/* momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0 (adamw: 0.01). */
+
+/* momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0 (adamw: 0.01).
+ * Errors: none. */
+/* Returns the usual configuration of a kind of optimiser. */
 GYRE_NN_API struct gyre_nn_optimizer_config gyre_nn_optimizer_defaults(gyre_nn_optimizer_kind kind);
-/* State of zeros for the model's parameters, which it moves; config is copied. */
+
+/* State of zeros for the model's parameters, which it moves; config is copied.
+ * The optimiser belongs to the caller, and is freed before the model.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a number of the configuration is out of its range */
+/* Makes an optimiser of all parameters of a model. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create(gyre_nn_model *model, const struct gyre_nn_optimizer_config *config,
                                                  gyre_nn_optimizer **optimizer_p);
+
 /* The same for parameters [first, first + count) alone: memory for these, and no other may be updated. One that is not of all
- * parameters is GYRE_INVALID_ARGUMENT to gyre_nn_sync_attach and to …_checkpoint_write and …_checkpoint_read. */
+ * parameters is GYRE_INVALID_ARGUMENT to gyre_nn_sync_attach and to …_checkpoint_write and …_checkpoint_read.
+ * Errors: [pointer], [memory].
+ *   GYRE_INVALID_ARGUMENT  a number of the configuration is out of its range; the range is not one of parameters */
+/* Makes an optimiser of a range of parameters. */
 GYRE_NN_API gyre_status gyre_nn_optimizer_create_part(gyre_nn_model *model,
                                                       const struct gyre_nn_optimizer_config *config, size_t first,
                                                       size_t count, gyre_nn_optimizer **optimizer_p);
+/* Frees an optimiser, after its sync is detached and before its model. NULL is allowed.
+ * Errors: none. */
 GYRE_NN_API void gyre_nn_optimizer_free(gyre_nn_optimizer *optimizer);
+
 /* begin counts one step (for adam's bias correction); update then moves parameters [first, first+count) by their
- * gradient times `scale`; every parameter belongs to one update of a step, in any order. */
+ * gradient times `scale`; every parameter belongs to one update of a step, in any order.
+ * Errors: none. A pointer that is required and NULL changes nothing. */
+/* Begins a step of the optimiser. */
 GYRE_NN_API void gyre_nn_optimizer_begin(gyre_nn_optimizer *optimizer);
+/* Moves a range of parameters by their gradients. */
 GYRE_NN_API void gyre_nn_optimizer_update(gyre_nn_optimizer *optimizer, size_t first, size_t count, double rate,
                                           double scale);
-/* State arrays (an element for each parameter of the optimiser's): slot 0 and 1, NULL where the optimiser has none. And the steps begun. */
+
+/* State arrays (an element for each parameter of the optimiser's): slot 0 and 1, NULL where the optimiser has none. And the steps begun.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns an array of an optimiser's state. */
 GYRE_NN_API void *gyre_nn_optimizer_state(const gyre_nn_optimizer *optimizer, int slot);
-/* set_steps and writing to the state arrays restore an optimiser. */
+
+/* set_steps and writing to the state arrays restore an optimiser.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns the steps begun. */
 GYRE_NN_API uint64_t gyre_nn_optimizer_steps(const gyre_nn_optimizer *optimizer);
+/* Sets the number of the steps begun. */
 GYRE_NN_API void gyre_nn_optimizer_set_steps(gyre_nn_optimizer *optimizer, uint64_t steps);
+/* Returns the kind of an optimiser. */
 GYRE_NN_API gyre_nn_optimizer_kind gyre_nn_optimizer_get_kind(const gyre_nn_optimizer *optimizer);
 
 typedef enum gyre_nn_schedule_kind {
@@ -358,12 +551,15 @@ typedef enum gyre_nn_schedule_kind {
 } gyre_nn_schedule_kind;
 
 /* Step s counts from 0. Warm-up: rate·(s+1)/warmup while s < warmup. Then, with t = s − warmup:
- * constant: rate; step: rate·factor^(t / every, whole); cosine: from rate to floor over total − warmup steps. */
+ * constant: rate; step: rate·factor^(t / every, whole); cosine: from rate to floor over total − warmup steps.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
 struct gyre_nn_schedule {
     gyre_nn_schedule_kind kind;
     double rate, factor, floor;
     uint64_t warmup, every, total;
 };
+/* Returns the rate of a step. */
 GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule, uint64_t step);
 
 /* ---- Data parallelism -------------------------------------------------------------------------------------------- */
@@ -376,16 +572,26 @@ GYRE_NN_API double gyre_nn_schedule_rate(const struct gyre_nn_schedule *schedule
  * ranks on this host divide its cores among their BLAS threads. `comm` stays the caller's, and is left alone by others
  * from begin to finish. clip_norm: the largest norm of the mean gradient; 0: no clipping. With comm NULL or of one rank
  * nothing is communicated, and all works the same. optimizer NULL: for begin, passed
- * and reduce alone. */
+ * and reduce alone.
+ * detach comes before the communicator, the optimiser and the model end.
+ * Errors: [pointer], [memory], [ranks].
+ *   GYRE_INVALID_ARGUMENT  the optimiser is of another model, or not of all parameters */
 typedef struct gyre_nn_sync gyre_nn_sync;
 typedef struct gyre_nn_trace gyre_nn_trace;
+/* Attaches a communicator to a model and its optimiser. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_sync_attach(gyre_nn_model *model, gyre_nn_optimizer *optimizer, gyre_comm *comm,
                                             size_t bucket_bytes, gyre_nn_sync **sync_p);
+/* Detaches it. */
 GYRE_NN_API void gyre_nn_sync_detach(gyre_nn_sync *sync); /* before the communicator is destroyed; NULL is allowed */
+/* Begins a step: the gradients are ready to be computed. */
 GYRE_NN_API void gyre_nn_sync_begin(gyre_nn_sync *sync);
+/* Starts the buckets that are final, from backward: a gyre_nn_passed_func. */
 GYRE_NN_API void gyre_nn_sync_passed(void *sync, size_t lower);
+/* Ends a step: waits for the buckets and moves the parameters. Collective. */
 GYRE_NN_API gyre_status gyre_nn_sync_finish(gyre_nn_sync *sync, double rate, size_t global_rows, double clip_norm);
+/* Adds up all gradients over the ranks. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communication only: all buckets, blocking */
+
 /* ahead: from now on, between two steps, finish returns without having waited, where clip_norm is 0 and there are several
  * ranks. The parameters of a bucket move once its gradients have arrived, at the latest when the next forward comes to a
  * module that has some of them; when that forward returns all have moved. So communication hides behind it too, and buckets
@@ -395,21 +601,34 @@ GYRE_NN_API gyre_status gyre_nn_sync_reduce(gyre_nn_sync *sync); /* communicatio
  * gyre_nn_settle has returned, which waits for all and moves it. What fails (GYRE_PEER_DEAD, …) fails in the first of these that
  * has a status, or in the forward. Every rank does the same; other collectives of the communicator may come between, in the
  * same order on every rank. One sync of a model may be ahead; detach it before the optimiser is freed. settle: GYRE_SUCCESS
- * at once where nothing is under way. */
+ * at once where nothing is under way.
+ * Errors: [pointer], [ranks]. */
+/* Lets a step's communication go on behind the next forward. */
 GYRE_NN_API void gyre_nn_sync_ahead(gyre_nn_sync *sync, bool ahead);
+/* Waits for what is under way, and moves the parameters. */
 GYRE_NN_API gyre_status gyre_nn_settle(const gyre_nn_model *model);
+
 /* Bucket 0 is the arena's last range; it leaves first, but for an order that is ahead. [first, first + count) of bucket
- * `index`, which is below the count. */
+ * `index`, which is below the count.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Returns the number of buckets. */
 GYRE_NN_API size_t gyre_nn_sync_bucket_count(const gyre_nn_sync *sync);
+/* Gives the range of parameters of a bucket. */
 GYRE_NN_API void gyre_nn_sync_bucket(const gyre_nn_sync *sync, size_t index, size_t *first_p, size_t *count_p);
 
 /* A timeline in the Chrome trace format. Collects the last `capacity` spans of the model it is attached to (one trace
  * at a time; detach it, with NULL, before it is freed); write is collective, rank 0 writes the file `path`, and every rank
  * returns whether it could. comm NULL:
- * one rank. */
+ * one rank.
+ * Errors: [pointer], [memory], [ranks], [file]. */
+/* Makes a trace of the last `capacity` spans. */
 GYRE_NN_API gyre_status gyre_nn_trace_create(size_t capacity, gyre_nn_trace **trace_p);
+/* Attaches a trace to a model, or detaches it. */
 GYRE_NN_API void gyre_nn_trace_attach(gyre_nn_model *model, gyre_nn_trace *trace); /* NULL: off */
+/* Writes the spans of all ranks to a file. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_trace_write(gyre_nn_trace *trace, gyre_comm *comm, const char *path);
+/* Frees a trace that is detached. NULL is allowed. */
 GYRE_NN_API void gyre_nn_trace_free(gyre_nn_trace *trace);
 
 /* ---- Strategies -------------------------------------------------------------------------------------------------- */
@@ -517,10 +736,18 @@ struct gyre_nn_strategy {
     bool (*common)(void *self, void *params);
 };
 
-/* The strategies of this library: by name, NULL if there is none; and one by one, NULL at the end. */
+/* The strategies of this library: by name, NULL if there is none; and one by one, NULL at the end.
+ * Errors: none. A pointer that is required and NULL, or an index that there is not, changes nothing; the result is 0,
+ * NULL or NaN. */
+/* Finds a strategy of this library by its name; NULL: there is none. */
 GYRE_NN_API const gyre_nn_strategy *gyre_nn_strategy_find(const char *name);
+/* Returns the strategies of this library one by one; NULL at the end. */
 GYRE_NN_API const gyre_nn_strategy *gyre_nn_strategy_at(size_t index);
-/* Fills values (one for each setting) from the defaults and from `text`, "name=value,name=value" or NULL. */
+
+/* Fills values (one for each setting) from the defaults and from `text`, "name=value,name=value" or NULL.
+ * Errors: [pointer].
+ *   GYRE_INVALID_ARGUMENT  a name is not known; a value is no number, or out of its range */
+/* Reads the settings of a strategy. */
 GYRE_NN_API gyre_status gyre_nn_strategy_parse(const gyre_nn_strategy *strategy, const char *text,
                                                double values[GYRE_NN_MOST_SETTINGS]);
 
@@ -539,18 +766,27 @@ struct gyre_nn_position {
  * the byte of each class, in hexadecimal ("alphabet"). write goes to path.new, which is flushed and renamed: whatever
  * happens, `path` is the old file or the new one; a device or a pipe there is GYRE_INVALID_ARGUMENT. read checks names, types, shapes, the alphabet where both have one, and
  * the kind of optimiser before it changes anything; a model without an alphabet then has the file's. optimizer NULL:
- * parameters alone. Not collective. */
+ * parameters alone. Not collective.
+ * Errors: [pointer], [memory], [file].
+ *   GYRE_INVALID_ARGUMENT  the file is damaged, or of another model, optimiser or alphabet; it is a device or a pipe */
+/* Writes the parameters, the optimiser's state and the position to a file. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_write(const char *path, const gyre_nn_model *model,
                                                  const gyre_nn_optimizer *optimizer,
                                                  const struct gyre_nn_position *position);
+/* Reads a checkpoint into a model and its optimiser. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_read(const char *path, gyre_nn_model *model, gyre_nn_optimizer *optimizer,
                                                 struct gyre_nn_position *position_p);
+
 /* The same with the state of a strategy, in whole: `data` of a local array has ranks × count elements. read refuses a
- * file of another strategy, and one whose arrays have other shapes. optimizer NULL: its state is among the arrays. */
+ * file of another strategy, and one whose arrays have other shapes. optimizer NULL: its state is among the arrays.
+ * Errors: [pointer], [memory], [file].
+ *   GYRE_INVALID_ARGUMENT  the file is of another strategy or number of ranks, or its arrays have other shapes */
+/* Writes a checkpoint with the state of a strategy. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_write_arrays(const char *path, const gyre_nn_model *model,
                                                         const gyre_nn_optimizer *optimizer,
                                                         const struct gyre_nn_position *position, const char *strategy,
                                                         int ranks, const struct gyre_nn_array *arrays, size_t narrays);
+/* Reads a checkpoint with the state of a strategy. */
 GYRE_NN_API gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn_model *model,
                                                        gyre_nn_optimizer *optimizer,
                                                        struct gyre_nn_position *position_p, const char *strategy,
@@ -561,18 +797,29 @@ GYRE_NN_API gyre_status gyre_nn_checkpoint_read_arrays(const char *path, gyre_nn
  * writes a checkpoint by rank 0, with the arrays of all ranks; resume continues from one, which needs the same strategy,
  * kind of optimiser and number of ranks. show puts the consensus into the model, hide puts this rank's own parameters back; both do nothing
  * where parameters are replicated. compare checks that what should be equal on every rank is: else GYRE_MISMATCH, and
- * the sentence names the ranks that differ from most others. All collective but close and hide. */
+ * the sentence names the ranks that differ from most others. All collective but close and hide.
+ * close comes before the communicator and the model end.
+ * Errors: [pointer], [memory], [ranks], [file].
+ *   GYRE_INVALID_ARGUMENT  settings are not understood; the checkpoint does not fit
+ *   GYRE_MISMATCH          what should be equal on every rank is not */
+/* Makes the optimiser and the strategy's state of a run. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_run_open(gyre_nn_model *model, gyre_comm *comm,
                                          const struct gyre_nn_optimizer_config *optimizer,
                                          const gyre_nn_strategy *strategy, const char *settings, size_t bucket_bytes,
                                          double clip_norm, struct gyre_nn_run *run);
+/* Frees what gyre_nn_run_open made. */
 GYRE_NN_API void gyre_nn_run_close(struct gyre_nn_run *run);
+/* Writes a checkpoint of a run. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_run_save(struct gyre_nn_run *run, const char *path,
                                          const struct gyre_nn_position *position);
+/* Continues a run from a checkpoint. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_run_resume(struct gyre_nn_run *run, const char *path,
                                            struct gyre_nn_position *position_p);
+/* Puts the consensus of the ranks into the model. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_run_show(struct gyre_nn_run *run);
+/* Puts this rank's own parameters back. */
 GYRE_NN_API void gyre_nn_run_hide(struct gyre_nn_run *run);
+/* Checks that what should be equal on every rank is. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_run_compare(struct gyre_nn_run *run);
 
 /* Counts of how many steps old what a rank mixed in or applied was: 0, 1, …, 14, 15 and more. From a strategy's array
@@ -619,14 +866,22 @@ struct gyre_nn_train_result {
 };
 
 /* Good for small classifiers: 30 epochs of batch 64, Adam, a cosine from 3e-3 to 0, seed 1, buckets of 256 KiB,
- * strategy sync, ranks compared every 100 steps. */
+ * strategy sync, ranks compared every 100 steps.
+ * Errors: none. */
+/* Returns the usual options of a training. */
 GYRE_NN_API struct gyre_nn_train_options gyre_nn_train_defaults(void);
+
 /* Trains to the end of `epochs` or `stop_after`; collective; every rank passes a model of the same modules, whose parameters
  * become rank 0's, and the same options and data, all of them. Before the first step the ranks compare their modules, options
  * and data, for which each reads its data once: GYRE_MISMATCH on every rank, with what differs. Not compared: names of files,
  * and labels where the model learns without. Every rank ends with the same parameters, bit for bit. A run that goes on from
  * `resume` (which rank 0 reads, and whose seed and position count) with the same options, data and number of ranks ends with
- * the bits of one that was not interrupted. result_p may be NULL. */
+ * the bits of one that was not interrupted. result_p may be NULL.
+ * comm may be NULL.
+ * Errors: [pointer], [memory], [ranks], [file].
+ *   GYRE_INVALID_ARGUMENT  an option is out of its range; the data do not fit the model; `resume` does not fit
+ *   GYRE_MISMATCH          the ranks have different models, options or data, or results that differ */
+/* Trains a model. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_train(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm *comm,
                                       const struct gyre_nn_train_options *options,
                                       struct gyre_nn_train_result *result_p);
@@ -647,14 +902,15 @@ struct gyre_nn_elastic {
     void *user;                              /* first argument of `changed` */
     const struct gyre_nn_membership *replay; /* or NULL: of increasing steps */
     size_t replays;                          /* their number; a failure then ends the run */
-    double grow; /* seconds between two looks for who wants to join, by rank 0's clock; 0: nobody is let in */
+    double grow; /* seconds between two looks for processes that want to join, by rank 0's clock; 0: nobody is let in */
 };
+
 /* Training that outlives its ranks, and lets others in. A rank that fails (dies, stalls, is out of reach: see
- * gyre_comm_shrink) costs the step in flight and nothing else: those who are left shrink to a communicator of
+ * gyre_comm_shrink) costs the step in flight and nothing else: the ranks that are left shrink to a communicator of
  * themselves, go back to the state before that step, the same bits on all of them, divide what is left of the
  * epoch's samples among themselves, and go on. No sample is lost or used twice. What a failed rank had computed of
- * the step is computed again by the others. *comm, the caller's before and after, is then the communicator of those
- * who are left; the one before was destroyed. Everyone passes the same options, data and `elastic`. For strategies
+ * the step is computed again by the others. *comm, the caller's before and after, is then the communicator of the ranks
+ * that are left; the one before was destroyed. Every rank passes the same options, data and `elastic`. For strategies
  * without state of their own, whose parameters and optimiser are replicated: sync and deterministic. And for those
  * with the hook `common`, which are average, bmuf, slowmo, diloco, easgd and admm, with delay=0: there a failure
  * costs the steps since the last exchange, and with each change of the ranks every rank begins anew what it has for
@@ -662,7 +918,7 @@ struct gyre_nn_elastic {
  *
  * A process that joins (its communicator was made with GYRE_JOIN=1, see gyre_comm_grow) calls this as the others
  * did, with the same options and data. It gets the state from its peers, whatever it had itself, takes part from
- * the next step on, and reports from there. Those who are there look for such processes every `grow` seconds; a
+ * the next step on, and reports from there. The ranks that are there look for such processes every `grow` seconds; a
  * look for which one of them has too little memory or too few descriptors lets nobody in, and costs nothing else.
  *
  * With GYRE_ORDER=canonical the result is, bit for bit, that of a run whose ranks changed in the same way without
@@ -672,14 +928,24 @@ struct gyre_nn_elastic {
  *
  * Costs: a copy of parameters and optimiser state after each step (or exchange), in time and in memory; a sum of
  * three numbers per step (or exchange); an agreement per epoch and per look. An epoch's report may come twice, when
- * a rank fails in it. Errors: those of gyre_nn_train; GYRE_PARTITIONED where fewer than `least` ranks, or none that
- * has the state, are left; GYRE_EXCLUDED on a rank that the others took for dead. */
+ * a rank fails in it.
+ * Errors: [pointer], [memory], [ranks], [file].
+ *   GYRE_INVALID_ARGUMENT  a pointer or an option is wrong
+ *   GYRE_UNSUPPORTED       the strategy cannot be elastic
+ *   GYRE_PARTITIONED       fewer than `least` ranks, or none that has the state, are left
+ *   GYRE_EXCLUDED          the other ranks took this one for failed */
+/* Trains a model, without the ranks that fail and with those that join. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_train_elastic(gyre_nn_model *model, const gyre_nn_dataset *data, gyre_comm **comm,
                                               const struct gyre_nn_train_options *options,
                                               const struct gyre_nn_elastic *elastic,
                                               struct gyre_nn_train_result *result_p);
+
 /* Mean cost and share of right answers on the samples numbered in `rows`, which the ranks divide. Collective; every
- * rank passes the same rows and has the same result. A number beyond the samples is GYRE_INVALID_ARGUMENT. */
+ * rank passes the same rows and has the same result. A number beyond the samples is GYRE_INVALID_ARGUMENT.
+ * comm may be NULL.
+ * Errors: [pointer], [memory], [ranks].
+ *   GYRE_INVALID_ARGUMENT  a number in rows is beyond the samples; the data do not fit the model */
+/* Tests a model. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset *data, const uint32_t *rows,
                                      size_t count, gyre_comm *comm, double *loss_p, double *accuracy_p);
 
@@ -689,12 +955,16 @@ GYRE_NN_API gyre_status gyre_nn_test(gyre_nn_model *model, const gyre_nn_dataset
  * its communication. overlapped: of some steps one after another, as in training, where a step's communication goes on
  * behind the next one's forward (gyre_nn_sync_ahead). Median and quartiles over the rounds, not clamped: below 0 or above 1
  * the machine's speed has changed meanwhile, or moving the bytes takes the cores that compute. Times in seconds: per step
- * the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective. */
+ * the slowest rank's, medians over the rounds. With one rank there is nothing to hide: NaN. Collective.
+ * comm may be NULL.
+ * Errors: [pointer], [memory], [ranks].
+ *   GYRE_INVALID_ARGUMENT  rounds is 0; an option is out of its range; the data do not fit the model */
 struct gyre_nn_overlap {
     double hidden, hidden_low, hidden_high;
     double compute, backward, communication, serial, overlapped;
     size_t rounds, buckets;
 };
+/* Measures how much of the communication is hidden. Collective; blocking. */
 GYRE_NN_API gyre_status gyre_nn_measure_overlap(const gyre_nn_model *model, const gyre_nn_dataset *data,
                                                 gyre_comm *comm, const struct gyre_nn_train_options *options,
                                                 size_t rounds, struct gyre_nn_overlap *overlap_p);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""manual.py SOURCE MANUAL: every public function has a manual page with all its sections, and no formatter complains about one.
+"""manual.py SOURCE MANUAL: every public function has a manual page of its own with all its sections, an example that calls it and the
+statuses that it may return, and no formatter complains about a page.
 
 MANUAL is where the build left the pages. The functions are taken from the lists of exported functions, not from what made the pages.
-At last, headers that are broken on purpose must be refused, or be told apart: a function without a comment, and a function more."""
+At last, headers and examples that are broken on purpose must be refused: a function without a comment, without errors, without an
+example, with a status that there is not; and one that has everything must be accepted."""
 import os
 import re
 import shutil
@@ -10,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "SEE ALSO"]
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "ERRORS", "EXAMPLE", "SEE ALSO"]
+BATCH = 64  # pages to one run of a formatter
+NEVER_FAIL = {"gyre_group_begin", "gyre_nn_fail"}  # the one is always GYRE_SUCCESS, the other returns its argument
 problems = []
 
 
@@ -23,81 +27,116 @@ def read(path):
         return file.read()
 
 
-def check_function(folder, name):
+def sections(text):
+    return {title: body for title, body in re.findall(r"^\.SH ([A-Z ]+)\n(.*?)(?=^\.SH |\Z)", text, re.S | re.M)}
+
+
+def check_function(folder, name, statuses):
     path = os.path.join(folder, name + ".3")
     if not os.path.exists(path):
         return wrong(name, "has no manual page")
-    text = read(path)
-    link = re.fullmatch(r"\.so man3/(gyre_\w+)\.3\n", text)
-    if link:
-        path = os.path.join(folder, link.group(1) + ".3")
-        if not os.path.exists(path):
-            return wrong(name, f"its page is {path}, which is not there")
-        text = read(path)
-    body = {title: content for title, content in re.findall(r"^\.SH ([A-Z ]+)\n(.*?)(?=^\.SH |\Z)", text, re.S | re.M)}
+    body = sections(read(path))
     for section in SECTIONS:
-        if len(body.get(section, "").strip()) < 8:
+        if len(body.get(section, "").strip()) < (8 if section != "ERRORS" else 5):
             wrong(name, f"section {section} is missing or empty in {path}")
-    if not re.search(rf"\b{name}\b", body.get("NAME", "")):
-        wrong(name, f"is not named in NAME of {path}")
-    if not re.search(rf"\b{name}\(", body.get("SYNOPSIS", "")):
+    if not re.search(rf"^{name} \\- \S", body.get("NAME", ""), re.M):
+        wrong(name, f"is not named in NAME of {path}, or is not described there")
+    synopsis = re.sub(r"\\&|\n *", " ", body.get("SYNOPSIS", ""))
+    if not re.search(rf"\b{name}\(", synopsis):
         wrong(name, f"has no prototype in SYNOPSIS of {path}")
+    if not re.search(rf"\b{name}[(,)]", body.get("EXAMPLE", "")):
+        wrong(name, f"is not called in EXAMPLE of {path}")
+    listed = re.findall(r"^\.B (GYRE_\w+)\n(\S.*)", body.get("ERRORS", ""), re.M)
+    for status, _ in listed:
+        if status not in statuses:
+            wrong(name, f"{status} in ERRORS of {path} is no status")
+    returns_status = re.search(rf"\bgyre_status {name}\(", synopsis)
+    if returns_status and not listed and name not in NEVER_FAIL:
+        wrong(name, f"returns a status, and ERRORS of {path} lists none")
 
 
-def check_form(path):
+def check_form(paths):
     """Both formatters, where they are installed; a warning is an error."""
-    commands = [["groff", "-ww", "-man", "-Tutf8", "-z", path]]
+    commands = [["groff", "-ww", "-man", "-Tutf8", "-z"]]
     if shutil.which("mandoc"):
-        commands.append(["mandoc", "-Tlint", "-Wwarning", path])
+        commands.append(["mandoc", "-Tlint", "-Wwarning"])
     for command in commands:
-        if shutil.which(command[0]):
-            done = subprocess.run(command, capture_output=True, text=True)
+        for first in range(0, len(paths) if shutil.which(command[0]) else 0, BATCH):
+            done = subprocess.run(command + paths[first : first + BATCH], capture_output=True, text=True)
             said = (done.stdout + done.stderr).strip()
             if done.returncode != 0 or said:
-                wrong(path, f"{command[0]}: {said}")
+                wrong(command[0], said or f"exit status {done.returncode}")
 
 
-def generate(source, header, folder, change):
-    """Makes the pages of a header after `change`; True if that succeeded."""
-    include = os.path.join(folder, "include")
-    os.makedirs(include, exist_ok=True)
-    for file in ("gyre.h", "nn.h"):
-        shutil.copy(os.path.join(source, "include/gyre", file), include)
-    path = os.path.join(include, header)
+def changed(path, change):
     with open(path, encoding="utf-8") as file:
         old = file.read()
     new = change(old)
     if new == old:
-        wrong(header, "the header could not be changed for the test")
+        wrong(path, "could not be changed for the test")
     with open(path, "w", encoding="utf-8") as file:
         file.write(new)
-    return subprocess.run([sys.executable, os.path.join(source, "docs/man/pages.py"), path, os.path.join(folder, "out"), "0"],
-                          capture_output=True).returncode == 0
+
+
+def generate(source, folder, change_header=None, change_examples=None):
+    """Makes the pages of gyre.h after the changes; what pages.py said, empty if it succeeded."""
+    include, examples = os.path.join(folder, "include"), os.path.join(folder, "gyre.c")
+    os.makedirs(include, exist_ok=True)
+    header = shutil.copy(os.path.join(source, "include/gyre/gyre.h"), include)
+    shutil.copy(os.path.join(source, "docs/man/examples/gyre.c"), examples)
+    if change_header:
+        changed(header, change_header)
+    if change_examples:
+        changed(examples, change_examples)
+    done = subprocess.run([sys.executable, os.path.join(source, "docs/man/pages.py"), header, os.path.join(folder, "out"), "0", examples],
+                          capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr or "failed"
+
+
+ADDED = "/* Returns 1.\n * Errors: none. */\nGYRE_API int gyre_added(void);\n\n"
+CALLED = "static int call_added(void)\n{\n    return gyre_added();\n}\n\n/* ---- the test ---- */"
+
+
+def insert(text):
+    return lambda header: header.replace("/* Information for tools.", text + "/* Information for tools.")
+
+
+def call(examples):
+    return examples.replace("/* ---- the test ---- */", CALLED)
 
 
 def check_mutants(source):
+    broken = [
+        ("a function that no comment describes", insert("GYRE_API int gyre_added(void);\n\n"), call, "no comment describes gyre_added"),
+        ("a function without errors", insert(ADDED.replace("\n * Errors: none.", "")), call, "say nothing of errors"),
+        ("a function without an example", insert(ADDED), None, "gyre_added: no example calls it"),
+        ("a status that there is not", insert(ADDED.replace("Errors: none.", "Errors:\n *   GYRE_NONSENSE  never")), call, "GYRE_NONSENSE is no status"),
+        ("a list of errors that there is not", insert(ADDED.replace("none.", "[nonsense].")), call, "[nonsense]"),
+        ("an example that does not call its function", None,
+         lambda text: text.replace("/* gyre_last_error: */", "/* gyre_barrier: */"), "does not call it"),
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        bare = lambda text: text.replace("\n/* Information for tools.", "\nGYRE_API int gyre_silent(void);\n\n/* Information for tools.")
-        if generate(source, "gyre.h", folder, bare):
-            wrong("pages.py", "accepts a function that no comment describes")
-        more = lambda text: text.replace("GYRE_API int gyre_comm_size(", "GYRE_API int gyre_added(void);\nGYRE_API int gyre_comm_size(")
-        if not generate(source, "gyre.h", folder, more) or not os.path.exists(os.path.join(folder, "out/gyre_added.3")):
+        for what, header, examples, sentence in broken:
+            if sentence not in generate(source, folder, header, examples):
+                wrong("pages.py", f"accepts {what}, or does not say so")
+        if generate(source, folder, insert(ADDED), call) or not os.path.exists(os.path.join(folder, "out/gyre_added.3")):
             wrong("pages.py", "makes no page of a function that was added")
 
 
 def main():
     source, manual = sys.argv[1:]
     count = 0
+    with open(os.path.join(source, "include/gyre/gyre.h"), encoding="utf-8") as file:
+        statuses = {"GYRE_" + name for name in re.findall(r"^    X\(\d+, (\w+), \"[^\"]*\"\)", file.read(), re.M)}
     for folder, listed in (("gyre", "exports.txt"), ("nn", "exports-nn.txt")):
         functions = read(os.path.join(source, "tests/install", listed)).split()
         for name in functions:
-            check_function(os.path.join(manual, folder), name)
+            check_function(os.path.join(manual, folder), name, statuses)
         count += len(functions)
     pages = [os.path.join(manual, folder, name) for folder in ("gyre", "nn") for name in sorted(os.listdir(os.path.join(manual, folder)))]
     pages = [page for page in pages if not read(page).startswith(".so ")]
     pages += [os.path.join(source, "docs/man", name) for name in sorted(os.listdir(os.path.join(source, "docs/man"))) if name.endswith(".1")]
-    for page in pages:
-        check_form(page)
+    check_form(pages)
     for page in ("gyre/gyre.7", "nn/gyre-nn.7", "gyre/gyre-environment.7"):
         if os.path.join(manual, page) not in pages:
             wrong(page, "is missing")
