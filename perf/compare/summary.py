@@ -1,4 +1,5 @@
 """From the rows of all launches to medians, quartiles, ratios, a table and pictures. Pure functions, except for what writes files."""
+import math
 import subprocess
 from pathlib import Path
 
@@ -266,31 +267,97 @@ def report(results):
     return "\n".join(lines)
 
 
+NAMES = {"gyre": "gyre", "gyre+mem": "gyre, its memory", "openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo",
+         "limit_private": "limit, private", "limit_shared": "limit, shared"}
 COLOURS = {"gyre": "#c00000", "gyre+mem": "#ff8080", "openmpi": "#1f5fbf", "mpich": "#2f9f4f", "gloo": "#8040a0",
            "limit_private": "#505050", "limit_shared": "#a0a0a0"}
+APART = 0.055           # of the height of a plot: the least distance of two labels
 
 
-def line_text(block, using, style, label):
-    return f'{block} using {using} with {style} linecolor "{COLOURS.get(label, "#000000")}" title "{label}" noenhanced'
+def bytes_text(size):
+    """32 B, 1 KiB, 32 MiB"""
+    for unit, text in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:g} {text}"
+    return f"{size:g} B"
+
+
+def size_tics(least, most):
+    """[(size, text)]: 32 B, 1 KiB, 32 KiB, ... as far as they lie within; where only one does, every power of four."""
+    tics = [1 << power for power in range(0, 60, 5) if least <= 1 << power <= most]
+    if len(tics) < 2:
+        tics = [1 << power for power in range(0, 60, 2) if least <= 1 << power <= most]
+    return [(tic, bytes_text(tic)) for tic in tics]
+
+
+def apart(places, least=APART):
+    """Where labels stand that would stand at `places` (0 to 1): in the same order, at least so far from each other, and moved little."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    groups = []         # [sum of the wished places of the first, members]
+    for i in order:
+        groups.append([places[i], [i]])
+        while len(groups) > 1 and groups[-2][0] + least * len(groups[-2][1]) > groups[-1][0]:
+            place, members = groups.pop()
+            below, others_ = groups[-1]
+            wished = [places[m] - least * k for k, m in enumerate(others_ + members)]
+            groups[-1] = [sum(wished) / len(wished), others_ + members]
+    found = [0.0] * len(places)
+    for place, members in groups:
+        for k, i in enumerate(members):
+            found[i] = place + least * k
+    return found
+
+
+def value_range(values, logarithmic):
+    low, high = min(values), max(values)
+    if not logarithmic:
+        return 0.0, 1.05 * high
+    return 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high) + 1e-9)
+
+
+def half(labels, part, what, logarithmic, title):
+    """One plot of the two, with each line's name at its end."""
+    values = [value for figures in labels.values() for f in figures.values() for value in ((f["low"], f["high"]) if part == "median" else (f[part],))]
+    low, high = value_range(values, logarithmic)
+
+    def height(value):
+        return math.log(max(value, low) / low) / math.log(high / low) if logarithmic else value / high
+
+    ends_ = [(label, figures[max(figures)][part]) for label, figures in labels.items()]
+    places = apart([height(value) for _, value in ends_])
+    script = [f'set title "{title}" noenhanced; set ylabel "{what}"; {"set" if logarithmic else "unset"} logscale y',
+              f"set yrange [{low:g}:{high:g}]"]
+    for number, ((label, _), place) in enumerate(zip(ends_, places), 1):
+        script.append(f'set label {number} "{NAMES.get(label, label)}" at graph 1.02, graph {place:.4f} left textcolor rgb "{COLOURS.get(label, "#000000")}" noenhanced')
+    lines = [f'${label.replace("+", "_")} using {"1:2:3:4 with yerrorlines" if part == "median" else "1:5 with linespoints"} '
+             f'linewidth 1.5 pointtype 7 pointsize 0.5 linecolor rgb "{COLOURS.get(label, "#000000")}" notitle' for label in labels]
+    return [*script, "plot " + ", ".join(lines), "unset label"]
 
 
 def plot(case, labels, folder):
     """One picture: time and busbw against size, a line per library, quartiles over launches as bars."""
     name = "-".join(str(part) for part in case if part != "")
+    labels = {label: figures for label, figures in labels.items() if figures}
     sizes = {size for figures in labels.values() for size in figures}
     if len(sizes) < 2:
         return None
-    script = [f'set terminal pngcairo size 1200,500; set output "{folder}/{name}.png"', "set multiplot layout 1,2",
-              'set xlabel "bytes"; set logscale x 2; set grid; set key top left; set format x "2^{%L}"']
+    tics = ", ".join(f'"{text}" {size}' for size, text in size_tics(min(sizes), max(sizes)))
+    script = [f"set terminal pngcairo size 1300,480 font 'DejaVu Sans,11'; set output \"{folder}/{name}.png\"", "set multiplot layout 1,2",
+              f"set logscale x 2; set xrange [{min(sizes)}:{max(sizes)}]; set grid; set xtics ({tics}); set rmargin 17; set tics nomirror"]
     for label, figures in labels.items():
         script.append(f"${label.replace('+', '_')} << END")
         script += [f"{size} {f['median']} {f['low']} {f['high']} {f['busbw']}" for size, f in sorted(figures.items())]
         script.append("END")
     title = title_of(case)
-    blocks = [(label, "$" + label.replace("+", "_")) for label in labels]
-    times = ", ".join(line_text(block, "1:2:3:4", "yerrorlines", label) for label, block in blocks)
-    bandwidths = ", ".join(line_text(block, "1:5", "linespoints", label) for label, block in blocks)
-    script += [f'set title "{title}" noenhanced; set ylabel "µs"; set logscale y; plot {times}',
-               f'set title "{title}" noenhanced; set ylabel "busbw, GB/s"; unset logscale y; set yrange [0:*]; plot {bandwidths}']
+    script += half(labels, "median", "time (µs)", True, title) + half(labels, "busbw", "bus bandwidth (GB/s)", False, title)
     subprocess.run(["gnuplot"], input="\n".join(script) + "\n", text=True, check=True, timeout=60)
     return Path(folder) / f"{name}.png"
+
+
+def cases_of(figures_):
+    """What plot() needs, of the figures that results.json keeps: case -> label -> bytes -> figure."""
+    cases = {}
+    for row in figures_:
+        case = tuple(row.get(part, "") for part in CASE)
+        cases.setdefault(case, {}).setdefault(row["label"], {})[row["bytes"]] = row
+    return cases

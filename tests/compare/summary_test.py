@@ -9,12 +9,14 @@ import importlib.util
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 COMPARE = Path(__file__).resolve().parent.parent.parent / "perf" / "compare"
@@ -56,6 +58,35 @@ class Summary(unittest.TestCase):
                                rows("openmpi", [2, 2, 2], "", 64))
         self.assertEqual((cases[CASE]["openmpi"][4]["variant"], cases[CASE]["openmpi"][4]["median"]), ("sm", 1))
         self.assertEqual(cases[CASE]["openmpi"][64]["variant"], "")
+
+    def test_labels_stand_apart_in_order_and_near_their_lines(self):
+        for places in ([0.5, 0.5, 0.5], [0.9, 0.1, 0.12, 0.11], [0.3], [0.0, 0.5, 1.0]):
+            found = summary.apart(places, 0.05)
+            order = sorted(range(len(places)), key=lambda i: (places[i], i))
+            for below, above in zip(order, order[1:]):
+                self.assertGreaterEqual(found[above] - found[below], 0.05 - 1e-9)
+            self.assertLess(max(abs(a - b) for a, b in zip(found, places)), 0.05 * len(places))
+        self.assertEqual(summary.apart([0.0, 0.5, 1.0], 0.05), [0.0, 0.5, 1.0])
+
+    def test_sizes_are_written_as_people_say_them(self):
+        self.assertEqual([text for _, text in summary.size_tics(4, 1 << 26)], ["32 B", "1 KiB", "32 KiB", "1 MiB", "32 MiB"])
+        self.assertEqual([text for _, text in summary.size_tics(1 << 20, 1 << 22)], ["1 MiB", "4 MiB"])
+        self.assertEqual(summary.bytes_text(1536), "1.5 KiB")
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
+    def test_picture_names_every_line_at_its_end(self):
+        scripts = []
+        cases = summary.gather([row for size in (4, 64, 1 << 20) for row in rows("gyre", [1, 2, 3], size=size) + rows("openmpi", [2, 3, 4], size=size)])
+        kept = summary.cases_of(summary.figures(cases))
+        self.assertEqual(set(kept[CASE]), set(cases[CASE]))
+        with tempfile.TemporaryDirectory() as folder:
+            with mock.patch.object(summary.subprocess, "run", lambda *a, **k: scripts.append(k["input"])):
+                summary.plot(CASE, kept[CASE], folder)
+            path = summary.plot(CASE, kept[CASE], folder)
+            self.assertEqual(path.read_bytes()[1:4], b"PNG")
+        self.assertEqual([scripts[0].count(f'"{name}" at graph') for name in ("gyre", "Open MPI")], [2, 2])
+        self.assertNotIn("set key", scripts[0])
+        self.assertIn('"1 KiB" 1024', scripts[0])
 
     def test_ratio_is_to_the_best_peer_and_to_the_limit(self):
         cases = summary.gather(rows("gyre", [2, 2, 4]) + rows("mpich", [8, 8, 8]) + rows("openmpi", [4, 4, 4]) +
