@@ -76,10 +76,11 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
 }
 
 /* A request that is dropped goes on, and is collected by a later call. */
-static void leave_behind(struct gypy_flight *flight)
+static void finalize(PyObject *self)
 {
-    struct gypy_core *core = (struct gypy_core *)flight->comm;
-    if (!(flight->busy || flight->persistent) || !core || !core->orphans)
+    struct gypy_flight *flight = (struct gypy_flight *)((struct gypy_request *)self)->flight;
+    struct gypy_core *core = flight ? (struct gypy_core *)flight->comm : NULL;
+    if (!core || !core->orphans || !(flight->busy || flight->persistent))
         return;
     PyObject *kind, *reason, *trace;
     PyErr_Fetch(&kind, &reason, &trace);
@@ -90,10 +91,7 @@ static void leave_behind(struct gypy_flight *flight)
 
 static int clear(PyObject *self)
 {
-    struct gypy_request *request = (struct gypy_request *)self;
-    if (request->flight)
-        leave_behind((struct gypy_flight *)request->flight);
-    Py_CLEAR(request->flight);
+    Py_CLEAR(((struct gypy_request *)self)->flight);
     return 0;
 }
 
@@ -124,13 +122,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "A call under way."},
-    {Py_tp_traverse, traverse},
-    {Py_tp_clear, clear},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_members, members},
-    {Py_tp_methods, methods},
-    {0, NULL},
+    {Py_tp_doc, "A call under way."}, {Py_tp_traverse, traverse}, {Py_tp_clear, clear},     {Py_tp_finalize, finalize},
+    {Py_tp_dealloc, dealloc},         {Py_tp_members, members},   {Py_tp_methods, methods}, {0, NULL},
 };
 
 PyType_Spec gypy_request_spec = {
