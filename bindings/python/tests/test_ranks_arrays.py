@@ -1,7 +1,7 @@
 """Arrays of every library that is there, of every element type; what calls give; names as users type them."""
 import importlib
 import unittest
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy
 
@@ -176,7 +176,8 @@ class Arrays(RankTest):
         for op, wanted in (("avg", 2.0), ("mean", 2.0), ("AVG", 2.0), ("prod", 2.0**self.size), ("Product", 2.0**self.size)):
             with self.subTest(op):
                 self.assertTrue((self.comm.all_reduce(x.copy(), op=op) == wanted).all())
-        for dtype in ("float64", "double", "FP64", gyre.DType.FLOAT64):
+        types: List[Union[str, gyre.DType]] = ["float64", "double", "FP64", gyre.DType.FLOAT64]
+        for dtype in types:
             with self.subTest(dtype):
                 self.assertTrue((self.comm.all_reduce(x.copy(), dtype=dtype) == 2 * self.size).all())
 
