@@ -51,6 +51,7 @@ from ._errors import (
 )
 from ._group import group
 from ._library import EXCHANGE, PRINT, Config, lib
+from ._meet import meet
 from ._memory import Memory, Registration
 from ._observe import Counters, Failure, RankPlace, TraceEvent, log_set
 from ._request import PersistentRequest, Request, wait_all, wait_any, wait_some
@@ -103,15 +104,13 @@ def create(
     )
     if exchange is not None:
         config.exchange = _exchange_callback(exchange, world_size or 0, failure)
-    handle = ctypes.c_void_p()
-    code = lib.gyre_comm_create(config, handle)
+    code, handle, sentence = meet(config, exchange)
     if code != Status.SUCCESS:
-        error = error_for(code, text_of(lib.gyre_last_error(None)) or text_of(lib.gyre_status_text(code)))
-        raise error from (failure[0] if failure else None)
-    assert handle.value is not None
+        raise error_for(code, sentence) from (failure[0] if failure else None)
+    assert handle is not None
     world = World()
     world.kept.append(config)
-    return Communicator(handle.value, world)
+    return Communicator(handle, world)
 
 
 def _exchange_callback(exchange: Exchange, world_size: int, failure: List[BaseException]) -> Any:

@@ -8,8 +8,9 @@ floats) and for raw bits, in unsigned integers or bytes, the one that the caller
 import ctypes
 import sys
 from ctypes import POINTER, c_char_p, c_int, c_ssize_t, c_void_p
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
+from ._compiled import native
 from ._errors import InvalidArgument, Unsupported
 from ._memory import Memory
 from ._types import DTYPE_ALIASES, AnyDType, DType
@@ -98,34 +99,75 @@ _KINDS = {
 }
 
 
-class Buffer:
-    """`address`, `count` elements of `dtype`, in `nbytes` bytes. `what` names the argument in sentences. `kind` is
-    "complex" where each two elements are a complex number, else empty."""
+# Bits of any type: DLPack's codes of unsigned integers, and of signed ones, as PyTorch has no others of 16 bits.
+_DLPACK_BITS = (0, 1)
 
-    __slots__ = ("_view", "_held", "address", "nbytes", "dtype", "count", "kind")
+# Types of arrays whose elements the buffer protocol has no letter for, as ml_dtypes and PyTorch name them.
+_NAMED = {
+    "bfloat16": DType.BFLOAT16,
+    "float8_e4m3fn": DType.FLOAT8_E4M3,
+    "float8_e5m2": DType.FLOAT8_E5M2,
+}
+
+
+def _bits_of(what: str, source: Any) -> Optional[Tuple[Any, DType]]:
+    """An array of one of these types as one of unsigned integers, and the type; None for any other object."""
+    name = str(getattr(source, "dtype", "")).rpartition(".")[2]
+    foreign = type(source).__module__.partition(".")[0]
+    if foreign == "numpy":
+        if name in _NAMED:
+            return source.view(f"u{_NAMED[name].size}"), _NAMED[name]
+        if name:
+            raise InvalidArgument(f"{what}: gyre has no type for elements of {name}: convert them")
+    if foreign == "torch" and name in ("float8_e4m3fn", "float8_e5m2"):  # older ones do not lend these
+        return source.view(sys.modules["torch"].uint8), _NAMED[name]
+    return None
+
+
+def _refuse_device(what: str, source: Any) -> None:
+    """Memory of a GPU."""
+    cuda = getattr(source, "__cuda_array_interface__", None)
+    if cuda is not None:
+        raise Unsupported(
+            f"{what}: the array is in the memory of a GPU (address {cuda['data'][0]:#x}), which this version of "
+            "gyre cannot reach: copy it to the host first"
+        )
+    device = getattr(source, "__dlpack_device__", None)
+    kind = int(device()[0]) if callable(device) else 1
+    if kind not in (1, 3, 11):
+        raise Unsupported(
+            f"{what}: the {type(source).__name__} is in the memory of a device (DLPack's kind {kind}), which this version "
+            "of gyre cannot reach: copy it to the host first"
+        )
+
+
+def _does_not_convert(what: str, source: Any, kind: str, dtype: DType) -> InvalidArgument:
+    return InvalidArgument(
+        f"{what}: the elements of the {type(source).__name__} are {kind}, and dtype={dtype.name.lower()} does not convert "
+        "them: convert them first, for instance with .astype; raw bits are taken from unsigned integers and bytes"
+    )
+
+
+class Buffer:
+    """`address`, `count` elements of `dtype`, in `nbytes` bytes, of `source`. `what` names the argument in sentences. `kind`
+    is "complex" where each two elements are a complex number, else empty."""
+
+    __slots__ = ("_view", "_held", "_tensor", "source", "address", "nbytes", "dtype", "count", "kind")
 
     def __init__(
         self, what: str, source: Any, *, writable: bool, dtype: Optional[AnyDType] = None, raw: bool = False
     ) -> None:
         """`raw`: bytes, whatever the elements are."""
         self._held = False
-        cuda = getattr(source, "__cuda_array_interface__", None)
-        if cuda is not None:
-            raise Unsupported(
-                f"{what}: the array is in the memory of a GPU (address {cuda['data'][0]:#x}), which this version of "
-                "gyre cannot reach: copy it to the host first"
-            )
-        self._view = _PyBuffer()
-        exporter = source.view if isinstance(source, Memory) else source
-        try:
-            _get(exporter, self._view, _FULL_READ_ONLY)
-        except (TypeError, BufferError, ValueError) as reason:
-            raise InvalidArgument(
-                f"{what}: a {type(source).__name__} has no memory that gyre can use ({reason}): give a NumPy array, "
-                "array.array, bytearray, memoryview or another object with the buffer protocol"
-            ) from None
-        self._held = True
+        self._tensor: Any = None
+        self.source = source
         self.kind = ""
+        self._view = _PyBuffer()
+        reason = self._export(source)
+        if reason is not None:
+            _refuse_device(what, source)
+            self._borrow(what, source, writable, dtype, raw, reason)
+            return
         try:
             self._check(what, source, writable)
             self.dtype = DType.UINT8 if raw else self._choose(what, source, dtype)
@@ -135,6 +177,80 @@ class Buffer:
         self.address: Optional[int] = self._view.buf
         self.nbytes: int = self._view.len
         self.count: int = self.nbytes // self.dtype.size
+
+    def _export(self, source: Any) -> Optional[BaseException]:
+        """By the buffer protocol; gives why it could not be."""
+        try:
+            _get(source.view if isinstance(source, Memory) else source, self._view, _FULL_READ_ONLY)
+        except (TypeError, BufferError, ValueError) as reason:
+            return reason
+        self._held = True
+        return None
+
+    def _borrow(
+        self, what: str, source: Any, writable: bool, dtype: Optional[AnyDType], raw: bool, reason: BaseException
+    ) -> None:
+        """What has no buffer protocol for its elements: the bits of an array of ml_dtypes' types, or a tensor by DLPack."""
+        named = _bits_of(what, source)
+        if named is not None:
+            bits, kind = named
+            if not raw and dtype is not None and dtype_of(dtype) != kind:
+                raise _does_not_convert(what, source, kind.name.lower(), dtype_of(dtype))
+            self.__init__(what, bits, writable=writable, dtype=kind, raw=raw)  # type: ignore[misc]
+            self.source = source
+            return
+        if not hasattr(source, "__dlpack__"):
+            raise InvalidArgument(
+                f"{what}: a {type(source).__name__} has no memory that gyre can use ({reason}): give a NumPy array, "
+                "array.array, bytearray, memoryview or another object with the buffer protocol or DLPack"
+            ) from None
+        try:
+            tensor = native.tensor(source)
+        except Exception as refusal:
+            raise InvalidArgument(f"{what}: the {type(source).__name__} lends no memory: {refusal}") from None
+        self._tensor = tensor[0]
+        try:
+            self._describe(what, source, writable, dtype, raw, tensor)
+        except BaseException:
+            self.release()
+            raise
+
+    def _describe(
+        self, what: str, source: Any, writable: bool, dtype: Optional[AnyDType], raw: bool, tensor: Tuple[Any, ...]
+    ) -> None:
+        _, address, elements, number, parts, bits, code, readonly, contiguous, on_host = tensor
+        name = type(source).__name__
+        if not on_host:
+            raise Unsupported(f"{what}: the {name} is in the memory of a device, which this version of gyre cannot reach")
+        if not contiguous:
+            raise InvalidArgument(f"{what}: the {name} is not in one piece in C order; give a contiguous one")
+        if writable and readonly:
+            raise InvalidArgument(f"{what}: the {name} is read-only, and gyre is to write to it")
+        self.address = address
+        self.nbytes = elements * bits // 8
+        self.dtype = DType.UINT8
+        if not raw:
+            self.dtype = self._type_of_tensor(what, source, dtype, number, bits, code)
+            self.kind = "complex" if parts == 2 else ""
+        self.count = self.nbytes // self.dtype.size
+
+    def _type_of_tensor(
+        self, what: str, source: Any, wanted: Optional[AnyDType], number: int, bits: int, code: int
+    ) -> DType:
+        natural = DType(number) if number >= 0 else None
+        if wanted is None and natural is None:
+            raise InvalidArgument(
+                f"{what}: gyre has no type for the elements of the {type(source).__name__} "
+                f"(DLPack's code {code}, {bits} bits): convert them"
+            )
+        if wanted is None or dtype_of(wanted) is natural:
+            assert natural is not None
+            return natural
+        chosen = dtype_of(wanted)
+        if code not in _DLPACK_BITS or not (bits == 8 * chosen.size or natural is DType.UINT8) or self.nbytes % chosen.size:
+            found = natural.name.lower() if natural is not None else f"of {bits} bits"
+            raise _does_not_convert(what, source, found, chosen)
+        return chosen
 
     def _check(self, what: str, source: Any, writable: bool) -> None:
         if not _is_contiguous(self._view, b"C"):
@@ -177,14 +293,12 @@ class Buffer:
             )
         if natural != dtype and _letter(form) not in _BITS:
             kind = natural.name.lower() if natural is not None else f"of format {form!r}"
-            raise InvalidArgument(
-                f"{what}: the elements of the {type(source).__name__} are {kind}, and dtype={name} does not convert "
-                "them: convert them first, for instance with .astype; raw bits are taken from unsigned integers and bytes"
-            )
+            raise _does_not_convert(what, source, kind, dtype)
         return dtype
 
     def release(self) -> None:
         """Gives the memory back to its owner. May be called again."""
+        self._tensor = None
         if self._held:
             self._held = False
             _release(self._view)

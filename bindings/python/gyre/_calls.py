@@ -22,14 +22,18 @@ COLLECTIVES = tuple("all_reduce reduce reduce_scatter broadcast all_gather gathe
 
 
 class Call:
-    """A function of libgyre by its name without gyre_, its arguments but the communicator, the buffers it touches."""
+    """A function of libgyre by its name without gyre_, its arguments but the communicator, the buffers it touches; and what
+    the caller has given for the result, None where this rank gets none."""
 
-    __slots__ = ("name", "arguments", "buffers")
+    __slots__ = ("name", "arguments", "buffers", "result")
 
-    def __init__(self, name: str, arguments: Tuple[Any, ...], buffers: Tuple[Buffer, ...]) -> None:
+    def __init__(
+        self, name: str, arguments: Tuple[Any, ...], buffers: Tuple[Buffer, ...], result: Optional[Buffer] = None
+    ) -> None:
         self.name = name
         self.arguments = arguments
         self.buffers = buffers
+        self.result = None if result is None else result.source
 
 
 class Ranks:
@@ -127,7 +131,7 @@ def all_reduce(
     """Reduces `input` over all ranks into `output` on every rank; without `output`, in place."""
     source, target = _vector("all_reduce", input, output, dtype)
     arguments = (source.address, target.address, source.count, source.dtype, op_of(comm, op, source))
-    return Call("all_reduce", arguments, (source, target))
+    return Call("all_reduce", arguments, (source, target), target)
 
 
 def reduce(
@@ -148,9 +152,8 @@ def reduce(
     else:
         source = target = _read("reduce", input, dtype)
         address = None
-    return Call(
-        "reduce", (source.address, address, source.count, source.dtype, op_of(comm, op, source), root), (source, target)
-    )
+    arguments = (source.address, address, source.count, source.dtype, op_of(comm, op, source), root)
+    return Call("reduce", arguments, (source, target), None if address is None else target)
 
 
 def reduce_scatter(
@@ -167,7 +170,7 @@ def reduce_scatter(
     source = _read(name, input, dtype) if output is not None else _write(name, input, dtype)
     block = _divide(name, "input", source, comm)
     target, address = _block_or_own(comm, name, source, output, block, dtype)
-    return Call(name, (source.address, address, block, source.dtype, op_of(comm, op, source)), (source, target))
+    return Call(name, (source.address, address, block, source.dtype, op_of(comm, op, source)), (source, target), target)
 
 
 def _block_or_own(
@@ -195,12 +198,12 @@ def broadcast(
     _rank("root", root, comm)
     if comm.rank != root:
         target = _write("broadcast", input if output is None else output, dtype)
-        return Call("broadcast", (None, target.address, target.count, target.dtype, root), (target,))
+        return Call("broadcast", (None, target.address, target.count, target.dtype, root), (target,), target)
     if output is None: # in place nothing is written on root: a buffer that is read-only will do
         source = target = _read("broadcast", input, dtype)
     else:
         source, target = _vector("broadcast", input, output, dtype)
-    return Call("broadcast", (source.address, target.address, source.count, source.dtype, root), (source, target))
+    return Call("broadcast", (source.address, target.address, source.count, source.dtype, root), (source, target), target)
 
 
 def all_gather(
@@ -209,7 +212,7 @@ def all_gather(
     """Collects `input` of every rank in `output` of every rank, in rank order. `input` None: in place, it is already
     there as block `rank` of `output`."""
     source, address, target, block = _own_and_whole(comm, "all_gather", input, output, dtype)
-    return Call("all_gather", (address, target.address, block, target.dtype), (source, target))
+    return Call("all_gather", (address, target.address, block, target.dtype), (source, target), target)
 
 
 def _own_and_whole(
@@ -241,7 +244,7 @@ def gather(
         if output is None:
             raise InvalidArgument("gather: output is None on root")
         source, address, target, block = _own_and_whole(comm, "gather", input, output, dtype)
-        return Call("gather", (address, target.address, block, target.dtype, root), (source, target))
+        return Call("gather", (address, target.address, block, target.dtype, root), (source, target), target)
     source = _read("gather", input, dtype)
     return Call("gather", (source.address, None, source.count, source.dtype, root), (source,))
 
@@ -263,9 +266,9 @@ def scatter(
         whole = _read("scatter", input, dtype)
         block = _divide("scatter", "input", whole, comm)
         target, address = _block_or_own(comm, "scatter", whole, output, block, dtype)
-        return Call("scatter", (whole.address, address, block, whole.dtype, root), (whole, target))
+        return Call("scatter", (whole.address, address, block, whole.dtype, root), (whole, target), target)
     target = _write("scatter", output, dtype)
-    return Call("scatter", (None, target.address, target.count, target.dtype, root), (target,))
+    return Call("scatter", (None, target.address, target.count, target.dtype, root), (target,), target)
 
 
 def all_to_all(
@@ -274,7 +277,7 @@ def all_to_all(
     """Sends block r of `input` to rank r; block r of `output` comes from rank r. Without `output`, in place."""
     source, target = _vector("all_to_all", input, output, dtype)
     block = _divide("all_to_all", "input", source, comm)
-    return Call("all_to_all", (source.address, target.address, block, source.dtype), (source, target))
+    return Call("all_to_all", (source.address, target.address, block, source.dtype), (source, target), target)
 
 
 def barrier(comm: Ranks) -> Call:
@@ -361,7 +364,7 @@ def all_gatherv(
     target = _write(blocks.name, output, dtype)
     blocks.check("output", target)
     source, address = _own_v(blocks, input, target, dtype)
-    return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype), (source, target))
+    return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype), (source, target), target)
 
 
 def gatherv(
@@ -383,7 +386,7 @@ def gatherv(
     target = _write(blocks.name, output, dtype)
     blocks.check("output", target)
     source, address = _own_v(blocks, input, target, dtype)
-    return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype, root), (source, target))
+    return Call(blocks.name, (address, target.address, *blocks.arguments(), target.dtype, root), (source, target), target)
 
 
 def scatterv(
@@ -402,7 +405,7 @@ def scatterv(
     if comm.rank != root:
         target = _write(blocks.name, output, dtype)
         _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
-        return Call(blocks.name, (None, *blocks.arguments(), target.address, target.dtype, root), (target,))
+        return Call(blocks.name, (None, *blocks.arguments(), target.address, target.dtype, root), (target,), target)
     source = _read(blocks.name, input, dtype)
     blocks.check("input", source)
     target, address = source, blocks.own_address(source)
@@ -411,7 +414,7 @@ def scatterv(
         _same_type(blocks.name, source, target)
         _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
         address = target.address or 0
-    return Call(blocks.name, (source.address, *blocks.arguments(), address, source.dtype, root), (source, target))
+    return Call(blocks.name, (source.address, *blocks.arguments(), address, source.dtype, root), (source, target), target)
 
 
 def reduce_scatterv(
@@ -434,7 +437,7 @@ def reduce_scatterv(
         _want(blocks.name, "output", target.count, blocks.own, f"counts[{comm.rank}]")
         address = target.address or 0
     arguments = (source.address, address, blocks.arguments()[0], source.dtype, op_of(comm, op, source))
-    return Call(blocks.name, arguments, (source, target))
+    return Call(blocks.name, arguments, (source, target), target)
 
 
 def all_to_allv(
@@ -460,7 +463,7 @@ def all_to_allv(
     sent.check("input", source)
     received.check("output", target)
     arguments = (source.address, *sent.arguments(), target.address, *received.arguments(), source.dtype)
-    return Call(name, arguments, (source, target))
+    return Call(name, arguments, (source, target), target)
 
 
 # ---- between two ranks ----
@@ -475,7 +478,7 @@ def send(comm: Ranks, input: AnyBuffer, peer: int, *, dtype: Optional[AnyDType] 
 def recv(comm: Ranks, output: AnyBuffer, peer: int, *, dtype: Optional[AnyDType] = None) -> Call:
     """Receives from rank `peer` as many elements as `output` has."""
     target = _write("recv", output, dtype)
-    return Call("recv", (target.address, target.count, target.dtype, _rank("peer", peer, comm)), (target,))
+    return Call("recv", (target.address, target.count, target.dtype, _rank("peer", peer, comm)), (target,), target)
 
 
 def sendrecv(
@@ -487,7 +490,7 @@ def sendrecv(
     _rank("peer", to, comm)
     _rank("peer", from_, comm)
     arguments = (source.address, source.count, to, target.address, target.count, from_, source.dtype)
-    return Call("sendrecv", arguments, (source, target))
+    return Call("sendrecv", arguments, (source, target), target)
 
 
 def scalar_bytes(scalar: Any, dtype: AnyDType) -> "ctypes.Array[ctypes.c_char]":

@@ -5,83 +5,35 @@ libgyre may still touch is held by this object: buffers of requests by their Fli
 """
 import atexit
 import ctypes
-import functools
 import gc
 import os
+import signal
 import tempfile
 import threading
 import warnings
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, Deque, List, Optional, Sequence, Set, Union
+from typing import Any, Deque, List, Optional, Sequence, Set, Union
 
 from . import _calls as calls
-from . import _group
 from ._buffer import AnyBuffer, dtype_of
-from ._calls import Call, Ranks, scalar_bytes
+from ._calls import scalar_bytes
+from ._compiled import native
 from ._errors import Aborted, Error, InvalidArgument, Unsupported, error_for, text_of
+from ._forms import Forms
 from ._library import CALLS, lib
 from ._memory import Memory, Registration
 from ._observe import Counters, Failure, RankPlace, TraceFunction, counters_of, failures_of, place_of, trace_callback
-from ._request import Flight, PersistentRequest, Request
-from ._types import AnyDType, Status
+from ._request import Completion, Flight, Request
+from ._types import DTYPE_ALIASES, OP_ALIASES, AnyDType, DType, Op, Status
 from ._window import Window
 from ._world import ReduceFunction, UserOp, World, local, numpy_or_none, reduce_callback
-
-if TYPE_CHECKING:
-    from typing import Concatenate, ParamSpec
-
-    P = ParamSpec("P")
-
-_BLOCKING = {name: getattr(lib, f"gyre_{name}") for name in [*CALLS, "sendrecv"]}
-_STARTING = {name: getattr(lib, f"gyre_{name}_start") for name in CALLS}
-_KEEPING = {name: getattr(lib, f"gyre_{name}_init") for name in CALLS}
 
 _open: "weakref.WeakSet[Communicator]" = weakref.WeakSet()
 _abandoned: List["tuple[Any, World]"] = []  # handles of communicators that could not be destroyed when they were dropped
 
 
-def _describe(method: Any, prepare: Any, suffix: str, text: str, result: Any) -> None:
-    """For help()."""
-    method.__name__ = prepare.__name__ + suffix
-    method.__qualname__ = f"Communicator.{method.__name__}"
-    method.__module__ = __name__
-    method.__doc__ = text.format(prepare.__doc__)
-    method.__annotations__ = {**prepare.__annotations__, "return": result}
-
-
-def _blocking(prepare: "Callable[Concatenate[Ranks, P], Call]") -> "Callable[Concatenate[Communicator, P], None]":
-    @functools.wraps(prepare)
-    def method(self: "Communicator", /, *args: "P.args", **kwargs: "P.kwargs") -> None:
-        self._run(prepare(self, *args, **kwargs))
-
-    _describe(method, prepare, "", "{}", None)
-    return method
-
-
-def _starting(prepare: "Callable[Concatenate[Ranks, P], Call]") -> "Callable[Concatenate[Communicator, P], Request]":
-    @functools.wraps(prepare)
-    def method(self: "Communicator", /, *args: "P.args", **kwargs: "P.kwargs") -> Request:
-        return Request(self._begin(prepare(self, *args, **kwargs), _STARTING, persistent=False))
-
-    text = "{} As a request: never blocks; the buffers are gyre's until it is complete."
-    _describe(method, prepare, "_start", text, Request)
-    return method
-
-
-def _keeping(
-    prepare: "Callable[Concatenate[Ranks, P], Call]",
-) -> "Callable[Concatenate[Communicator, P], PersistentRequest]":
-    @functools.wraps(prepare)
-    def method(self: "Communicator", /, *args: "P.args", **kwargs: "P.kwargs") -> PersistentRequest:
-        return PersistentRequest(self._begin(prepare(self, *args, **kwargs), _KEEPING, persistent=True))
-
-    text = "{} As a persistent request: begun by its start(), any number of times."
-    _describe(method, prepare, "_init", text, PersistentRequest)
-    return method
-
-
-class Communicator(Ranks):
+class Communicator(native.Core, Forms):
     """An ordered set of ranks. gyre.create() makes the world's; split, sub and duplicate make others of it.
 
     A context manager: leaving it closes. Every collective call is made by all ranks, in the same order, with the same
@@ -89,9 +41,7 @@ class Communicator(Ranks):
 
     def __init__(self, handle: int, world: World) -> None:
         """Not to be called: see gyre.create."""
-        self._handle: Optional[int] = handle
         self._world = world
-        self._lock = threading.Lock()  # held by the thread inside
         self._life = threading.Lock()  # between abort, from anywhere, and close
         self._flights: Set[Flight] = set()
         self._windows: Set[Window] = set()
@@ -100,6 +50,7 @@ class Communicator(Ranks):
         self._pid = os.getpid()
         self.rank: int = lib.gyre_comm_rank(handle)
         self.size: int = lib.gyre_comm_size(handle)
+        self._open(handle, self.rank, self.size, self._flights, self._orphans, world.unused)
         world.communicators.add(self)
         _open.add(self)
 
@@ -108,12 +59,12 @@ class Communicator(Ranks):
     def _enter(self) -> None:
         if local.calling:
             raise InvalidArgument("an operation of one's own, or an exchange, must not call gyre")
-        if not self._lock.acquire(False):
+        if not self._acquire():
             raise InvalidArgument(
                 "another thread is inside a call on this communicator: one thread at a time; give each its duplicate()"
             )
         if self._handle is None:
-            self._lock.release()
+            self._release()
             raise InvalidArgument("the communicator is closed")
         if self._orphans:
             self._collect()
@@ -121,7 +72,15 @@ class Communicator(Ranks):
             self._world.free_unused(self._handle)
 
     def _leave(self) -> None:
-        self._lock.release()
+        self._release()
+
+    def _guarded(self, function: Any, *arguments: Any) -> int:
+        """A call that waits for others, and that Ctrl-C ends. The caller is inside it."""
+        native.guard_enter([self])
+        try:
+            return int(function(*arguments))
+        finally:
+            native.guard_leave()
 
     def _collect(self) -> None:
         """Forgotten requests: once each, those still under way stay."""
@@ -153,84 +112,6 @@ class Communicator(Ranks):
     def _has_failed(self) -> bool:
         return int(lib.gyre_progress(self._handle)) != Status.SUCCESS
 
-    # ---- the three forms of a call ----
-
-    def _run(self, call: Call) -> None:
-        grouped = _group.local.depth > 0
-        self._enter()
-        try:
-            if grouped:
-                _group.add(self, call.buffers)
-            self._check(_BLOCKING[call.name](self._handle, *call.arguments))
-        finally:
-            self._leave()
-            if not grouped:
-                for buffer in call.buffers:
-                    buffer.release()
-
-    def _begin(self, call: Call, functions: Any, persistent: bool) -> Flight:
-        self._enter()
-        try:
-            flight = Flight(self, call.buffers, persistent)
-            self._flights.add(flight)  # before libgyre knows the buffers
-            code = functions[call.name](self._handle, *call.arguments, flight.handle)
-            if code != Status.SUCCESS:
-                flight.let_go()
-            self._check(code)
-            return flight
-        finally:
-            self._leave()
-
-    all_reduce = _blocking(calls.all_reduce)
-    all_reduce_start = _starting(calls.all_reduce)
-    all_reduce_init = _keeping(calls.all_reduce)
-    reduce = _blocking(calls.reduce)
-    reduce_start = _starting(calls.reduce)
-    reduce_init = _keeping(calls.reduce)
-    reduce_scatter = _blocking(calls.reduce_scatter)
-    reduce_scatter_start = _starting(calls.reduce_scatter)
-    reduce_scatter_init = _keeping(calls.reduce_scatter)
-    broadcast = _blocking(calls.broadcast)
-    broadcast_start = _starting(calls.broadcast)
-    broadcast_init = _keeping(calls.broadcast)
-    all_gather = _blocking(calls.all_gather)
-    all_gather_start = _starting(calls.all_gather)
-    all_gather_init = _keeping(calls.all_gather)
-    gather = _blocking(calls.gather)
-    gather_start = _starting(calls.gather)
-    gather_init = _keeping(calls.gather)
-    scatter = _blocking(calls.scatter)
-    scatter_start = _starting(calls.scatter)
-    scatter_init = _keeping(calls.scatter)
-    all_to_all = _blocking(calls.all_to_all)
-    all_to_all_start = _starting(calls.all_to_all)
-    all_to_all_init = _keeping(calls.all_to_all)
-    barrier = _blocking(calls.barrier)
-    barrier_start = _starting(calls.barrier)
-    barrier_init = _keeping(calls.barrier)
-    all_gatherv = _blocking(calls.all_gatherv)
-    all_gatherv_start = _starting(calls.all_gatherv)
-    all_gatherv_init = _keeping(calls.all_gatherv)
-    gatherv = _blocking(calls.gatherv)
-    gatherv_start = _starting(calls.gatherv)
-    gatherv_init = _keeping(calls.gatherv)
-    scatterv = _blocking(calls.scatterv)
-    scatterv_start = _starting(calls.scatterv)
-    scatterv_init = _keeping(calls.scatterv)
-    reduce_scatterv = _blocking(calls.reduce_scatterv)
-    reduce_scatterv_start = _starting(calls.reduce_scatterv)
-    reduce_scatterv_init = _keeping(calls.reduce_scatterv)
-    all_to_allv = _blocking(calls.all_to_allv)
-    all_to_allv_start = _starting(calls.all_to_allv)
-    all_to_allv_init = _keeping(calls.all_to_allv)
-    send = _blocking(calls.send)
-    send_start = _starting(calls.send)
-    send_init = _keeping(calls.send)
-    recv = _blocking(calls.recv)
-    recv_start = _starting(calls.recv)
-    recv_init = _keeping(calls.recv)
-    sendrecv = _blocking(calls.sendrecv)
-
     # ---- other communicators ----
 
     def duplicate(self) -> "Communicator":
@@ -253,7 +134,7 @@ class Communicator(Ranks):
         made = ctypes.c_void_p()
         self._enter()
         try:
-            self._check(function(self._handle, *arguments, made))
+            self._check(self._guarded(function, self._handle, *arguments, made))
             return None if made.value is None else Communicator(made.value, self._world)
         finally:
             self._leave()
@@ -333,7 +214,7 @@ class Communicator(Ranks):
     def _attribute(self, function: Any, key: str, *arguments: Any) -> None:
         self._enter()
         try:
-            self._check(function(self._handle, key.encode(), *arguments))
+            self._check(self._guarded(function, self._handle, key.encode(), *arguments))
         finally:
             self._leave()
 
@@ -446,7 +327,7 @@ class Communicator(Ranks):
         agreed = ctypes.c_uint64()
         self._enter()
         try:
-            self._check(lib.gyre_comm_agree(self._handle, bits & (1 << 64) - 1, agreed))
+            self._check(self._guarded(lib.gyre_comm_agree, self._handle, bits & (1 << 64) - 1, agreed))
             return agreed.value
         finally:
             self._leave()
@@ -458,7 +339,7 @@ class Communicator(Ranks):
         made = ctypes.c_void_p()
         self._enter()
         try:
-            self._check(lib.gyre_comm_shrink(self._handle, made))
+            self._check(self._guarded(lib.gyre_comm_shrink, self._handle, made))
             assert made.value is not None
             world = World()
             world.kept = list(self._world.kept)  # libgyre has taken the operations along
@@ -474,7 +355,7 @@ class Communicator(Ranks):
         made = ctypes.c_void_p()
         self._enter()
         try:
-            self._check(lib.gyre_comm_grow(self._handle, newcomers, seconds, made))
+            self._check(self._guarded(lib.gyre_comm_grow, self._handle, newcomers, seconds, made))
             if made.value is None:
                 return None
             world = World()
@@ -562,8 +443,35 @@ class Communicator(Ranks):
 def _close_all() -> None:
     """An orderly goodbye of whatever is still open; not of what another thread is inside."""
     for comm in list(_open):
-        if comm._handle is not None and comm._lock.acquire(False):
+        if comm._handle is not None and comm._acquire():
             comm._destroy()
-            comm._lock.release()
+            comm._release()
     while _abandoned:
         lib.gyre_comm_destroy(_abandoned.pop()[0])
+
+
+def _bind() -> None:
+    """Tells the compiled module what it calls."""
+    functions = [f"gyre_{name}_start" for name in CALLS]
+    functions += ["gyre_test", "gyre_wait", "gyre_wait_any", "gyre_start", "gyre_comm_abort"]
+    addresses = {name: ctypes.cast(getattr(lib, name), ctypes.c_void_p).value or 0 for name in functions}
+    native.bind(
+        addresses,
+        {
+            "flight": Flight,
+            "request": Request,
+            "calls": Forms,
+            "requests": Completion,
+            "op_names": {**{op.name.lower(): int(op) for op in Op}, **{name: int(op) for name, op in OP_ALIASES.items()}},
+            "dtype_names": {
+                **{dtype.name.lower(): int(dtype) for dtype in DType},
+                **{name: int(dtype) for name, dtype in DTYPE_ALIASES.items()},
+            },
+            "get_handler": signal.getsignal,
+            "interrupt": signal.default_int_handler,
+            "main": threading.main_thread().ident,
+        },
+    )
+
+
+_bind()

@@ -2,6 +2,7 @@
 import threading
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple, Type
 
+from ._compiled import native
 from ._errors import error_for, text_of
 from ._library import lib
 
@@ -14,7 +15,6 @@ class _Local(threading.local):
     """The open groups of a thread, and what was started in them."""
 
     def __init__(self) -> None:
-        self.depth = 0
         self.buffers: List["Buffer"] = []
         self.comms: List["Communicator"] = []
 
@@ -40,15 +40,15 @@ class group:
 
     def __enter__(self) -> "group":
         lib.gyre_group_begin()
-        local.depth += 1
+        native.set_grouped(native.grouped() + 1)
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], reason: Any, trace: Any) -> None:
         if kind is not None:
             for comm in local.comms:
                 comm.abort()
-        local.depth -= 1
-        if local.depth > 0:
+        native.set_grouped(native.grouped() - 1)
+        if native.grouped() > 0:
             lib.gyre_group_end()
             return
         self._end(raised=kind is not None)
@@ -62,7 +62,7 @@ class group:
                 if not comm.closed:
                     comm._enter()
                     entered.append(comm)
-            code = lib.gyre_group_end()
+            code = self._wait(entered)
             if not raised:
                 _check(comms, code)
         finally:
@@ -70,6 +70,22 @@ class group:
                 comm._leave()
             for buffer in buffers:
                 buffer.release()
+
+
+    @staticmethod
+    def _wait(comms: List["Communicator"]) -> int:
+        """The end of the outermost group; Ctrl-C ends the wait."""
+        try:
+            native.guard_enter(list(comms))
+        except BaseException:  # it came before the wait: nobody knows how far the calls have come
+            for comm in comms:
+                comm.abort()
+            lib.gyre_group_end()
+            raise
+        try:
+            return int(lib.gyre_group_end())
+        finally:
+            native.guard_leave()
 
 
 def _check(comms: List["Communicator"], code: int) -> None:

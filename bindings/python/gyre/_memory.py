@@ -42,7 +42,9 @@ class Memory:
 
     def cast(self, format: str) -> memoryview:
         """Its elements, by a letter of the struct module."""
-        return self.view.cast(format)
+        view: Any = self.view
+        elements: memoryview = view.cast(format)
+        return elements
 
     def array(self, dtype: Any = "uint8", count: Optional[int] = None) -> Any:
         """A NumPy array on it, of `count` elements or as many as there are."""

@@ -9,6 +9,7 @@ import ctypes
 import time
 from typing import TYPE_CHECKING, Any, Generator, Iterable, List, Optional, Sequence, Tuple
 
+from ._compiled import native
 from ._errors import Error, InvalidArgument
 from ._library import lib
 from ._types import Status
@@ -21,18 +22,22 @@ _EAGER_S = 0.001  # so long an awaited request is looked at on every turn of the
 _PAUSE_S = 0.001  # the longest sleep between two looks afterwards
 
 
-class Flight:
+class Flight(native.Flight):
     """One request of libgyre. `busy`: under way."""
 
-    __slots__ = ("comm", "handle", "buffers", "busy", "error", "persistent")
+    __slots__ = ()
 
     def __init__(self, comm: "Communicator", buffers: Tuple["Buffer", ...], persistent: bool) -> None:
         self.comm = comm
-        self.handle = ctypes.c_void_p()
         self.buffers = buffers
         self.busy = not persistent
-        self.error: Optional[Error] = None
+        self.error = None
         self.persistent = persistent
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """Where libgyre keeps its handle."""
+        return ctypes.c_void_p.from_address(self.address)
 
     def end(self, error: Optional[Error]) -> None:
         """Complete, in success or failure."""
@@ -41,24 +46,26 @@ class Flight:
         if not self.persistent:
             self.let_go()
 
+    def _ended(self, code: int) -> None:
+        """Complete, with this status."""
+        self.end(self.comm._error_or_none(code))
+
     def let_go(self) -> None:
         """libgyre does not know it any more."""
-        self.busy = False
-        for buffer in self.buffers:
+        for buffer in self.buffers or ():
             buffer.release()
         self.buffers = ()
-        self.comm._flights.discard(self)
+        self._release()
 
     def test(self) -> None:
         """The caller is inside a call."""
         code = lib.gyre_test(self.handle)
         if code != Status.IN_PROGRESS:
-            self.end(self.comm._error_or_none(code))
+            self._ended(code)
 
     def wait(self) -> None:
         """The caller is inside a call."""
-        code = lib.gyre_wait(self.handle)
-        self.end(self.comm._error_or_none(code))
+        self._ended(self._wait())
 
     def free(self) -> bool:
         """A forgotten one: collects it. False: it is still under way. The caller is inside a call."""
@@ -72,18 +79,10 @@ class Flight:
         return True
 
 
-class Request:
-    """A call under way, as the _start methods give it. Its buffers belong to gyre until it is complete.
+class Completion:
+    """How a request is completed, by the package's own path."""
 
-    Complete it by test(), wait() or `await`; each raises the call's error, however often it is asked."""
-
-    def __init__(self, flight: Flight) -> None:
-        self._flight = flight
-
-    @property
-    def done(self) -> bool:
-        """Is it known to be complete? Makes no progress: test() does."""
-        return not self._flight.busy
+    _flight: Any
 
     def test(self) -> bool:
         """Moves all requests of the world a little, without blocking; True once this one is complete."""
@@ -126,6 +125,20 @@ class Request:
         if self._flight.error is not None:
             raise self._flight.error
 
+
+class Request(native.Request, Completion):
+    """A call under way, as the _start methods give it. Its buffers belong to gyre until it is complete.
+
+    Complete it by test(), wait() or `await`; each raises the call's error, however often it is asked."""
+
+    def __init__(self, flight: Flight) -> None:
+        self._flight = flight
+
+    @property
+    def done(self) -> bool:
+        """Is it known to be complete? Makes no progress: test() does."""
+        return not self._flight.busy
+
     def __await__(self) -> Generator[Any, None, None]:
         """The event loop moves it: looked at on every turn at first, then in growing pauses of at most a millisecond."""
         return self._poll().__await__()
@@ -134,11 +147,6 @@ class Request:
         began = time.monotonic()
         while not self.test():
             await asyncio.sleep(_pause(time.monotonic() - began))
-
-    def __del__(self) -> None:
-        flight: Optional[Flight] = getattr(self, "_flight", None)
-        if flight is not None and (flight.busy or flight.persistent):
-            flight.comm._orphans.append(flight)
 
     def __repr__(self) -> str:
         state = "under way" if self._flight.busy else "failed" if self._flight.error else "complete"
@@ -223,13 +231,9 @@ def _leave_all(entered: List["Communicator"]) -> None:
 
 def _wait_one(flights: Sequence[Flight]) -> int:
     """Waits for one of those under way, over several worlds too. The caller is inside calls of all of them."""
-    handles = (ctypes.c_void_p * len(flights))(*[flight.handle.value for flight in flights])
-    index = ctypes.c_ssize_t()
-    code = lib.gyre_wait_any(handles, len(flights), index)
-    flight = flights[index.value]
-    flight.handle.value = handles[index.value]
-    flight.end(flight.comm._error_or_none(code))
-    return index.value
+    index, code = native.wait_any(list(flights))
+    flights[index]._ended(code)
+    return index
 
 
 def wait_all(requests: Iterable[Request]) -> None:

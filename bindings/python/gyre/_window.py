@@ -2,9 +2,9 @@
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional
 
-from . import _group
 from ._buffer import AnyBuffer, Buffer
 from ._calls import AnyOp, op_of
+from ._compiled import native
 from ._errors import InvalidArgument
 from ._library import lib
 from ._types import AnyDType, Op, Status
@@ -32,7 +32,7 @@ class Window:
         try:
             comm._enter()
             try:
-                code = lib.gyre_window_create(comm._handle, address, nbytes, self._handle)
+                code = comm._guarded(lib.gyre_window_create, comm._handle, address, nbytes, self._handle)
                 if not self.closed:
                     comm._windows.add(self)  # whatever is raised below: others may reach the memory from now on
                 comm._check(code)
@@ -59,7 +59,7 @@ class Window:
         try:
             if self.closed:
                 raise InvalidArgument("the window is closed")
-            self._comm._check(function(self._handle, *arguments))
+            self._comm._check(self._comm._guarded(function, self._handle, *arguments))
         finally:
             self._comm._leave()
 
@@ -110,7 +110,7 @@ class Window:
             return
         self._comm._enter()
         try:
-            code = lib.gyre_window_destroy(self._handle)
+            code = self._comm._guarded(lib.gyre_window_destroy, self._handle)
             if not self._refused(code):
                 self._let_go()
             self._comm._check(code)
@@ -121,7 +121,7 @@ class Window:
         """Has gyre_window_destroy left the window as it was? gyre.h says when."""
         if code == Status.UNSUPPORTED:
             return not self._comm._has_failed()
-        return code == Status.FORKED or (code != Status.SUCCESS and _group.local.depth > 0)
+        return code == Status.FORKED or (code != Status.SUCCESS and native.grouped() > 0)
 
     def __enter__(self) -> "Window":
         return self

@@ -5,11 +5,11 @@ They must not call gyre; `calling` is true meanwhile, and every call of this pac
 give a result: it aborts the world, and the exception is kept for whoever called.
 """
 import ctypes
-import threading
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, Optional
 
+from ._compiled import native
 from ._library import REDUCE, lib
 from ._types import FORMATS, DType
 
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
 ReduceFunction = Callable[[Any, Any, Any], Any]
 
 
-class _Local(threading.local):
-    calling = False
+class _Local:
+    """Of this thread."""
+
+    @property
+    def calling(self) -> bool:
+        return native.calling()
+
+    @calling.setter
+    def calling(self, value: bool) -> None:
+        native.set_calling(value)
 
 
 local = _Local()
@@ -64,7 +72,8 @@ def _views(address: int, count: int, dtype: DType, writable: bool, numpy: Any) -
         view.flags.writeable = writable
         return view
     # memoryview can neither index nor convert halves before Python 3.12: they are seen as their bits.
-    plain = memoryview(raw).cast("B").cast("H" if letter == "e" else letter)
+    flat: Any = memoryview(raw).cast("B")
+    plain = flat.cast("H" if letter == "e" else letter)
     return plain if writable else plain.toreadonly()
 
 
@@ -83,6 +92,7 @@ def reduce_callback(world: World, comm: "weakref.ref[Communicator]", func: Reduc
         except BaseException as reason:  # also KeyboardInterrupt: nothing may pass through libgyre
             if world.failure is None:
                 world.failure = reason
+                native.note_failure()
             owner = comm()
             if owner is not None:
                 owner.abort()

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, List, Type
+from typing import Any, Callable, Dict, List, Type
 
 import numpy
 
@@ -271,6 +271,90 @@ def progress_thread(comm: gyre.Communicator) -> None:
     check(len(threads) >= 1, threads)
 
 
+def press_soon() -> None:
+    """Ctrl-C, once the main thread waits."""
+    import threading
+
+    def press() -> None:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press).start()
+
+
+def interrupt(comm: gyre.Communicator) -> None:
+    """Ctrl-C on rank 0 while it waits for rank 1, which is told. How it waits: TEST_WAY."""
+    x = numpy.ones(int(os.environ["TEST_COUNT"]))
+    if comm.rank == 1:
+        sentence = failure(gyre.Aborted, lambda: forever_looking(comm))
+        check("rank 0 aborted" in sentence, sentence)
+        comm.close()
+        return
+
+    def in_a_group() -> None:
+        with gyre.group():
+            comm.all_reduce(x)
+            comm.recv(numpy.ones(10), 1)
+
+    requests: List[gyre.Request] = []
+
+    def by_request() -> None:
+        requests.append(comm.all_reduce_start(x))
+        requests[0].wait()
+
+    ways: Dict[str, Callable[[], Any]] = {
+        "blocking": lambda: comm.all_reduce(x),
+        "elsewhere": lambda: comm.all_gatherv(x, numpy.ones(2 * len(x)), [len(x)] * 2),
+        "request": by_request,
+        "persistent": lambda: comm.all_reduce_init(x).start().wait(),
+        "any": lambda: gyre.wait_any([comm.all_reduce_start(x), comm.all_reduce_start(x.copy())]),
+        "group": in_a_group,
+        "split": lambda: comm.split(0),
+        "window": lambda: comm.window_create(x),
+    }
+    press_soon()
+    try:
+        ways[os.environ["TEST_WAY"]]()
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError("no KeyboardInterrupt")
+    for request in requests:
+        failure(gyre.Aborted, request.wait)
+    check("rank 0 aborted" in failure(gyre.Aborted, comm.barrier))
+    comm.close()
+
+
+def forever_looking(comm: gyre.Communicator) -> None:
+    while True:
+        comm.progress()
+        time.sleep(0.01)
+
+
+def own_handler(comm: gyre.Communicator) -> None:
+    """A handler of the program's own runs when the wait is over, and nothing is aborted."""
+    seen: List[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    if comm.rank == 0:
+        press_soon()
+    else:
+        time.sleep(1)
+    comm.barrier()
+    check(seen == ([signal.SIGINT] if comm.rank == 0 else []), seen)
+    comm.barrier()
+    comm.close()
+
+
+def interrupted_meeting() -> None:
+    """Ctrl-C while the others have not come."""
+    press_soon()
+    try:
+        gyre.create()
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("no KeyboardInterrupt")
+
+
 def two_worlds(comm: gyre.Communicator) -> None:
     """Requests and groups over worlds that share nothing."""
     other = gyre.create(address=os.environ["GYRE_ADDRESS"] + "-second")
@@ -298,8 +382,8 @@ def two_worlds(comm: gyre.Communicator) -> None:
 
 def main() -> None:
     name = sys.argv[1]
-    if name == "by_exchange":
-        by_exchange()
+    if name in ("by_exchange", "interrupted_meeting"):
+        globals()[name]()
     else:
         globals()[name](gyre.create())
     print("ok")

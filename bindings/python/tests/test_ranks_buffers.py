@@ -114,7 +114,7 @@ class Buffers(RankTest):
     def test_sizes_of_blocks(self) -> None:
         n = self.size
         x = numpy.ones(5, "float32")
-        calls: List[Callable[[], None]] = [
+        calls: List[Callable[[], object]] = [
             lambda: self.comm.all_gather(x, numpy.ones(5 * n + n, "float32")),
             lambda: self.comm.all_gatherv(x, numpy.ones(5 * n - 1, "float32"), [5] * n),
             lambda: self.comm.all_gatherv(x, numpy.ones(5 * n, "float32"), [5] * n, [4] * n if n > 9 else [1 << 40] * n),

@@ -9,6 +9,8 @@ import time
 import unittest
 from typing import Dict, List, Optional
 
+from gyre._compiled import compiled
+
 LIMIT_S = 120.0
 SECRET = "a-secret-of-the-tests-0123456789"
 
@@ -115,6 +117,22 @@ class Worlds(unittest.TestCase):
 
     def test_progress_thread(self) -> None:
         self.gather(self.ranks("progress_thread", 2, GYRE_PROGRESS_THREAD="1"))
+
+    @unittest.skipUnless(compiled, "Ctrl-C ends waits by the compiled module")
+    def test_interrupts(self) -> None:
+        for way in ("blocking", "elsewhere", "request", "persistent", "any", "group", "split", "window"):
+            with self.subTest(way):
+                self.gather(self.ranks("interrupt", 2, TEST_WAY=way, TEST_COUNT="10"))
+        for transport in ("shm", "tcp"):
+            with self.subTest(transport):
+                self.gather(self.ranks("interrupt", 2, TEST_WAY="blocking", TEST_COUNT="200000", GYRE_TRANSPORT=transport))
+
+    def test_a_handler_of_ones_own(self) -> None:
+        self.gather(self.ranks("own_handler", 2))
+
+    def test_an_interrupted_meeting(self) -> None:
+        place = {"WORLD_SIZE": "2", "GYRE_ADDRESS": f"file://{self.folder.name}/alone", "GYRE_SECRET": SECRET}
+        self.gather([self.start("interrupted_meeting", RANK="0", **place)])
 
     def test_two_worlds(self) -> None:
         self.both("two_worlds")
