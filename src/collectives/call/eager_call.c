@@ -11,7 +11,6 @@
  * the place, so that of many in flight the first are over before the last are started; and a wait, all that is there at once. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_queue.h"
-#include "collectives/call/executor.h"
 #include "collectives/call/launch.h"
 #include "collectives/call/prepare.h"
 #include "collectives/engine/call_check.h"
@@ -534,7 +533,7 @@ static inline __attribute__((always_inline)) bool begin_as(struct gy_exchange *i
     struct gyre_comm *comm = it->comm;
     /* Those before it may well be over by now, and room is to be made for this one. */
     if (comm->inline_started - comm->inline_done >= GY_WINDOW_AHEAD && comm->window_first && comm->window_first->tiny)
-        gy_request_advance(comm->window_first);
+        comm->ctx->up->advance(comm->window_first);
     it->number = ++comm->inline_started;
     shape->sequence = ++comm->sequence;
     bool now = !comm->window_next && may_be_shown(it);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "collectives/call/eager_call.h"
-#include "collectives/call/executor.h"
 #include "collectives/call/prepare.h"
 #include "collectives/link/flow_control.h"
 #include "collectives/shm/eager.h"
@@ -100,7 +99,7 @@ void gy_request_launch(struct gyre_request *r)
     if (r->tiny && !ctx->closed)
         gy_tiny_show(comm);
     if (!r->complete && !ctx->closed && !(gy_request_is_linked(r) && ctx->active - ctx->queued > GY_AT_ONCE))
-        gy_request_advance(r);
+        ctx->up->advance(r);
     if (!r->complete) /* a thread that sleeps has not armed itself for this one */
         gy_driver_wake(ctx);
 }
