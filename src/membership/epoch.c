@@ -31,10 +31,10 @@ gyre_status gy_world_open(const gyre_config *user, struct gy_config *config, str
     world = gy_world_make(identity.rank, identity.size, 1, config, poller);
     if (world)
         world->house = gy_house_make(&identity, config);
-    if (!world || !world->house)
-        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", identity.size);
-    if (status == GYRE_SUCCESS)
+    if (world && world->house)
         status = gy_epoch_prepare(world, error);
+    else
+        status = gy_error_set(error, GYRE_NO_MEMORY, -1, "no memory for %d members", identity.size);
     if (status == GYRE_SUCCESS)
         status = gy_world_meet(world, &identity, error);
     gy_identity_end(&identity);
