@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/check.h"
-#include "collectives/lifecycle/shrink.h"
+#include "collectives/lifecycle/agree.h"
 #include "transport/registry/registry.h"
 
 /* Copies what both sides know of a struct that begins with its size; the rest of the caller's is zero. */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/check.h"
+#include "collectives/lifecycle/agree.h"
 #include "collectives/lifecycle/grow.h"
 #include "collectives/lifecycle/shrink.h"
 

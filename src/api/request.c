@@ -5,6 +5,7 @@
 #include "api/check.h"
 #include "collectives/call/call_cache_inline.h"
 #include "collectives/call/launch.h"
+#include "collectives/call/prepare.h"
 #include "collectives/engine/progress.h"
 #include "collectives/lifecycle/comm_teardown.h"
 #include "collectives/lifecycle/uniform_completion.h"

@@ -18,7 +18,7 @@
 #include "bootstrap/world.h"
 #include "collectives/comm/context.h"
 #include "collectives/events/upcalls.h"
-#include "collectives/lifecycle/grow.h"
+#include "collectives/lifecycle/charter.h"
 #include "core/mem.h"
 #include "fuzz/fuzz.h"
 #include "membership/epoch.h"
@@ -191,7 +191,7 @@ static void follow(const struct gy_charter *charter)
     memset(&ctx, 0, sizeof(ctx));
     ctx.config = config;
     ctx.world = &world;
-    if (gy_grow_follow(&ctx, charter, &error) == GYRE_SUCCESS) {
+    if (gy_charter_follow(&ctx, charter, &error) == GYRE_SUCCESS) {
         check(ctx.operations.count >= 0 && ctx.operations.count <= GY_OPS_MADE_MOST);
         check(memchr(ctx.config.algorithm, '\0', sizeof(ctx.config.algorithm)) != NULL);
         check(memchr(own.address.host, '\0', sizeof(own.address.host)) != NULL);

@@ -1,4 +1,4 @@
-/* Growing (src/collectives/grow.c, src/boot/reception.c, join.c) as a model for spin: do all come to the same world, whatever
+/* Growing (src/collectives/lifecycle/grow.c, src/membership/join_server.c, join_client.c) as a model for spin: do all come to the same world, whatever
  * the order of events?
  *
  *   N members, of which rank 0 receives newcomers; NEWS newcomers, which come, are lost or hang up, and come again, each time

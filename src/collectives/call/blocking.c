@@ -1,8 +1,10 @@
 /* A blocking call, by the shortest way there is. */
 #include "collectives/call/blocking.h"
 
+#include "collectives/call/call_cache_inline.h"
 #include "collectives/call/eager_call.h"
 #include "collectives/call/launch.h"
+#include "collectives/call/prepare.h"
 #include "collectives/call/shm_blocking.h"
 #include "collectives/engine/progress.h"
 #include "collectives/link/eager_exchange.h"
@@ -56,4 +58,12 @@ gyre_status gy_run_own(struct gyre_comm *comm, const struct gy_call *call)
     struct gy_call own = *call;
     own.unforced = gy_select_forces(comm, call->collective); /* where nothing is, it may go the short ways */
     return gy_run(comm, &own);
+}
+
+bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
+{
+    const struct gy_repeat *repeat = &comm->repeats[call->collective];
+    if (repeat->what == GY_KEPT_EXCHANGE)
+        return gy_repeat_exchange(comm, call, status_p);
+    return gy_is_repeat(comm, repeat, call) && !comm->ctx->active_first && repeat->direct(comm, call, status_p);
 }

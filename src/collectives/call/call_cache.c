@@ -76,11 +76,3 @@ void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, g
     repeat->what = GY_KEPT_DIRECT;
     repeat->direct = func;
 }
-
-bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p)
-{
-    const struct gy_repeat *repeat = &comm->repeats[call->collective];
-    if (repeat->what == GY_KEPT_EXCHANGE)
-        return gy_repeat_exchange(comm, call, status_p);
-    return gy_is_repeat(comm, repeat, call) && !comm->ctx->active_first && repeat->direct(comm, call, status_p);
-}

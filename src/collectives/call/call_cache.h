@@ -36,8 +36,5 @@ void gy_repeat_keep(struct gyre_comm *comm, const struct gy_call *call, const st
  * happened. */
 typedef bool (*gy_repeat_func)(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 void gy_repeat_keep_direct(struct gyre_comm *comm, const struct gy_call *call, gy_repeat_func func);
-/* The whole of a blocking call that is a repeat (of a start: call_cache_inline.h); false: it is none, or something is unusual, and nothing has
- * happened yet. */
-bool gy_repeat_call(struct gyre_comm *comm, const struct gy_call *call, gyre_status *status_p);
 
 #endif

@@ -8,8 +8,6 @@
  * GY_TILES_PER_TURN tiles a turn, so that all requests of a context advance together. */
 #include "collectives/call/executor.h"
 
-#include "collectives/call/eager_call.h"
-#include "collectives/call/launch.h"
 #include "collectives/engine/lane.h"
 #include "collectives/link/flow_control.h"
 #include "collectives/shm/block_pull.h"
@@ -119,10 +117,8 @@ bool gy_lanes_turn(struct gyre_request *r, bool *over_p)
 bool gy_request_advance(struct gyre_request *r)
 {
     if (r->plan->window) {
-        if (r->comm->window_first != r || r->shape.sequence > r->comm->arrived)
+        if (!gy_request_has_turn(r))
             return false;
-        if (r->tiny)
-            return gy_tiny_advance(r);
         if (!r->begun && gy_window_begin(r) != GYRE_SUCCESS)
             return true;
     }

@@ -4,7 +4,7 @@
 
 #include "collectives/engine/request.h"
 
-/* Moves its lanes; returns true if anything moved. */
+/* Moves the lanes of one that is no direct exchange; returns true if anything moved. */
 bool gy_request_advance(struct gyre_request *request);
 /* A turn of its lanes alone; *over_p: all that there is to do here is done. */
 bool gy_lanes_turn(struct gyre_request *request, bool *over_p);

@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "collectives/call/eager_call.h"
+#include "collectives/call/eager_fit.h"
+#include "collectives/call/eager_start.h"
+#include "collectives/call/eager_turn.h"
 #include "collectives/call/prepare.h"
 #include "collectives/link/flow_control.h"
 #include "collectives/shm/eager.h"
@@ -148,55 +151,4 @@ void gy_request_restart(struct gyre_request *r)
         return;
     gy_request_reset(r);
     gy_request_launch(r);
-}
-
-struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun)
-{
-    struct gyre_comm *comm = it->comm;
-    struct gyre_request *r = gy_request_opened(comm);
-    /* In two: of more at once compilers make a string instruction, which takes longer than all the rest of this. */
-    memset(&r->tiny_next, 0, offsetof(struct gyre_request, offer) - offsetof(struct gyre_request, tiny_next));
-    r->offer = (struct gy_offer){0};
-    r->plan = comm->plans[it->shape->collective][it->shape->algorithm];
-    gy_arrival_copy(&r->shape, it->shape);
-    r->input = it->input;
-    r->output = it->output;
-    r->operation = gy_exchange_operation(it);
-    r->element = gy_dtype_bytes(r->operation.dtype);
-    r->record = comm->recorder.page->started;
-    r->kind = *it->kind;
-    gy_exchange_set(&r->exchange, comm, &r->kind, &r->shape, it->number, it->input, it->output);
-    r->exchange.claims = it->claims;
-    r->exchange.kept = it->kept;
-    r->waiting_for = -1;
-    r->canonical = gy_comm_canonical(comm);
-    gy_request_queue_up(r, begun);
-    return r;
-}
-
-void gy_request_through(struct gyre_request *r)
-{
-    if (r->ends)
-        r->comm->ctx->up->confirm(r);
-    else
-        gy_request_finish(r, GYRE_SUCCESS);
-}
-
-void gy_request_recycle(struct gyre_request *r)
-{
-    if (r->lent) {
-        if (r->persistent && r->comm)
-            gy_prepare_undo(r);
-        r->given_up = r->collected = true;
-        return;
-    }
-    if (!r->comm) { /* its communicator has gone before it was collected */
-        gy_handle_remove(r, GY_HANDLE_REQUEST);
-        gy_free(r);
-        return;
-    }
-    struct gy_context *ctx = r->comm->ctx;
-    if (r->persistent)
-        gy_prepare_undo(r);
-    gy_request_rest(ctx, r);
 }

@@ -10,17 +10,10 @@ gyre_status gy_request_start(struct gyre_comm *comm, const struct gy_call *call,
 gyre_status gy_request_keep(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 /* It is not under way. */
 void gy_request_restart(struct gyre_request *request);
-/* A direct exchange that has its numbers and its record, and needs nothing else, becomes an active request. There is an
- * idle one, and a plan. begun: it has been shown. */
-struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun);
 /* One with all that it needs, which is not started. */
 gyre_status gy_request_make(struct gyre_comm *comm, const struct gy_call *call, struct gyre_request **request_p);
 void gy_request_launch(struct gyre_request *request);
 /* One that has its numbers and its record, and has been shown, becomes an active request, with its lanes where they are. */
 void gy_request_enlist(struct gyre_request *request);
-/* All that it does here is done: ends it with success, or lets it wait for the others (uniform_completion.h). */
-void gy_request_through(struct gyre_request *request);
-/* Back to the free list, after completion; also after the end of the communicator. */
-void gy_request_recycle(struct gyre_request *request);
 
 #endif

@@ -1,18 +1,21 @@
 /* Before a request starts: the choice, the layout of its blocks, its plan, its buffers, its links. Everything that may
  * fail is here, so that a start fails before anybody has seen it, and so that a persistent request allocates once. */
 #include <string.h>
-#include <xxhash.h>
 
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_call.h"
+#include "collectives/call/eager_fit.h"
 #include "collectives/call/eager_queue.h"
+#include "collectives/engine/call_check.h"
 #include "collectives/engine/lane.h"
 #include "collectives/engine/request.h"
 #include "collectives/schedule/reduction_order.h"
 #include "collectives/schedule/tile.h"
 #include "collectives/select/selector.h"
 #include "collectives/shm/slots.h"
+#include "core/handle.h"
 #include "core/log.h"
+#include "core/mem.h"
 
 /* Elements per tile: what both sides of every link, or all users of a window, compute alike. */
 static size_t tile_elements(const struct gyre_request *r)
@@ -160,24 +163,6 @@ static gyre_status open_links(struct gyre_request *r)
             return gy_error_set(&r->comm->error, GYRE_NO_MEMORY, -1, "out of memory for a channel to rank %d", world);
     }
     return GYRE_SUCCESS;
-}
-
-struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size)
-{
-    struct gy_arrival shape = {.count = call->count,
-                               .root = (uint32_t)call->root,
-                               .collective = (uint8_t)call->collective,
-                               .dtype = (uint8_t)call->dtype,
-                               .op = (uint8_t)call->op,
-                               .algorithm = (uint8_t)algorithm};
-    if (call->varying) {
-        shape.collective |= GY_VARYING;
-        /* Everyone gave the same list, but for all_to_all, whose counts are compared pair by pair. */
-        shape.count = call->collective == GY_ALL_TO_ALL
-                          ? 0
-                          : (uint32_t)XXH3_64bits(call->in_counts, (size_t)size * sizeof(*call->in_counts));
-    }
-    return shape;
 }
 
 static bool by_rank(enum gy_collective collective)
@@ -404,4 +389,23 @@ gyre_status gy_prepare(struct gyre_request *r, struct gyre_comm *comm, const str
 undo:
     gy_prepare_undo(r);
     return status;
+}
+
+void gy_request_recycle(struct gyre_request *r)
+{
+    if (r->lent) {
+        if (r->persistent && r->comm)
+            gy_prepare_undo(r);
+        r->given_up = r->collected = true;
+        return;
+    }
+    if (!r->comm) { /* its communicator has gone before it was collected */
+        gy_handle_remove(r, GY_HANDLE_REQUEST);
+        gy_free(r);
+        return;
+    }
+    struct gy_context *ctx = r->comm->ctx;
+    if (r->persistent)
+        gy_prepare_undo(r);
+    gy_request_rest(ctx, r);
 }

@@ -16,7 +16,7 @@ void gy_prepare_stage(struct gyre_request *request);
 void gy_prepare_end(struct gyre_request *request);
 /* Gives back what gy_prepare took. */
 void gy_prepare_undo(struct gyre_request *request);
-/* The shape of a call, without its sequence number. */
-struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size);
+/* Back to the free list, after completion; also after the end of the communicator. */
+void gy_request_recycle(struct gyre_request *request);
 
 #endif

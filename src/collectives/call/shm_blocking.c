@@ -18,6 +18,7 @@
 
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_call.h"
+#include "collectives/call/eager_fit.h"
 #include "collectives/call/executor.h"
 #include "collectives/call/launch.h"
 #include "collectives/call/prepare.h"

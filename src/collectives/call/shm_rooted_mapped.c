@@ -12,6 +12,7 @@
  * kept waiting goes on as the request that was filled on the way. */
 #include "collectives/call/call_cache.h"
 #include "collectives/call/eager_call.h"
+#include "collectives/call/eager_fit.h"
 #include "collectives/call/prepare.h"
 #include "collectives/call/shm_blocking.h"
 #include "collectives/engine/call_check.h"

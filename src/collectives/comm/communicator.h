@@ -9,11 +9,11 @@
 #include "collectives/comm/locality.h"
 #include "collectives/comm/tuner_state.h"
 #include "collectives/schedule/layout.h"
+#include "collectives/schedule/limits.h"
 #include "collectives/schedule/schedule.h"
 #include "transport/link.h"
 
 #define GY_PLANS_OTHER_ROOTS 32
-#define GY_WINDOW_RANKS 1024 /* a host with more ranks uses links */
 
 /* What gyre_comm_set changes. */
 struct gy_attributes {

@@ -3,13 +3,13 @@
 #ifndef GY_COLLECTIVES_COMM_CONTEXT_H
 #define GY_COLLECTIVES_COMM_CONTEXT_H
 
+#include <gyre/page.h>
 #include <stdatomic.h>
 
 #include "collectives/comm/memory_registry.h"
 #include "collectives/comm/progress_lock.h"
 #include "collectives/comm/reduce_op.h"
 #include "collectives/comm/shm_slot_alloc.h"
-#include "collectives/comm/status_page.h"
 #include "collectives/comm/upcalls.h"
 #include "core/config.h"
 #include "membership/epoch.h"

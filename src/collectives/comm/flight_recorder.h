@@ -8,9 +8,9 @@
 #ifndef GY_COLLECTIVES_COMM_FLIGHT_RECORDER_H
 #define GY_COLLECTIVES_COMM_FLIGHT_RECORDER_H
 
+#include <gyre/page.h>
 #include <stdbool.h>
 
-#include "collectives/comm/status_page.h"
 #include "collectives/schedule/schedule.h"
 
 #define GY_RECORDS GYRE_PAGE_RECORDS

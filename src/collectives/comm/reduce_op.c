@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "collectives/comm/communicator.h"
+#include "collectives/schedule/limits.h"
 #include "collectives/schedule/reduction_order.h"
 #include "core/mem.h"
 

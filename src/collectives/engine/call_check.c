@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <xxhash.h>
 
 #include "core/fence.h"
 
@@ -94,4 +95,22 @@ bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer)
             return false;
     }
     return true;
+}
+
+struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size)
+{
+    struct gy_arrival shape = {.count = call->count,
+                               .root = (uint32_t)call->root,
+                               .collective = (uint8_t)call->collective,
+                               .dtype = (uint8_t)call->dtype,
+                               .op = (uint8_t)call->op,
+                               .algorithm = (uint8_t)algorithm};
+    if (call->varying) {
+        shape.collective |= GY_VARYING;
+        /* Everyone gave the same list, but for all_to_all, whose counts are compared pair by pair. */
+        shape.count = call->collective == GY_ALL_TO_ALL
+                          ? 0
+                          : (uint32_t)XXH3_64bits(call->in_counts, (size_t)size * sizeof(*call->in_counts));
+    }
+    return shape;
 }

@@ -11,6 +11,8 @@ void gy_window_arrive(struct gyre_comm *comm, const struct gy_arrival *shape, co
 bool gy_window_verify(struct gyre_comm *comm, uint64_t sequence, int peer);
 /* Ends the world because ranks called different things; both shapes are in the sentence. */
 void gy_mismatch(struct gyre_comm *comm, int peer, const struct gy_arrival *theirs, const struct gy_arrival *mine);
+/* The shape of a call, without its sequence number. */
+struct gy_arrival gy_shape_of(const struct gy_call *call, enum gy_algorithm algorithm, int size);
 bool gy_shape_equal(const struct gy_arrival *a, const struct gy_arrival *b);
 
 #endif

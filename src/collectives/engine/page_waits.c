@@ -1,6 +1,7 @@
 /* Whom the operations under way miss, on the status page. */
 #include "collectives/engine/page_waits.h"
 
+#include "collectives/comm/status_page.h"
 #include "collectives/engine/request.h"
 
 static void add_wait(struct gyre_page *page, const struct gyre_request *r, int slot, int rank)

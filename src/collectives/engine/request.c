@@ -270,6 +270,14 @@ void gy_request_finish(struct gyre_request *r, gyre_status status)
     r->comm->ctx->up->ended(r, status);
 }
 
+void gy_request_through(struct gyre_request *r)
+{
+    if (r->ends)
+        r->comm->ctx->up->confirm(r);
+    else
+        gy_request_finish(r, GYRE_SUCCESS);
+}
+
 struct gyre_request *gy_request_find(struct gyre_comm *comm, uint64_t sequence, int peer, bool sends)
 {
     for (struct gyre_request *r = comm->ctx->active_first; r; r = r->next) {

@@ -191,6 +191,11 @@ static inline void gy_request_set_complete(struct gyre_request *request, gyre_st
 }
 /* It has to wait: when it began, within a tick, if that is not known yet. */
 void gy_request_note_beginning(const struct gyre_request *request);
+/* Of one that goes by windows: is it at the head of its communicator's queue, and have the peers been shown that this rank has entered it? */
+static inline bool gy_request_has_turn(const struct gyre_request *request)
+{
+    return request->comm->window_first == request && request->shape.sequence <= request->comm->arrived;
+}
 /* Counts and records its end. */
 void gy_request_record_end(struct gyre_request *request);
 /* Its lanes stand at their beginning. */
@@ -202,6 +207,8 @@ void gy_request_arrive(struct gyre_comm *comm);
 bool gy_request_stands_behind(const struct gyre_comm *comm);
 /* Ends it and takes it off the lists; the user still holds it. */
 void gy_request_finish(struct gyre_request *request, gyre_status status);
+/* All that it does here is done: ends it with success, or lets it wait for the others (uniform_completion.h). */
+void gy_request_through(struct gyre_request *request);
 /* Back to the free list, of one that is on no other list and holds nothing. It was never anybody's, or was collected: an old handle is told from one
  * that is under way. */
 static inline void gy_request_rest(struct gy_context *ctx, struct gyre_request *request)

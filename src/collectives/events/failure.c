@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectives/comm/status_page.h"
 #include "collectives/engine/call_check.h"
 #include "collectives/engine/request.h"
 #include "collectives/lifecycle/uniform_completion.h"

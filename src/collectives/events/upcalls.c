@@ -2,6 +2,7 @@
 #include "collectives/events/upcalls.h"
 
 #include "collectives/call/eager_queue.h"
+#include "collectives/call/eager_turn.h"
 #include "collectives/call/executor.h"
 #include "collectives/call/prepare.h"
 #include "collectives/engine/progress.h"
@@ -21,7 +22,7 @@ static bool advance(struct gyre_request *r)
     switch (r->phase) {
     case GY_CONFIRMS: return gy_ends_advance(r);
     case GY_PARTS: return gy_comm_end_advance(r);
-    default: return gy_request_advance(r);
+    default: return r->tiny ? gy_request_has_turn(r) && gy_tiny_advance(r) : gy_request_advance(r);
     }
 }
 

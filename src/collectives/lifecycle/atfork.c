@@ -1,6 +1,7 @@
 /* A forked child inherits the world's memory and descriptors. It must not speak for its parent: its copies of the
  * descriptors are closed (so that the parent's death stays visible to its peers), and its calls fail. */
 #include "collectives/lifecycle/atfork.h"
+#include "collectives/comm/status_page.h"
 
 #include <pthread.h>
 #include <time.h>

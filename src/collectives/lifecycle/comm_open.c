@@ -5,6 +5,7 @@
 
 #include "collectives/call/call_cache.h"
 #include "collectives/call/prepare.h"
+#include "collectives/comm/status_page.h"
 #include "collectives/engine/request.h"
 #include "collectives/lifecycle/comm_teardown.h"
 #include "collectives/lifecycle/result_check.h"

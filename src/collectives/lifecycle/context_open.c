@@ -5,11 +5,12 @@
 #include <sys/epoll.h>
 
 #include "collectives/comm/channel.h"
+#include "collectives/comm/status_page.h"
 #include "collectives/comm/transport_select.h"
 #include "collectives/engine/request.h"
 #include "collectives/lifecycle/atfork.h"
+#include "collectives/lifecycle/charter.h"
 #include "collectives/lifecycle/comm_teardown.h"
-#include "collectives/lifecycle/grow.h"
 #include "collectives/link/orphan_sends.h"
 #include "collectives/rma/window.h"
 #include "collectives/select/selector.h"
@@ -191,7 +192,7 @@ static gyre_status join(const gyre_config *user, struct gy_context *ctx, struct 
     struct gy_charter charter = {0};
     gyre_status status = gy_world_join(user, &ctx->config, ctx->poller, &ctx->world, &charter, error);
     if (status == GYRE_SUCCESS)
-        status = gy_grow_follow(ctx, &charter, error);
+        status = gy_charter_follow(ctx, &charter, error);
     return status == GYRE_SUCCESS ? furnish_later(ctx, error) : status;
 }
 

@@ -15,7 +15,7 @@
  * of the new world, which shrinks.
  *
  * A failure may catch some ranks in here and others in a collective before it; those shrink or agree, in the same session
- * of the council. That growing has failed, and they go on to the next session (shrink.c), where all meet. */
+ * of the council. That growing has failed, and they go on to the next session (agree.c), where all meet. */
 #include "collectives/lifecycle/grow.h"
 
 #include <stdio.h>
@@ -24,7 +24,9 @@
 #include "collectives/call/blocking.h"
 #include "collectives/engine/progress.h"
 #include "collectives/engine/request.h"
-#include "collectives/lifecycle/shrink.h"
+#include "collectives/lifecycle/agree.h"
+#include "collectives/lifecycle/charter.h"
+#include "collectives/lifecycle/next_comm.h"
 #include "collectives/select/selector.h"
 #include "core/clock.h"
 #include "core/mem.h"
@@ -181,56 +183,6 @@ static void meet_newcomers(struct growing *growing, int wanted, int64_t wait_ns)
 
 /* ---- what has been agreed on ---- */
 
-static void write_charter(const struct growing *growing, uint64_t operations, struct gy_charter *charter_p)
-{
-    const struct gy_attributes *attributes = &growing->comm->attributes;
-    struct gy_wire wire = gy_wire_over(charter_p->bytes, sizeof(charter_p->bytes));
-    char address[GY_ADDRESS_PLACE];
-    size_t length = strlen(gy_address_print(&growing->ctx->world->house->address, address));
-    _Static_assert(8 + sizeof(address) + sizeof(attributes->algorithm) <= GY_CHARTER_MOST,
-                   "what a newcomer takes over has room");
-    gy_wire_put(&wire, operations, 4);
-    gy_wire_put(&wire, attributes->canonical, 1);
-    gy_wire_put(&wire, attributes->uniform, 1);
-    gy_wire_put(&wire, length, 2);
-    gy_wire_put_bytes(&wire, address, length);
-    gy_wire_put_bytes(&wire, attributes->algorithm, strlen(attributes->algorithm));
-    charter_p->size = (size_t)(wire.at - charter_p->bytes);
-}
-
-/* Where the world met in the first place: from now on it is this process's, too, to be found there, should it come to be
- * rank 0. Of a world that met nowhere the address stays at which the newcomer has joined. */
-static bool inherit_address(struct gy_wire *wire, struct gy_house *house)
-{
-    char address[GY_ADDRESS_PLACE] = "";
-    size_t length = (size_t)gy_wire_get(wire, 2);
-    if (length >= sizeof(address))
-        return false;
-    gy_wire_get_bytes(wire, address, length);
-    return !wire->bad && strlen(address) == length && (length == 0 || gy_address_parse(address, &house->address));
-}
-
-gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *charter, struct gy_error *error)
-{
-    const struct gy_operations none = {0};
-    uint8_t copy[GY_CHARTER_MOST];
-    struct gy_wire wire = gy_wire_over(copy, charter->size);
-    memcpy(copy, charter->bytes, charter->size);
-    uint64_t operations = gy_wire_get(&wire, 4);
-    bool canonical = gy_wire_get(&wire, 1) != 0, uniform = gy_wire_get(&wire, 1) != 0;
-    bool known = inherit_address(&wire, ctx->world->house);
-    size_t length = (size_t)(wire.end - wire.at);
-    if (wire.bad || !known || operations > GY_OPS_MADE_MOST || length >= sizeof(ctx->config.algorithm) ||
-        memchr(wire.at, '\0', length))
-        return gy_error_set(error, GYRE_PROTOCOL, 0, "the world to join has settings that this version does not know");
-    ctx->config.canonical = canonical;
-    ctx->config.uniform = uniform;
-    memcpy(ctx->config.algorithm, wire.at, length);
-    ctx->config.algorithm[length] = '\0';
-    gyre_status status = gy_select_check(ctx->config.algorithm, error);
-    return status == GYRE_SUCCESS ? gy_operations_copy(&ctx->operations, &none, (int)operations, error) : status;
-}
-
 /* Everybody who took part has the list, and the outcome says so. */
 static gyre_status go_on(struct growing *growing, const struct gy_outcome *outcome, struct gyre_comm **comm_p)
 {
@@ -251,7 +203,7 @@ static gyre_status go_on(struct growing *growing, const struct gy_outcome *outco
     plan.members = members;
     if (comm->rank == 0) {
         struct gy_charter charter;
-        write_charter(growing, operations, &charter);
+        gy_charter_write(comm, operations, &charter);
         gy_reception_welcome(growing->reception, &plan, growing->ctx->world->epoch + 1, &charter);
     }
     gyre_status status = gy_recover_go_on(comm, &growing->next, &plan, (int)operations, comm_p, &growing->error);

@@ -3,13 +3,10 @@
 #define GY_COLLECTIVES_LIFECYCLE_GROW_H
 
 #include "collectives/comm/communicator.h"
-#include "membership/join_server.h"
 
 /* A communicator in a context of its own, of the ranks of `comm` and of newcomers. Rank 0 waits for `newcomers` of them, at
  * most so long; 0: those who are there. NULL with SUCCESS: there are none, and the communicator goes on. INVALID_ARGUMENT on
  * all, who wait for rank 0's list, where what it wants cannot be. */
 gyre_status gy_grow(struct gyre_comm *comm, int newcomers, double seconds, struct gyre_comm **comm_p);
-/* What a newcomer's context takes over of the communicator that has let it in. PROTOCOL: not understood. */
-gyre_status gy_grow_follow(struct gy_context *ctx, const struct gy_charter *charter, struct gy_error *error);
 
 #endif

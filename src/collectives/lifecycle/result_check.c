@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "collectives/call/launch.h"
+#include "collectives/call/prepare.h"
 #include "collectives/engine/progress.h"
 #include "collectives/lifecycle/comm_open.h"
 #include "core/hash.h"

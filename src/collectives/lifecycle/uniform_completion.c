@@ -6,7 +6,7 @@
 #include "collectives/lifecycle/uniform_completion.h"
 
 #include "collectives/engine/progress.h"
-#include "collectives/lifecycle/shrink.h"
+#include "collectives/lifecycle/agree.h"
 #include "collectives/link/flow_control.h"
 #include "collectives/shm/slots.h"
 #include "core/clock.h"

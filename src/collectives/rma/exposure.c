@@ -55,7 +55,6 @@ static gyre_status make_control(struct gyre_window *window)
 gyre_status gy_exposed_make(struct gyre_window *window)
 {
     struct gyre_comm *comm = window->comm;
-    gy_windows_free_left(comm->ctx);
     gyre_status status = make_control(window);
     bool there = status == GYRE_SUCCESS && gy_exposed_place(comm, window->memory, window->bytes) > 0;
     for (int r = 0; r < comm->size && there; r++)

@@ -86,7 +86,13 @@ gyre_status gy_window_conceal(struct gyre_window *window);
 void gy_window_free(struct gyre_window *window);
 void gy_windows_free_left(struct gy_context *ctx); /* what links have given back, and all others have left, by now */
 void gy_windows_free_buried(struct gy_context *ctx);
-struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id);
+static inline struct gyre_window *gy_window_find(struct gyre_comm *comm, uint64_t id)
+{
+    struct gyre_window *window = comm->windows;
+    while (window && window->id != id)
+        window = window->next;
+    return window;
+}
 
 /* The arguments have been checked against the target's bytes. Local completion: the source is free, the data is there. */
 gyre_status gy_window_put(struct gyre_window *window, const void *source, size_t bytes, int target, size_t offset);
@@ -111,6 +117,8 @@ void gy_one_sided_wait_end(struct gy_one_sided_wait *wait);
 /* The wait of a call on the communicator, NULL: none waits. */
 const struct gy_one_sided_wait *gy_one_sided_wait_of(const struct gyre_comm *comm);
 
+/* PEER_LEFT, because a rank of the world had not `what` of the window. Local: a rank that does not need that one goes on. */
+void gy_window_end_alone(struct gy_context *ctx, int world, const char *what, const struct gyre_window *window);
 /* The world has failed: all are told. */
 void gy_window_end_world(struct gy_context *ctx, gyre_status status, int world, const char *text);
 

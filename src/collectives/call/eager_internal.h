@@ -1,0 +1,128 @@
+/* What blocking calls (eager_call.c), starts (eager_start.c) and turns (eager_turn.c) of direct exchanges have in common. */
+#ifndef GY_COLLECTIVES_CALL_EAGER_INTERNAL_H
+#define GY_COLLECTIVES_CALL_EAGER_INTERNAL_H
+
+#include "collectives/engine/request.h"
+#include "collectives/shm/autotune.h"
+#include "collectives/shm/eager.h"
+
+_Static_assert(GY_CLAIMED_LEAST <= GY_ASKED_LEAST && GY_CLAIMED_LEAST <= GY_WINDOW_SHORT, "below it there is one way");
+
+/* Is it among those that may be shown before the first of them is complete? See eager.h. */
+static inline bool has_its_turn(const struct gy_exchange *it)
+{
+    const struct gyre_comm *comm = it->comm;
+    if (it->kind->bytes > GY_WINDOW_SHORT)
+        return it->number == comm->inline_done + 1;
+    return it->number <= comm->inline_done + GY_WINDOW_AHEAD && comm->inline_alone <= comm->inline_done;
+}
+
+/* exchanges of many in flight whose lines are asked for before they are looked at */
+
+static inline __attribute__((always_inline)) bool may_be_shown(const struct gy_exchange *it)
+{
+    int peer;
+    return has_its_turn(it) && gy_exchange_room(it, &peer) == GY_YES;
+}
+
+/* How a vector of its own place is given; a line is given as it is. */
+static inline void decide(struct gy_exchange *it)
+{
+    enum gy_giving giving = gy_exchange_asks(it)     ? gy_ways_exchanged(it->comm, it->shape, it->kind->bytes)
+                            : gy_exchange_claims(it) ? GY_GIVEN_CLAIMED
+                                                     : GY_GIVEN_SLOTS;
+    it->past = giving == GY_GIVEN_PAST;
+    it->claims = giving == GY_GIVEN_CLAIMED;
+    it->kept = gy_exchange_keeps(it);
+}
+
+static inline void show(struct gy_exchange *it)
+{
+    if (it->kind->bytes > GY_WINDOW_INLINE)
+        decide(it);
+    gy_exchange_publish(it);
+    if (it->kind->bytes > GY_WINDOW_SHORT)
+        it->comm->inline_alone = it->number;
+}
+
+/* The floating-point mode of what it takes. */
+static inline uint32_t enter_mode(const struct gy_exchange *it)
+{
+    return it->kind->kernel ? gy_fp_enter() : 0;
+}
+
+static inline void leave_mode(const struct gy_exchange *it, uint32_t saved)
+{
+    if (it->kind->kernel)
+        gy_fp_leave(saved);
+}
+
+/* All that it waits for is there. */
+static inline void learn(const struct gy_exchange *it)
+{
+    struct gyre_comm *comm = it->comm;
+    if (it->kind->awaited.end > it->kind->awaited.first)
+        comm->compared = it->shape->sequence;
+    if (it->kind->awaits_all)
+        comm->inline_seen = it->number;
+}
+
+/* Likewise: what it takes is in the output, and what has been learnt of the peers is noted. In its mode. */
+static inline void complete(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    learn(it);
+    it->kind->take(it, operation, canonical);
+    it->comm->inline_done = it->number;
+}
+
+/* The same of a pair, whose operands have been looked up before. */
+static inline void complete_pair(const struct gy_exchange *it, struct gy_pair pair)
+{
+    const struct gy_operation operation = gy_exchange_operation(it);
+    learn(it);
+    it->kind->kernel((char *)it->output, NULL, pair.operand, 2, it->kind->block, 0);
+    gy_operation_end(&operation, it->output, it->shape->count, 2);
+    it->comm->inline_done = it->number;
+}
+
+/* What a request has waited for is there, or a start has found. In its mode. */
+static inline void finish(const struct gy_exchange *it, const struct gy_operation *operation, bool canonical)
+{
+    if (it->kind->pair && !canonical)
+        complete_pair(it, gy_exchange_pair(it));
+    else
+        complete(it, operation, canonical);
+}
+
+static inline void count_bytes(const struct gy_exchange *it)
+{
+    it->comm->recorder.page->bytes += it->kind->counted;
+    it->comm->recorder.page->window_bytes += it->kind->counted;
+}
+
+/* How a contribution is shown: in its flag's lines; in a place of its own, as they all are of that length; or as is found out. */
+enum form { LINE, PLAIN, ASKED };
+
+static inline enum form form_of(const struct gy_exchange *it)
+{
+    return it->kind->bytes <= GY_WINDOW_INLINE ? LINE : it->kind->bytes < GY_CLAIMED_LEAST ? PLAIN : ASKED;
+}
+
+static inline void show_as(struct gy_exchange *it, const enum form form)
+{
+    if (form == LINE)
+        gy_exchange_publish_line(it);
+    else if (form == PLAIN)
+        gy_exchange_publish_plain(it);
+    else
+        show(it);
+}
+
+/* Finds out what a call is, for those like it, too; the shape's number is still to come. False: it is no direct exchange. */
+bool gy_eager_find_kind(struct gyre_comm *comm, const struct gy_call *call, struct gy_arrival *shape_p,
+                        struct gy_exchange_kind *kind_p);
+/* The exchange has its numbers and its record, and needs nothing else: it becomes an active request. There is an idle one, and a plan. begun: it
+ * has been shown. */
+struct gyre_request *gy_request_adopt(const struct gy_exchange *it, bool begun);
+
+#endif

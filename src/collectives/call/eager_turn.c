@@ -1,0 +1,121 @@
+/* The turn of direct exchanges that wait: those at the head of the queue, and those in the bundle. */
+#include "collectives/call/eager_turn.h"
+
+#include "collectives/call/eager_internal.h"
+#include "collectives/call/eager_queue.h"
+#include "collectives/shm/slots.h"
+
+void gy_tiny_show(struct gyre_comm *comm)
+{
+    bool any = false;
+    for (struct gyre_request *r; (r = comm->window_next) && r->tiny; comm->window_next = r->next_window) {
+        if (!may_be_shown(&r->exchange))
+            break;
+        show(&r->exchange);
+        r->begun = any = true;
+    }
+    if (any)
+        gy_window_wake(comm);
+}
+
+/* The floating-point mode of those that a turn completes one after the other: reading it takes as long as adding a line up. */
+struct mode {
+    bool entered;
+    uint32_t saved;
+};
+
+static inline void leave_once(struct mode *mode)
+{
+    if (mode->entered)
+        gy_fp_leave(mode->saved);
+    mode->entered = false;
+}
+
+/* For what takes this one. */
+static inline void enter_once(struct mode *mode, const struct gy_exchange *it)
+{
+    if (!it->kind->kernel) {
+        leave_once(mode);
+    } else if (!mode->entered) {
+        mode->saved = gy_fp_enter();
+        mode->entered = true;
+    }
+}
+
+/* Rank p keeps it waiting, or has another one: then it is over. */
+static bool miss(struct gyre_request *r, int p, enum gy_answer answer)
+{
+    gy_request_note_beginning(r);
+    r->tiny_next = r->waiting_for = p;
+    return answer == GY_NO;
+}
+
+/* Looks at what the exchange waits for, from *peer_p on; not YES: that is the one. */
+static inline enum gy_answer look_from(const struct gy_exchange *it, int *peer_p)
+{
+    enum gy_answer answer = GY_YES;
+    for (; *peer_p < it->kind->awaited.end; ++*peer_p)
+        if (*peer_p != it->comm->rank && (answer = gy_exchange_look(it, *peer_p)) != GY_YES)
+            break;
+    return answer;
+}
+
+/* True: it is over, or has been found to be another one than a peer's. */
+static bool advance(struct gyre_request *r, struct mode *mode)
+{
+    const struct gy_exchange *it = &r->exchange;
+    if (!r->begun)
+        return gy_exchange_room(it, &r->waiting_for) == GY_NO;
+    int peer = r->tiny_next;
+    enum gy_answer answer = look_from(it, &peer);
+    if (answer != GY_YES)
+        return miss(r, peer, answer);
+    enter_once(mode, it);
+    finish(it, &r->operation, r->canonical);
+    if (r->light) {
+        gy_request_finish_light(r);
+    } else {
+        leave_once(mode);
+        gy_request_through(r);
+    }
+    return true;
+}
+
+/* The same of those in the bundle, in their order. */
+static bool advance_bundle(struct gy_bundle *bundle, struct mode *mode)
+{
+    bool moved = false;
+    for (; bundle->count > 0; moved = true) {
+        const struct gy_note *note = gy_bundle_note(bundle, 0);
+        const struct gy_exchange *it = &note->exchange;
+        int peer = it->kind->awaited.first;
+        enum gy_answer answer = look_from(it, &peer);
+        if (answer != GY_YES) {
+            gy_bundle_miss(bundle, peer);
+            return moved || answer == GY_NO;
+        }
+        enter_once(mode, it);
+        const struct gy_operation operation = gy_exchange_operation(it);
+        finish(it, &operation, note->canonical);
+        gy_bundle_complete(bundle);
+    }
+    gy_request_leave(&bundle->request);
+    return true;
+}
+
+bool gy_tiny_advance(struct gyre_request *r)
+{
+    struct gyre_comm *comm = r->comm;
+    struct mode mode = {0};
+    bool moved = false;
+    do {
+        if (comm->window_next)
+            gy_tiny_show(comm);
+        moved |= r->bundle ? advance_bundle(r->bundle, &mode) : advance(r, &mode);
+        if (!r->complete)
+            break;
+        r = comm->window_first;
+    } while (r && r->tiny && r->shape.sequence <= comm->arrived && !comm->ctx->closed);
+    leave_once(&mode);
+    return moved;
+}
