@@ -351,7 +351,7 @@ static void readable(void *owner, uint32_t events)
     (void)events;
 
     gy_rdma_hear(link);
-    gy_rdma_progress(&link->base);
+    link->rdma->progress(&link->base);
 }
 
 void gy_rdma_connect(struct gy_rdma_link *link, int fd)

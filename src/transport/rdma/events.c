@@ -29,7 +29,7 @@ static void report(struct gy_rdma *rdma)
 {
     for (struct gy_rdma_link *link = rdma->links; link; link = link->next)
         if (link->base.state == GY_LINK_FAILED)
-            gy_rdma_progress(&link->base);
+            link->rdma->progress(&link->base);
 }
 
 /* A port that is down may come up again before anybody misses it: that is kept for the sentence, and it is the request in

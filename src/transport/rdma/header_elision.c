@@ -79,30 +79,3 @@ bool gy_rdma_send_short(struct gy_link *base, const struct gy_frame *header, con
     /* A failure is told by the next progress, as of any other frame. */
     return true;
 }
-
-/* The frame at in_tail is not the only one any more: its header goes to where the others have theirs. */
-static void write_down(struct gy_rdma_link *link)
-{
-    if (link->recalled)
-        gy_frame_encode(&link->remembered, link->ring + (link->in_tail & link->in_mask));
-    link->recalled = false;
-}
-
-bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate)
-{
-    unsigned char *place = link->ring + (start & link->in_mask);
-    struct gy_frame *kept = &link->remembered;
-
-    write_down(link);
-    if (immediate & GY_RDMA_REMEMBER)
-        return gy_frame_decode(place, kept);
-    /* Its payload is as long as the chunk is, and in one piece. */
-    if (kept->epoch == 0 || gy_rdma_padded(kept->bytes) != (uint64_t)(immediate & GY_RDMA_UNITS) * 64 ||
-        (start & link->in_mask) + gy_rdma_padded(kept->bytes) > link->in_mask + 1)
-        return false;
-    kept->sequence++;
-    link->recalled = start == link->in_tail && !link->base.inbound.active;
-    if (!link->recalled)
-        gy_frame_encode(kept, place);
-    return true;
-}

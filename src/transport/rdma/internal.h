@@ -1,7 +1,7 @@
-/* Inside the rdma transport: rdma.c (the table, sleeping), rdma/connect.c (from a socket to queue pairs), rdma/handshake.c
- * (what the two say to each other), rdma/events.c (what devices tell), rdma/send.c and rdma/receive.c (the data path),
- * header_elision.c and polled_write.c (short frames), read_rendezvous.c (what the receiver reads), rdma/rma.c (one-sided).
- * Nobody else includes this.
+/* Inside the rdma transport, from the top: rdma.c (operations table, progress, sleeping), events.c (events of devices),
+ * connect.c (from a socket to queue pairs), send.c and receive.c (frames), header_elision.c and polled_write.c (short frames),
+ * rma.c (one-sided), arrival.c (order of chunks), read_rendezvous.c (chunks that the receiver reads), queue_pair.c (requests,
+ * credit), handshake.c (its messages). No other folder includes this.
  *
  * A link is a byte stream in each direction, laid out in a ring in the receiver's memory, as between ranks of one host:
  *
@@ -220,6 +220,7 @@ struct gy_rdma {
     uint32_t pool_taken;        /* a bit per slot */
     struct gy_rdma_link *links; /* asked for so far */
     int *parked;                /* [world size] accepted before anybody here asked for the link, −1: none */
+    bool (*progress)(struct gy_link *link); /* rdma.c; for callbacks of the poller */
     bool closed;
     bool asleep; /* from arm to disarm: a thread may be, whatever others do meanwhile */
 };
@@ -248,16 +249,16 @@ static inline struct gy_rdma_path *gy_rdma_next_path(struct gy_rdma_link *link)
 
 /* header_elision.c */
 bool gy_rdma_send_short(struct gy_link *link, const struct gy_frame *header, const void *payload);
-/* The chunk at `start` of the stream, behind all others, has come: sees to the header at its beginning. False: there is none. */
-bool gy_rdma_recall(struct gy_rdma_link *link, uint64_t start, uint32_t immediate);
 
 /* read_rendezvous.c */
 /* Known when the peer's hello is there; the same on both sides. */
 bool gy_rdma_can_pull(const struct gy_rdma_link *link);
 /* Bytes of the next chunk, at most: one that others wait for is short. */
 uint64_t gy_rdma_pull_ahead(const struct gy_rdma_link *link);
-/* Is the next chunk, of link->unsent, one that the peer had better read? */
-bool gy_rdma_is_to_be_pulled(struct gy_rdma_link *link);
+/* True if the next chunk, of link->unsent, is one that a peer may read: asked before what has arrived is collected, */
+bool gy_rdma_may_be_pulled(const struct gy_rdma_link *link);
+/* and after it: true if the peer should read it. */
+bool gy_rdma_is_to_be_pulled(const struct gy_rdma_link *link);
 /* Tells the peer of `length` bytes in staging at out_head, a piece of `frame`. False: the link failed. */
 bool gy_rdma_offer_chunk(struct gy_rdma_link *link, const struct gy_frame_out *frame, uint64_t length, bool signal);
 /* May the peer still be reading some of it? */
@@ -293,16 +294,24 @@ static inline uint64_t gy_rdma_padded(uint32_t bytes)
     return GY_FRAME_BYTES + (((uint64_t)bytes + 63) & ~UINT64_C(63));
 }
 
-/* rdma/send.c */
+/* queue_pair.c */
+/* Makes sure that the completion of all that was posted will be seen; gy_rdma_idle: it has been. */
+void gy_rdma_flush_marks(struct gy_rdma_link *link);
+bool gy_rdma_idle(const struct gy_rdma_link *link);
+/* Posts a request on a path of which the caller knows that there is room; `signal`: somebody waits for its completion. False:
+ * the link failed. */
+bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal);
+/* The sentence for a failure on a path; the reason may have been told by an event. */
+void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
+                  const char *cause);
 /* The immediate of a chunk of `length` bytes, with the credit that goes along. */
 uint32_t gy_rdma_immediate(struct gy_rdma_link *link, uint64_t length, uint32_t flags);
 /* Posts chunk number link->chunks, of `length` bytes at out_head of the stream. False: the link failed. */
 bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_send_wr *wr, uint64_t length, bool signal);
 /* Is there room and credit for another chunk, bytes aside? */
 bool gy_rdma_has_room(struct gy_rdma_link *link);
-bool gy_rdma_flush(struct gy_rdma_link *link); /* posts what there is room and credit for */
-bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame);
-bool gy_rdma_reap(struct gy_rdma_link *link);      /* gives frames back to their owners */
+/* Posts a receive request for every one that was used: all of them at the beginning, before the peer may send. */
+void gy_rdma_replenish(struct gy_rdma_link *link);
 void gy_rdma_give_back(struct gy_rdma_link *link); /* all credit that is owed, as far as one message has room for it */
 /* Is enough owed for a message of its own? A quarter of the ring, or of the chunks, or what somebody waits for: with what is there
  * behind it, but not later than this progress ends, for there may be no other before the peer has gone on. */
@@ -318,27 +327,27 @@ static inline void gy_rdma_return_credit(struct gy_rdma_link *link)
     if (gy_rdma_owes(link))
         gy_rdma_give_back(link);
 }
-/* Makes sure that the completion of all that was posted will be seen; gy_rdma_idle: it has been. */
-void gy_rdma_flush_marks(struct gy_rdma_link *link);
-bool gy_rdma_idle(const struct gy_rdma_link *link);
-/* Posts a request on a path of which the caller knows that there is room; `signal`: somebody waits for its completion. False:
- * the link failed. */
-bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal);
-/* The sentence for a failure on a path; the reason may have been told by an event. */
-void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
-                  const char *cause);
 
-/* rdma/receive.c */
-bool gy_rdma_collect(struct gy_rdma_link *link); /* takes completions; calls no sink */
+/* arrival.c */
 /* Chunk number path->arrived of its path is there. */
 void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate);
 /* The same of a silent chunk, on a link of one path: a frame whose header is the one in mind, and which lies there in one piece. */
 void gy_rdma_silent_arrived(struct gy_rdma_link *link, uint32_t immediate);
-bool gy_rdma_digest(struct gy_rdma_link *link); /* gives what has arrived to the sink */
-bool gy_rdma_digestible(const struct gy_rdma_link *link);
-/* Posts a receive request for every one that was used: all of them at the beginning, before the peer may send. */
-void gy_rdma_replenish(struct gy_rdma_link *link);
+/* The stream goes on as far as chunks are there without a gap. */
+void gy_rdma_stream_on(struct gy_rdma_link *link, const struct gy_rdma_path *path);
+/* Credit for our chunks came back. False: the peer broke the rules, and the link failed. */
+bool gy_rdma_take_credit(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint64_t chunks, uint64_t bytes);
+/* The peer broke the rules of the protocol: the link fails. */
+void gy_rdma_violated(struct gy_rdma_link *link, const struct gy_rdma_path *path, const char *what);
 
+/* send.c */
+bool gy_rdma_flush(struct gy_rdma_link *link); /* posts what there is room and credit for */
+bool gy_rdma_lends(const struct gy_link *base, const struct gy_frame_out *frame);
+bool gy_rdma_reap(struct gy_rdma_link *link); /* gives frames back to their owners */
+/* rdma/receive.c */
+bool gy_rdma_collect(struct gy_rdma_link *link); /* takes completions; calls no sink */
+bool gy_rdma_digest(struct gy_rdma_link *link);  /* gives what has arrived to the sink */
+bool gy_rdma_digestible(const struct gy_rdma_link *link);
 /* rdma/rma.c: the slots of the table, and */
 void *gy_rdma_expose(void *instance, void *memory, size_t bytes, struct gy_far_key *key_p);
 void gy_rdma_conceal(void *instance, void *exposed);
@@ -352,8 +361,5 @@ void gy_rdma_conceal_all(struct gy_rdma *rdma, bool forked, bool lost);
 /* rdma/events.c: tells the poller of every descriptor of the rails. `forked`: closes what is this process's only. */
 gyre_status gy_rdma_watch(struct gy_rdma *rdma, gy_poller_func completions, struct gy_error *error);
 void gy_rdma_unwatch(struct gy_rdma *rdma, bool forked);
-
-/* rdma.c */
-bool gy_rdma_progress(struct gy_link *link);
 
 #endif

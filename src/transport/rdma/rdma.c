@@ -69,7 +69,7 @@ static bool look_and_collect(struct gy_rdma_link *link)
     return gy_rdma_collect(link) || found;
 }
 
-bool gy_rdma_progress(struct gy_link *base)
+static bool progress(struct gy_link *base)
 {
     struct gy_rdma_link *link = (struct gy_rdma_link *)base;
     bool moved = false;
@@ -121,7 +121,7 @@ static void completions(void *owner, uint32_t events)
         queue->armed = false;
         if (queue->link->rdma->asleep && !__libc_single_threaded)
             arm_queue(queue->link, (int)(rail - queue->link->rdma->rail));
-        gy_rdma_progress(&queue->link->base);
+        progress(&queue->link->base);
         if (rail->completions.fd < 0) /* the sink closed us */
             return;
     }
@@ -152,7 +152,7 @@ static void accepted(void *user, int rank, int fd, const struct gy_seal_keys *ke
             close(fd);
     } else if (link) {
         gy_rdma_connect(link, fd);
-        gy_rdma_progress(&link->base);
+        progress(&link->base);
     } else {
         rdma->parked[rank] = fd;
     }
@@ -174,7 +174,7 @@ static void dialled(void *user, int rank, int fd, const struct gy_seal_keys *key
         gy_rdma_connect(link, fd);
     else
         gy_link_fail(&link->base, GYRE_PEER_UNREACHABLE, "no connection to rank %d could be made to set up rdma", rank);
-    gy_rdma_progress(&link->base);
+    progress(&link->base);
 }
 
 static bool rdma_reaches(void *instance, int peer)
@@ -327,6 +327,7 @@ static gyre_status rdma_open(const struct gy_transport_env *env, void **instance
     for (size_t i = 0; i < size; i++)
         parked[i] = -1;
     rdma->env = *env;
+    rdma->progress = progress;
     rdma->parked = parked;
     status = open_rails(rdma, why, sizeof(why), error);
     if (status != GYRE_SUCCESS)
@@ -502,7 +503,7 @@ const struct gy_transport_ops gy_transport_rdma = {
     .link = rdma_link,
     .post = rdma_post,
     .send_short = gy_rdma_send_short,
-    .progress = gy_rdma_progress,
+    .progress = progress,
     .check = gy_transport_check_nothing,
     .describe = rdma_describe,
     .round_trip = gy_transport_round_trip_unknown,

@@ -59,16 +59,18 @@ uint64_t gy_rdma_pull_ahead(const struct gy_rdma_link *link)
     return goes_ahead ? AHEAD : GY_RDMA_CHUNK;
 }
 
-bool gy_rdma_is_to_be_pulled(struct gy_rdma_link *link)
+bool gy_rdma_may_be_pulled(const struct gy_rdma_link *link)
 {
     const struct gy_frame_out *frame = link->unsent;
 
     if (!link->may_pull || link->pulled[1].end == link->chunks || link->out_head < link->not_before)
         return false;
     uint64_t left = gy_rdma_padded(frame->header.bytes) - frame->sent;
-    if (left < GY_RDMA_PULL_LEAST || (left <= GY_RDMA_CHUNK && !frame->next) || link->rdma->memory.device_ranges > 0)
-        return false;
-    gy_rdma_collect(link); /* what has come while the last one left */
+    return left >= GY_RDMA_PULL_LEAST && (left > GY_RDMA_CHUNK || frame->next) && link->rdma->memory.device_ranges == 0;
+}
+
+bool gy_rdma_is_to_be_pulled(const struct gy_rdma_link *link)
+{
     return link->base.state == GY_LINK_OPEN && link->out_head >= link->not_before &&
            link->pulled[0].end <= link->chunks_back;
 }

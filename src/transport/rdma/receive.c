@@ -26,115 +26,6 @@ static struct gy_rdma_path *path_of(struct gy_rdma_link *link, uint32_t number, 
     return NULL;
 }
 
-static void replenish(struct gy_rdma_link *link, struct gy_rdma_path *path)
-{
-    struct ibv_recv_wr requests[COMPLETIONS] = {0}, *bad;
-    const struct gy_verbs *verbs = link->rdma->rail[path->rail].verbs;
-
-    while (path->empty > 0 && link->base.state == GY_LINK_OPEN) {
-        uint32_t count = (uint32_t)gy_min_size(path->empty, COMPLETIONS);
-        for (uint32_t i = 0; i < count; i++)
-            requests[i].next = i + 1 < count ? &requests[i + 1] : NULL;
-        int errnum = verbs->post_recv(path->qp, requests, &bad);
-        if (errnum)
-            gy_rdma_fail(link, path, GYRE_PEER_UNREACHABLE, "a receive request was refused", strerror(errnum));
-        path->empty -= count;
-    }
-}
-
-void gy_rdma_replenish(struct gy_rdma_link *link)
-{
-    for (int q = 0; q < link->paths; q++)
-        replenish(link, &link->path[q]);
-}
-
-static void violated(struct gy_rdma_link *link, const struct gy_rdma_path *path, const char *what)
-{
-    gy_rdma_fail(link, path, GYRE_PROTOCOL, "the peer broke the rules of gyre's links", what);
-}
-
-static bool take_credit(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint64_t chunks, uint64_t bytes)
-{
-    if (chunks > link->chunks - link->chunks_back || bytes > link->out_head - link->out_tail) {
-        violated(link, path, "it gave back more than it had");
-        return false;
-    }
-    link->chunks_back += chunks;
-    link->out_tail += bytes;
-    return true;
-}
-
-/* The stream goes on as far as there is no gap. */
-static void go_on(struct gy_rdma_link *link, const struct gy_rdma_path *path)
-{
-    uint32_t *place, immediate;
-
-    while ((immediate = *(place = &link->arrived[link->next_place])) != 0) {
-        uint64_t start = link->in_head;
-        *place = 0;
-        link->in_head += (uint64_t)(immediate & GY_RDMA_UNITS) * 64;
-        link->next_chunk++;
-        link->next_place = link->next_place + 1 == (uint32_t)link->paths * GY_RDMA_CHUNKS ? 0 : link->next_place + 1;
-        link->owed_chunks++;
-        if (link->in_head - link->in_tail > link->in_mask + 1) {
-            violated(link, path, "it overran its ring");
-            return;
-        }
-        if ((immediate & (GY_RDMA_REMEMBER | GY_RDMA_REPEAT)) && !gy_rdma_recall(link, start, immediate)) {
-            violated(link, path, "it asked to remember what it has not said");
-            return;
-        }
-    }
-}
-
-/* Chunk number `arrived` of its path is there: of the stream, number arrived · n + q. */
-void gy_rdma_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
-{
-    uint64_t paths = (uint64_t)link->paths, q = (uint64_t)(path - link->path);
-    uint32_t units = immediate & GY_RDMA_UNITS, credit = immediate >> GY_RDMA_CREDIT_CHUNKS;
-
-    uint64_t start = link->pulls > 0 ? link->told : link->in_head;
-    uint32_t place = (uint32_t)(path->arrived % GY_RDMA_CHUNKS * paths + q);
-
-    if (path->arrived * paths + q - link->next_chunk >= paths * GY_RDMA_CHUNKS || units == 0 ||
-        units > GY_RDMA_CHUNK / 64) {
-        violated(link, path, "more chunks than it had credit for, or too large");
-        return;
-    }
-    if (credit && !take_credit(link, path, credit & 63, (uint64_t)(immediate >> GY_RDMA_CREDIT_UNITS) * 64))
-        return;
-    path->arrived++;
-    if (units >= GY_RDMA_PULL_LEAST / 64)
-        gy_rdma_pull_hear(link);
-    link->told = start + (uint64_t)units * 64;
-    if ((immediate & GY_RDMA_PULL) == GY_RDMA_PULL) {
-        if (!gy_rdma_pull_begin(link, place, start, units))
-            violated(link, path, "it told of something to be read where that may not be");
-        return;
-    }
-    link->arrived[place] = immediate & (GY_RDMA_UNITS | GY_RDMA_REMEMBER | GY_RDMA_REPEAT);
-    go_on(link, path);
-}
-
-/* Most are the only thing there: then nothing is to be put in order, written down or taken back. */
-void gy_rdma_silent_arrived(struct gy_rdma_link *link, uint32_t immediate)
-{
-    struct gy_rdma_path *path = &link->path[0];
-    uint64_t length = gy_rdma_padded(link->remembered.bytes);
-
-    if (immediate != (length / 64 | GY_RDMA_REPEAT) || link->in_head != link->in_tail || link->base.inbound.active) {
-        gy_rdma_chunk_arrived(link, path, immediate);
-        return;
-    }
-    link->remembered.sequence++;
-    link->recalled = true;
-    link->in_head += length;
-    link->owed_chunks++;
-    link->next_chunk++;
-    link->next_place = link->next_place + 1 == GY_RDMA_CHUNKS ? 0 : link->next_place + 1;
-    path->arrived++;
-}
-
 /* One that was told: what was written silently before it is in memory, too. */
 static void loud_chunk_arrived(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t immediate)
 {
@@ -153,13 +44,13 @@ static void chunks_read(struct gy_rdma_link *link)
 
     while (gy_rdma_pull_end(link, &place, &units)) {
         link->arrived[place] = units;
-        go_on(link, &link->path[0]);
+        gy_rdma_stream_on(link, &link->path[0]);
     }
 }
 
 static void credit_arrived(struct gy_rdma_link *link, const struct gy_rdma_path *path, uint32_t credit)
 {
-    if (take_credit(link, path, credit >> 25, (uint64_t)(credit & ((1u << 25) - 1)) * 64))
+    if (gy_rdma_take_credit(link, path, credit >> 25, (uint64_t)(credit & ((1u << 25) - 1)) * 64))
         gy_rdma_replenish(link); /* the reserve is whole again, at once */
 }
 
@@ -187,7 +78,7 @@ static void completed(struct gy_rdma_link *link, struct gy_rdma_path *path, cons
     } else {
         path->empty++;
         if (!(wc->wc_flags & IBV_WC_WITH_IMM))
-            violated(link, path, "a message without immediate");
+            gy_rdma_violated(link, path, "a message without immediate");
         else if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
             loud_chunk_arrived(link, path, be32toh(wc->imm_data));
         else

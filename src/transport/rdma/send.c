@@ -10,16 +10,6 @@
 
 #include "transport/rdma/internal.h"
 
-void gy_rdma_fail(struct gy_rdma_link *link, const struct gy_rdma_path *path, gyre_status status, const char *what,
-                  const char *cause)
-{
-    const struct gy_rdma_rail *rail = &link->rdma->rail[path->rail];
-
-    gy_link_fail(&link->base, status, "rdma, device %s, to rank %d: %s: %s%s%s%s", rail->name, link->base.peer, what,
-                 cause, rail->trouble[0] ? " (the device said before: " : "", rail->trouble,
-                 rail->trouble[0] ? ")" : "");
-}
-
 /* ---- chunks ---- */
 
 /* A chunk in the making: bytes from staging, then at most one piece of a payload where it lies. */
@@ -125,62 +115,6 @@ static struct chunk gather(struct gy_rdma_link *link, uint64_t room, bool pulled
     return chunk;
 }
 
-/* ---- queue pairs ---- */
-
-bool gy_rdma_post(struct gy_rdma_link *link, struct gy_rdma_path *path, struct ibv_send_wr *wr, bool signal)
-{
-    const struct gy_rdma_rail *rail = &link->rdma->rail[path->rail];
-    struct ibv_send_wr *bad;
-
-    path->posted++;
-    if (++path->unsignalled >= GY_RDMA_SIGNAL)
-        signal = true;
-    if (signal) {
-        wr->send_flags |= IBV_SEND_SIGNALED;
-        path->unsignalled = 0;
-    }
-    wr->wr_id = (uint64_t)path->posted << 32 | (uint32_t)path->sent;
-    int errnum = rail->verbs->post_send(path->qp, wr, &bad);
-    if (errnum)
-        gy_rdma_fail(link, path, GYRE_PEER_UNREACHABLE, "a request was refused", strerror(errnum));
-    return errnum == 0;
-}
-
-static void credited(struct gy_rdma_link *link, uint32_t chunks, uint32_t units)
-{
-    link->owed_chunks -= chunks;
-    link->owed_bytes -= (uint64_t)units * 64;
-    link->awaited = link->awaited && link->owed_chunks > 0;
-}
-
-/* Credit that this chunk can take along, where enough is owed to be worth new receive requests. What it uses, these are. */
-static uint32_t credit_by_the_way(struct gy_rdma_link *link)
-{
-    uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 63);
-    uint32_t units = (uint32_t)gy_min_size(link->owed_bytes / 64, (1u << 13) - 1);
-
-    if (chunks < GY_RDMA_BY_THE_WAY && link->owed_bytes < (link->in_mask + 1) / 8)
-        return 0;
-    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
-    credited(link, chunks, units);
-    return chunks << GY_RDMA_CREDIT_CHUNKS | units << GY_RDMA_CREDIT_UNITS;
-}
-
-uint32_t gy_rdma_immediate(struct gy_rdma_link *link, uint64_t length, uint32_t flags)
-{
-    return (uint32_t)(length / 64) | flags | credit_by_the_way(link);
-}
-
-bool gy_rdma_post_chunk(struct gy_rdma_link *link, struct ibv_send_wr *wr, uint64_t length, bool signal)
-{
-    struct gy_rdma_path *path = gy_rdma_next_path(link);
-
-    path->sent++;
-    link->chunks++;
-    link->out_head += length;
-    return link->base.state == GY_LINK_OPEN && gy_rdma_post(link, path, wr, signal);
-}
-
 static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
 {
     const struct gy_rdma_path *path = gy_rdma_next_path(link);
@@ -208,14 +142,6 @@ static bool post_chunk(struct gy_rdma_link *link, const struct chunk *chunk)
     return gy_rdma_post_chunk(link, &wr, chunk->length, chunk->ends || (chunk->borrowed && link->paths > 1));
 }
 
-bool gy_rdma_has_room(struct gy_rdma_link *link)
-{
-    const struct gy_rdma_path *path = gy_rdma_next_path(link);
-
-    return link->chunks - link->chunks_back < (uint64_t)GY_RDMA_CHUNKS * (uint64_t)link->paths &&
-           path->posted - path->finished < GY_RDMA_SENDS - GY_RDMA_RESERVE;
-}
-
 /* Room for less than so much is left alone until more has come back: a chunk is a write, an acknowledgement and a receive
  * request, however short it is. The peer keeps less than a quarter of the ring to itself, so more does come. */
 static uint64_t worth_waiting(const struct gy_rdma_link *link)
@@ -240,6 +166,15 @@ static void send_alone(struct gy_rdma_link *link)
         link->unsent = frame;
 }
 
+/* Is the next chunk to be read by the peer? What has come while the last one left may change that. */
+static bool is_pulled(struct gy_rdma_link *link)
+{
+    if (!gy_rdma_may_be_pulled(link))
+        return false;
+    gy_rdma_collect(link);
+    return gy_rdma_is_to_be_pulled(link);
+}
+
 bool gy_rdma_flush(struct gy_rdma_link *link)
 {
     uint64_t before = link->chunks;
@@ -252,7 +187,7 @@ bool gy_rdma_flush(struct gy_rdma_link *link)
         if (room == 0 || !gy_rdma_has_room(link) || room < worth_waiting(link))
             break;
         const struct gy_frame_out *frame = link->unsent;
-        struct chunk chunk = gather(link, room, gy_rdma_is_to_be_pulled(link));
+        struct chunk chunk = gather(link, room, is_pulled(link));
         if (chunk.length == 0 ||
             !(chunk.pulled ? gy_rdma_offer_chunk(link, frame, chunk.length, chunk.ends) : post_chunk(link, &chunk)))
             break;
@@ -305,47 +240,4 @@ bool gy_rdma_reap(struct gy_rdma_link *link)
         moved = true;
     }
     return moved;
-}
-
-/* ---- credits ---- */
-
-/* An empty message on the first path: 7 bits of chunks, 25 bits of 64 bytes each. */
-static bool post_credit(struct gy_rdma_link *link, struct gy_rdma_path *path, uint32_t chunks, uint32_t units,
-                        bool signal)
-{
-    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(chunks << 25 | units)};
-
-    return gy_rdma_post(link, path, &wr, signal);
-}
-
-/* Where the queue is full every progress tries again, and a sleeper is woken by the completion that makes room. It hardly ever is:
- * chunks without credit, credits under way and requests whose end is not known yet come to about 100 of its 144. */
-void gy_rdma_give_back(struct gy_rdma_link *link)
-{
-    struct gy_rdma_path *path = &link->path[0];
-
-    if (!link->ready || link->ended || link->base.state != GY_LINK_OPEN ||
-        path->posted - path->finished >= GY_RDMA_SENDS)
-        return;
-    uint32_t chunks = (uint32_t)gy_min_size(link->owed_chunks, 127), units = (uint32_t)(link->owed_bytes / 64);
-    gy_rdma_replenish(link); /* what is credited may be used the moment that it arrives */
-    if (link->base.state == GY_LINK_OPEN && post_credit(link, path, chunks, units, false))
-        credited(link, chunks, units);
-}
-
-void gy_rdma_flush_marks(struct gy_rdma_link *link)
-{
-    for (int q = 0; q < link->paths && link->base.state == GY_LINK_OPEN; q++) {
-        struct gy_rdma_path *path = &link->path[q];
-        if (path->unsignalled > 0 && path->posted - path->finished < GY_RDMA_SENDS)
-            post_credit(link, path, 0, 0, true);
-    }
-}
-
-bool gy_rdma_idle(const struct gy_rdma_link *link)
-{
-    for (int q = 0; q < link->paths; q++)
-        if (link->path[q].posted != link->path[q].finished)
-            return false;
-    return true;
 }
