@@ -195,7 +195,7 @@ static void print_row(const struct pair *pair, size_t bytes, const double *value
     printf(" %12zu", bytes);
     for (int f = 0; f < FIGURES; f++) {
         if (is_asked(pair, f))
-            printf(" %*.2f", figures[f].width, values[f]);
+            printf(values[f] < 0.1 ? " %*.2g" : " %*.2f", figures[f].width, values[f]);
     }
     printf(" %7s\n", shown);
     gy_output_flush(stdout);

@@ -191,7 +191,7 @@ static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place
 
     if (where->path && !where->local_only)
         where->place.address = *own;
-    while ((meeting->listener = gy_socket_listen(&where->place)) < 0) {
+    while ((meeting->listen_fd = gy_socket_listen(&where->place)) < 0) {
         int errnum = errno;
 
         if (errnum == EADDRINUSE && gy_now() < deadline && gy_now() < meeting->deadline) {
@@ -211,7 +211,7 @@ static gyre_status listen_at(struct gy_meeting *meeting, struct gy_meeting_place
         return GYRE_SUCCESS;
     if (gy_rendezvous_write(where->path, &where->place, world->members[0].nonce, error) == GYRE_SUCCESS)
         return GYRE_SUCCESS;
-    close(meeting->listener);
+    close(meeting->listen_fd);
     return error->status;
 }
 
@@ -263,7 +263,7 @@ static gyre_status meet_by_exchange(struct gy_meeting *meeting, struct gy_error 
 static gyre_status meet(struct gy_world *world, const struct gy_identity *identity, struct gy_error *error)
 {
     struct gy_meeting meeting = {
-        .world = world, .identity = identity, .listener = -1, .deadline = gy_now() + world->config->meet_timeout_ns};
+        .world = world, .identity = identity, .listen_fd = -1, .deadline = gy_now() + world->config->meet_timeout_ns};
 
     meeting.settings_bytes = gy_config_shared(world->config, meeting.settings);
     gy_random(meeting.salt, sizeof(meeting.salt));

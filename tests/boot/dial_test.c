@@ -1,8 +1,8 @@
 /* How often a rank dials another one: a door that closes at once is tried three times in all, one that waited for a while
  * before it closed, or that could not even take the connection while its host answers, as often as it takes.
  *
- * The door of rank 1 is a listener that the test looks after, and at last a door. A host that does not answer is played by the linker's
- * --wrap: what is to reach no port of anybody goes to that listener, whose backlog is full. */
+ * The door of rank 1 is a listen_fd that the test looks after, and at last a door. A host that does not answer is played by the linker's
+ * --wrap: what is to reach no port of anybody goes to that listen_fd, whose backlog is full. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct gy_config config = {.peer_timeout_ns = 10 * GY_SECOND, .integrity 
 static struct gy_member members[2];
 static struct gy_world world = {
     .rank = 0, .size = 2, .job = JOB, .key = "the key of this test", .members = members, .config = &config};
-static int listener;
+static int listen_fd;
 
 static void begin(void)
 {
@@ -31,8 +31,8 @@ static void begin(void)
 
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
     ((struct sockaddr_in *)&place.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    listener = gy_socket_listen(&place);
-    cr_assert(listener >= 0);
+    listen_fd = gy_socket_listen(&place);
+    cr_assert(listen_fd >= 0);
     members[1].address = place.address;
     world.poller = poller;
 }
@@ -79,7 +79,7 @@ static bool close_after(const struct outcome *outcome, int64_t ns)
 
     for (int64_t limit = gy_now() + 10 * GY_SECOND; fd < 0 && !outcome->over && gy_now() < limit;) {
         gy_poller_poll(poller, 10 * GY_MILLISECOND);
-        fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     }
     if (fd < 0)
         return false;
@@ -109,7 +109,7 @@ static void expect_greeting(struct outcome *outcome)
                                     .purposes = 1u << GY_PURPOSE_LINK,
                                     .peer_timeout_ns = 10 * GY_SECOND};
 
-    cr_assert_eq(gy_door_create(listener, &door, &error), GYRE_SUCCESS);
+    cr_assert_eq(gy_door_create(listen_fd, &door, &error), GYRE_SUCCESS);
     gy_door_on(door, GY_PURPOSE_LINK, let_in, &guest);
     cr_assert_eq(gy_door_open(door, &env, &error), GYRE_SUCCESS);
     turn_for(outcome, 20 * GY_SECOND);
@@ -162,12 +162,12 @@ Test(dial, a_slow_greeting_of_the_overlay_counts)
     cr_assert_eq(tried, ATTEMPTS);
 }
 
-/* As many as the listener has room for, and more. */
+/* As many as the listen_fd has room for, and more. */
 static void fill_backlog(int visitors[3])
 {
     struct gy_place place = {.address = members[1].address};
 
-    cr_assert_eq(listen(listener, 0), 0);
+    cr_assert_eq(listen(listen_fd, 0), 0);
     for (int i = 0; i < 3; i++)
         cr_assert((visitors[i] = gy_socket_connect(&place)) >= 0);
     usleep(100000);
@@ -188,7 +188,7 @@ Test(dial, a_full_backlog_is_waited_for)
               (unsigned long)world.counters.sockets_opened, strerror(world.dial_errnum));
     for (int i = 0; i < 3; i++)
         close(visitors[i]);
-    cr_assert_eq(listen(listener, 16), 0);
+    cr_assert_eq(listen(listen_fd, 16), 0);
     expect_greeting(&outcome);
 }
 

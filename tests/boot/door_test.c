@@ -188,8 +188,8 @@ static void note_over(void *user, struct gy_greeting *greeting, int errnum)
     *(bool *)user = true;
 }
 
-/* An attempt at a listener that ends the connection after, or before, it has read message 1. True if it was taken for another secret. */
-static bool attempt(int listener, bool reads, struct gy_unanswered *unanswered)
+/* An attempt at a listen_fd that ends the connection after, or before, it has read message 1. True if it was taken for another secret. */
+static bool attempt(int listen_fd, bool reads, struct gy_unanswered *unanswered)
 {
     struct gy_greeting greeting = {.fd = -1};
     uint8_t first[GY_HANDSHAKE_BYTES_1];
@@ -199,7 +199,7 @@ static bool attempt(int listener, bool reads, struct gy_unanswered *unanswered)
     cr_assert(gy_greeting_start(&greeting, poller, gy_socket_connect(&place), true, note_over, &over));
     if (reads) /* sends message 1 */
         gy_poller_poll(poller, GY_SECOND);
-    int accepted = accept(listener, NULL, NULL);
+    int accepted = accept(listen_fd, NULL, NULL);
     cr_assert(accepted >= 0);
     if (reads)
         cr_assert_eq(recv(accepted, first, sizeof(first), MSG_WAITALL), (ssize_t)sizeof(first));
@@ -216,20 +216,20 @@ Test(door, an_end_without_an_answer, .timeout = 30)
     address->sin_family = AF_INET;
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     cr_assert_eq(gy_poller_create(&poller, &error), GYRE_SUCCESS);
-    int listener = gy_socket_listen(&place);
-    cr_assert(listener >= 0 && fcntl(listener, F_SETFL, 0) == 0);
+    int listen_fd = gy_socket_listen(&place);
+    cr_assert(listen_fd >= 0 && fcntl(listen_fd, F_SETFL, 0) == 0);
     for (int reads = 0; reads < 2; reads++) {
         struct gy_unanswered unanswered = {0};
         bool found = false;
 
         for (int i = 0; i < 5; i++) {
-            found = attempt(listener, reads, &unanswered);
+            found = attempt(listen_fd, reads, &unanswered);
             cr_assert(!found || i >= 2);
             usleep(120000);
         }
         cr_expect_eq(found, reads);
     }
-    close(listener);
+    close(listen_fd);
     gy_poller_free(poller);
 }
 
